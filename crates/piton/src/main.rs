@@ -1,0 +1,2 @@
+//! The `piton` program.
+fn main() {}
