@@ -1,1 +1,33 @@
-//! Placeholder.
+//! The model of Piton and every decision it takes.
+//!
+//! Pure by construction: no files, clock, processes, randomness or threads. Time comes in as
+//! [`Timestamp`] values, the world as observations, and what shall happen goes out as data. So every
+//! decision can be tested from a table, and a replay of the ledger gives the same state as the run
+//! that wrote it.
+
+pub mod budget;
+pub mod decide;
+pub mod error_codes;
+pub mod event;
+pub mod evidence;
+pub mod failure;
+pub mod hash;
+pub mod id;
+pub mod plan;
+pub mod redact;
+pub mod request;
+pub mod state;
+pub mod status;
+pub mod summary;
+pub mod time;
+
+mod apply;
+
+pub use apply::{APPLY_VERSION, Illegal, apply, replay};
+pub use decide::{Action, Limits, decide};
+pub use event::Event;
+pub use id::{GateRef, LanePath, RunId, StepPath};
+pub use plan::Plan;
+pub use state::RunState;
+pub use status::Status;
+pub use time::{Millis, Timestamp};

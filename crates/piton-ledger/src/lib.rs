@@ -1,1 +1,27 @@
-//! Placeholder.
+//! The durable store of runs: their events, state snapshots, leases and inboxes.
+//!
+//! This crate knows that a run has a history, that one owner at a time may extend it, and that
+//! everybody else leaves requests. It does not know what an event means: bodies are opaque bytes
+//! with a tag and a version, so the store never changes because the model does. It reads no
+//! calendar clock and no environment; times and directories are passed in.
+//!
+//! [`Ledger`] is the contract, [`Sqlite`] the embedded implementation. [`check`] and [`backup`]
+//! serve the person whose disk is in doubt.
+
+mod doctor;
+mod error;
+mod ledger;
+mod os;
+mod owner;
+mod sqlite;
+mod types;
+
+pub use doctor::{Finding, Severity, backup, check};
+pub use error::{Error, Result};
+pub use ledger::Ledger;
+pub use owner::{Liveness, Owner, owner_liveness};
+pub use sqlite::{DATABASE_FILE, LOCK_FILE, Open, Sqlite};
+pub use types::{
+    Acquire, Append, HEARTBEAT_EVERY_MS, LEASE_MS, Lease, Millis, NewEvent, NewRequest, NewRun,
+    Request, RunKey, RunRow, Snapshot, StoredEvent,
+};

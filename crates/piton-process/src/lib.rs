@@ -1,1 +1,29 @@
-//! Placeholder.
+//! The keeper, which holds the children of a run, and how a driver talks to it.
+//!
+//! The keeper is our own program in another role (`keeper::main`): one process per run, one
+//! thread, one poll loop. It starts, limits and ends every child for the driver with the highest
+//! epoch. Children write straight to log files, so a dead driver loses nothing; exits are kept
+//! until acknowledged and journaled in case the keeper dies as well. This crate knows nothing of
+//! plans, ledgers or git, and it never reads its own environment.
+
+pub mod client;
+mod error;
+mod frame;
+pub mod journal;
+pub mod keeper;
+mod lock;
+pub mod logs;
+mod os;
+mod processes;
+pub mod protocol;
+pub mod strays;
+mod text;
+
+pub use client::Keeper;
+pub use error::{Error, Result};
+pub use journal::{Fact, Journal, JournalFacts};
+pub use lock::keeper_alive;
+pub use protocol::{
+    Cause, ChildReport, Dropped, Env, Event, Exit, Leftover, NewFile, NotStarted, Part, Range,
+    Request, Spawn, Start, Started, State, Welcome,
+};

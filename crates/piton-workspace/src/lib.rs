@@ -1,1 +1,11 @@
-//! Placeholder.
+//! Git: where a project is and what it holds.
+//!
+//! For now it finds the project and the checked-out commit, by reading what git itself keeps in
+//! files, because a cold `piton status` has no time to start a process. Only the reftable format,
+//! which we do not read, asks git. Worktrees, snapshots and merges come with the lanes.
+
+mod git;
+mod project;
+
+pub use git::git;
+pub use project::{Error, Project};

@@ -1,0 +1,408 @@
+//! How an event changes the state: total, checked, the same live and on replay.
+//!
+//! An event that cannot follow the state is [`Illegal`], and the state stays as it was. Nothing here
+//! decides anything; [`crate::decide()`] does.
+
+use crate::event::{
+    Class, Event, Next, Outcome, RunCreated, Shape, StepFinished, StepStarted, Verdict,
+};
+use crate::id::{GateRef, StepPath};
+use crate::state::{
+    CHECKPOINTS_KEPT_MAX, Checkpoint, Decision, FAILURES_KEPT_MAX, FailedAttempt, GateState,
+    LaneState, PhaseState, Progress, Recorded, RunState, StepState,
+};
+use crate::status::Status;
+use crate::time::Timestamp;
+
+/// Stamps cached states: a state made by another version of this file is not used.
+pub const APPLY_VERSION: u32 = 1;
+
+/// An event that cannot follow the state it meets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Illegal {
+    /// Something happened before the run was created.
+    #[error("the first event is not the creation of the run")]
+    NotCreated,
+    /// A run was created twice.
+    #[error("the run was created a second time")]
+    CreatedTwice,
+    /// A run that is over for good changed.
+    #[error("the run is {0} and cannot change")]
+    Over(Status),
+    /// An event names a step that the plan does not have.
+    #[error("there is no step {0}")]
+    NoStep(StepPath),
+    /// An event names a gate that the plan does not have.
+    #[error("there is no gate at {0}")]
+    NoGate(GateRef),
+    /// A step is not where the event needs it to be.
+    #[error("step {step} is {status} and cannot be {verb}")]
+    Step {
+        /// Which step.
+        step: StepPath,
+        /// Where it stands.
+        status: Status,
+        /// What the event would do.
+        verb: &'static str,
+    },
+    /// An attempt's number does not follow.
+    #[error("step {step}: attempt {found} does not follow, {expected} does")]
+    Attempt {
+        /// Which step.
+        step: StepPath,
+        /// The number that would follow.
+        expected: u32,
+        /// The number found.
+        found: u32,
+    },
+    /// A driver attached with an epoch that is not newer.
+    #[error("epoch {found} is not above {current}")]
+    Epoch {
+        /// The epoch of the state.
+        current: u64,
+        /// The epoch found.
+        found: u64,
+    },
+    /// A part of the event was written by a newer program.
+    #[error("the event holds a value this version does not know; use the newer piton")]
+    Unknown,
+}
+
+/// Applies one event that happened at a time.
+pub fn apply(state: &mut RunState, at: Timestamp, event: &Event) -> Result<(), Illegal> {
+    if let Event::RunCreated(created) = event {
+        return create(state, at, created);
+    }
+    if state.run_id.is_none() {
+        return Err(Illegal::NotCreated);
+    }
+    if let Some(status) = state.ended.filter(|s| s.is_final()) {
+        return Err(Illegal::Over(status));
+    }
+    check(state, event)?;
+    account_time(state, at, event);
+    change(state, at, event);
+    Ok(())
+}
+
+/// Applies many events to the empty state.
+pub fn replay<'a>(
+    events: impl IntoIterator<Item = (Timestamp, &'a Event)>,
+) -> Result<RunState, Illegal> {
+    let mut state = RunState::default();
+    for (at, event) in events {
+        apply(&mut state, at, event)?;
+    }
+    Ok(state)
+}
+
+fn create(state: &mut RunState, at: Timestamp, created: &RunCreated) -> Result<(), Illegal> {
+    if state.run_id.is_some() {
+        return Err(Illegal::CreatedTwice);
+    }
+    *state = RunState {
+        run_id: Some(created.run_id.clone()),
+        plan_path: created.plan_path.clone(),
+        plan_hash: Some(created.plan_hash.clone()),
+        title: created.title.clone(),
+        spec: created.spec.clone(),
+        root: created.root.clone(),
+        mark: created.mark.clone(),
+        head: created.head.clone(),
+        created_at: at,
+        last_at: at,
+        phases: phases_of(&created.shape, &RunState::default()),
+        ..RunState::default()
+    };
+    Ok(())
+}
+
+/// Builds phases from a shape, keeping what the old state knows of steps with the same path.
+fn phases_of(shape: &Shape, old: &RunState) -> Vec<PhaseState> {
+    let step = |phase: &str, lane: &str, id: &String| {
+        old.step(&StepPath::new(phase, lane, id))
+            .cloned()
+            .unwrap_or_else(|| StepState { id: id.clone(), ..StepState::default() })
+    };
+    shape
+        .phases
+        .iter()
+        .map(|p| PhaseState {
+            id: p.id.clone(),
+            needs: p.needs.clone(),
+            after: p.after.clone(),
+            gate: p.gate.clone(),
+            driven_ms: old.phase(&p.id).map(|o| o.driven_ms).unwrap_or_default(),
+            lanes: p
+                .lanes
+                .iter()
+                .map(|l| LaneState {
+                    id: l.id.clone(),
+                    needs: l.needs.clone(),
+                    gate: l.gate.clone(),
+                    steps: l.steps.iter().map(|s| step(&p.id, &l.id, s)).collect(),
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
+    match event {
+        Event::DriverAttached(e) if e.epoch <= state.epoch => {
+            Err(Illegal::Epoch { current: state.epoch, found: e.epoch })
+        }
+        Event::DriverLeft(e) if e.verdict == Verdict::Unknown => Err(Illegal::Unknown),
+        Event::StepStarted(e) => check_started(state, e),
+        Event::StepFinished(e) => check_finished(state, e),
+        Event::StepReset(e) => {
+            expect(state, &e.step, "reset", |p| !matches!(p, Progress::Running { .. }))
+        }
+        Event::StepRetried(e) => expect(state, &e.step, "retried", |p| {
+            !matches!(p, Progress::Running { .. } | Progress::Done)
+        }),
+        Event::StepSkipped(e) => {
+            expect(state, &e.step, "skipped", |p| {
+                !matches!(p, Progress::Running { .. } | Progress::Done)
+            })
+        }
+        Event::GateAsked(e) => known_gate(state, &e.gate),
+        Event::GateDecided(e) => known_gate(state, &e.gate),
+        _ => Ok(()),
+    }
+}
+
+fn expect(
+    state: &RunState,
+    path: &StepPath,
+    verb: &'static str,
+    allowed: impl Fn(&Progress) -> bool,
+) -> Result<(), Illegal> {
+    let step = state.step(path).ok_or_else(|| Illegal::NoStep(path.clone()))?;
+    if allowed(&step.progress) {
+        Ok(())
+    } else {
+        Err(Illegal::Step { step: path.clone(), status: step.status(), verb })
+    }
+}
+
+fn check_started(state: &RunState, event: &StepStarted) -> Result<(), Illegal> {
+    expect(state, &event.step, "started", |p| {
+        matches!(p, Progress::Pending | Progress::Waiting { .. })
+    })?;
+    let expected = state.step(&event.step).map_or(1, |s| s.attempts + 1);
+    if event.attempt != expected {
+        return Err(Illegal::Attempt { step: event.step.clone(), expected, found: event.attempt });
+    }
+    Ok(())
+}
+
+fn check_finished(state: &RunState, event: &StepFinished) -> Result<(), Illegal> {
+    expect(state, &event.step, "finished", |p| matches!(p, Progress::Running { .. }))?;
+    let expected = state.step(&event.step).map_or(1, |s| s.attempts);
+    if event.attempt != expected {
+        return Err(Illegal::Attempt { step: event.step.clone(), expected, found: event.attempt });
+    }
+    match &event.outcome {
+        Outcome::Unknown
+        | Outcome::Failed { class: Class::Unknown, .. }
+        | Outcome::Failed { next: Next::Unknown, .. } => Err(Illegal::Unknown),
+        _ => Ok(()),
+    }
+}
+
+fn known_gate(state: &RunState, gate: &GateRef) -> Result<(), Illegal> {
+    gate_name(state, gate).map(|_| ()).ok_or_else(|| Illegal::NoGate(gate.clone()))
+}
+
+fn gate_name<'a>(state: &'a RunState, gate: &GateRef) -> Option<&'a String> {
+    match gate.0.split_once('/') {
+        None => state.phase(&gate.0)?.gate.as_ref(),
+        Some((phase, lane)) => {
+            state.phase(phase)?.lanes.iter().find(|l| l.id == lane)?.gate.as_ref()
+        }
+    }
+}
+
+/// Adds the time since the last event to what the run and its busy phases used, while driven.
+fn account_time(state: &mut RunState, at: Timestamp, event: &Event) {
+    let counts = state.driven && !matches!(event, Event::DriverAttached(_));
+    if counts {
+        let passed = at.since(state.last_at);
+        if passed.0 > 0 {
+            state.used.driven_ms.0 += passed.0;
+            for phase in &mut state.phases {
+                let busy = phase
+                    .lanes
+                    .iter()
+                    .any(|l| l.steps.iter().any(|s| matches!(s.progress, Progress::Running { .. })));
+                if busy {
+                    phase.driven_ms.0 += passed.0;
+                }
+            }
+        }
+    }
+    state.last_at = state.last_at.max(at);
+}
+
+fn change(state: &mut RunState, at: Timestamp, event: &Event) {
+    match event {
+        Event::RunCreated(_) => {}
+        Event::DriverAttached(e) => {
+            state.driven = true;
+            state.epoch = e.epoch;
+            state.verdict = None;
+            state.exhausted = None;
+            state.ended = None;
+            state.head.clone_from(&e.head);
+        }
+        Event::DriverLeft(e) => {
+            state.driven = false;
+            state.verdict = Some(e.verdict);
+            state.head.clone_from(&e.head);
+        }
+        Event::StepStarted(e) => {
+            if let Some(step) = state.step_mut(&e.step) {
+                step.progress = Progress::Running { since: at };
+                step.attempts = e.attempt;
+                step.definition = Some(e.definition.clone());
+                step.inputs.clone_from(&e.inputs);
+            }
+        }
+        Event::StepFinished(e) => finish(state, at, e),
+        Event::StepReset(e) => {
+            if let Some(step) = state.step_mut(&e.step) {
+                grant(step);
+                step.rerun = Some(e.reason.clone());
+            }
+        }
+        Event::StepRetried(e) => {
+            if let Some(step) = state.step_mut(&e.step) {
+                grant(step);
+            }
+        }
+        Event::StepSkipped(e) => {
+            if let Some(step) = state.step_mut(&e.step) {
+                step.progress = Progress::Skipped { satisfy: e.satisfy };
+            }
+        }
+        Event::GateAsked(e) => {
+            state.gates.entry(e.gate.clone()).or_insert_with(|| GateState {
+                name: e.name.clone(),
+                asked_at: at,
+                decision: None,
+            });
+        }
+        Event::GateDecided(e) => {
+            let name = gate_name(state, &e.gate).cloned().unwrap_or_default();
+            let gate = state
+                .gates
+                .entry(e.gate.clone())
+                .or_insert_with(|| GateState { name, asked_at: at, decision: None });
+            gate.decision = Some(Decision {
+                approved: e.approved,
+                by: e.by.clone(),
+                message: e.message.clone(),
+                at,
+            });
+        }
+        Event::PlanAccepted(e) => {
+            state.phases = phases_of(&e.shape, state);
+            state.plan_hash = Some(e.to.clone());
+            state.title.clone_from(&e.title);
+            let known: Vec<GateRef> = state.gates.keys().cloned().collect();
+            for gate in known {
+                if gate_name(state, &gate).is_none() {
+                    state.gates.remove(&gate);
+                }
+            }
+        }
+        Event::SpecAccepted(e) => state.spec.clone_from(&e.to),
+        Event::CheckpointRecorded(e) => {
+            if state.checkpoints.len() == CHECKPOINTS_KEPT_MAX {
+                state.checkpoints.remove(0);
+            }
+            state.checkpoints.push(Checkpoint {
+                name: e.name.clone(),
+                message: e.message.clone(),
+                at,
+                head: e.head.clone(),
+            });
+        }
+        Event::BudgetExhausted(e) => state.exhausted = Some(e.budget.clone()),
+        Event::RunAborted(e) => {
+            state.ended = Some(if e.cancel { Status::Cancelled } else { Status::Aborted });
+        }
+        Event::RunArchived(_) => state.ended = Some(Status::Archived),
+    }
+}
+
+/// Makes a step pending with all its retries; its failures stay for the next attempt to read.
+fn grant(step: &mut StepState) {
+    step.progress = Progress::Pending;
+    step.failures = 0;
+    step.network_waits = 0;
+    step.rate_limit_waits = 0;
+    step.network_waited_ms.0 = 0;
+    step.rate_limit_waited_ms.0 = 0;
+}
+
+fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) {
+    state.used.tokens = state.used.tokens.saturating_add(event.facts.tokens);
+    state.used.money_micros = state.used.money_micros.saturating_add(event.facts.money_micros);
+    state.used.log_bytes = state.used.log_bytes.saturating_add(event.logs.bytes());
+    let Some(step) = state.step_mut(&event.step) else { return };
+    step.exit_code = event.exit_code;
+    step.duration_ms = event.duration_ms;
+    step.logs = event.logs;
+    match &event.outcome {
+        Outcome::Succeeded => {
+            grant(step);
+            step.progress = Progress::Done;
+            step.successes += 1;
+            step.rerun = None;
+            step.failure_context.clear();
+            step.artifacts.clone_from(&event.artifacts);
+            for file in &event.artifacts {
+                let recorded = Recorded { sha256: file.sha256.clone(), by: event.step.clone() };
+                state.recorded.insert(file.path.clone(), recorded);
+            }
+        }
+        Outcome::Failed { class, error, lines, next } => {
+            if step.failure_context.len() == FAILURES_KEPT_MAX {
+                step.failure_context.remove(0);
+            }
+            step.failure_context.push(FailedAttempt {
+                attempt: event.attempt,
+                class: *class,
+                error: error.clone(),
+                lines: lines.clone(),
+            });
+            step.progress = match *next {
+                Next::Fail | Next::Unknown => {
+                    step.failures += 1;
+                    Progress::Failed
+                }
+                Next::Retry { at } => {
+                    step.failures += 1;
+                    Progress::Waiting { until: at, class: *class }
+                }
+                Next::Wait { until } => {
+                    let wait = until.since(at).0;
+                    if *class == Class::RateLimit {
+                        step.rate_limit_waits += 1;
+                        step.rate_limit_waited_ms.0 += wait;
+                    } else {
+                        step.network_waits += 1;
+                        step.network_waited_ms.0 += wait;
+                    }
+                    Progress::Waiting { until, class: *class }
+                }
+            };
+        }
+        Outcome::Interrupted { .. } | Outcome::Unknown => {
+            step.interruptions += 1;
+            step.progress = Progress::Pending;
+        }
+    }
+}

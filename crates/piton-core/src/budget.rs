@@ -1,0 +1,81 @@
+//! Limits with a name, a default and an action: every loop ends.
+//!
+//! One table, [`TABLE`], is what the code, `piton schema` and the docs are made from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Millis;
+
+/// The limits of a run. `None` never occurs: each has a default in [`TABLE`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budgets {
+    /// Attempts of one step in all, retries and waits for the network included.
+    pub attempts: u32,
+    /// Time a run is driven, over all its drivers.
+    pub run_time: Millis,
+    /// Time a phase is driven.
+    pub phase_time: Millis,
+    /// Time of one attempt where a step names no `timeout`.
+    pub step_time: Millis,
+    /// Tokens reported by steps.
+    pub tokens: u64,
+    /// Money reported by steps, in millionths of a dollar.
+    pub money_micros: u64,
+    /// Bytes of log one attempt may leave per stream; the middle goes first.
+    pub log_bytes: u64,
+    /// Bytes of log a run may leave.
+    pub run_log_bytes: u64,
+    /// How long one step waits for the network to come back, in all.
+    pub network_wait: Millis,
+    /// How long one step waits for rate limits, in all.
+    pub rate_limit_wait: Millis,
+    /// Restarts of one step after its keeper died, within one driver.
+    pub restarts: u32,
+}
+
+/// One row of the table of budgets.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The name in plan and settings.
+    pub name: &'static str,
+    /// The default, as written in a plan.
+    pub default: &'static str,
+    /// What it limits.
+    pub limits: &'static str,
+    /// What happens when it is used up.
+    pub action: &'static str,
+}
+
+/// Every budget: name, default, what it limits and what happens at its end.
+pub const TABLE: &[Row] = &[
+    Row { name: "attempts", default: "20", limits: "attempts of one step in all", action: "the step fails (exit 1)" },
+    Row { name: "run_time", default: "72h", limits: "time a run is driven", action: "running steps are ended, the run stops (exit 6)" },
+    Row { name: "phase_time", default: "48h", limits: "time a phase is driven", action: "running steps are ended, the run stops (exit 6)" },
+    Row { name: "step_time", default: "6h", limits: "one attempt of a step without `timeout`", action: "the attempt is ended and counts as failed" },
+    Row { name: "tokens", default: "1000000000", limits: "tokens reported by steps", action: "nothing new starts, the run stops (exit 6)" },
+    Row { name: "money", default: "1000.00", limits: "dollars reported by steps", action: "nothing new starts, the run stops (exit 6)" },
+    Row { name: "log_bytes", default: "64MB", limits: "log of one attempt, per stream", action: "the middle of the log is dropped" },
+    Row { name: "run_log_bytes", default: "4GB", limits: "log of a whole run", action: "nothing new starts, the run stops (exit 6)" },
+    Row { name: "network_wait", default: "15m", limits: "waiting of one step for the network", action: "the failure counts as a failed attempt" },
+    Row { name: "rate_limit_wait", default: "6h", limits: "waiting of one step for rate limits", action: "the failure counts as a failed attempt" },
+    Row { name: "restarts", default: "10", limits: "restarts of one step whose keeper died", action: "the step fails (exit 1)" },
+];
+
+impl Default for Budgets {
+    fn default() -> Self {
+        const HOUR: u64 = 3_600;
+        Self {
+            attempts: 20,
+            run_time: Millis::from_secs(72 * HOUR),
+            phase_time: Millis::from_secs(48 * HOUR),
+            step_time: Millis::from_secs(6 * HOUR),
+            tokens: 1_000_000_000,
+            money_micros: 1_000_000_000,
+            log_bytes: 64_000_000,
+            run_log_bytes: 4_000_000_000,
+            network_wait: Millis::from_secs(15 * 60),
+            rate_limit_wait: Millis::from_secs(6 * HOUR),
+            restarts: 10,
+        }
+    }
+}

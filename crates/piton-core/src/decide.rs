@@ -1,0 +1,290 @@
+//! What to do next, from the state alone.
+//!
+//! [`decide`] is called whenever something happened. It names the steps to start, the gates to ask
+//! about and, when nothing can move any more, the verdict. It never looks at the world.
+
+use crate::event::{BudgetExhausted, Verdict};
+use crate::id::{GateRef, LanePath, StepPath};
+use crate::plan::{OnFailure, Plan};
+use crate::state::{LaneState, PhaseState, Progress, RunState};
+use crate::time::{Millis, Timestamp};
+
+/// Something to be done by the driver.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Start an attempt of a step.
+    Start {
+        /// Which step.
+        step: StepPath,
+        /// Number of the attempt.
+        attempt: u32,
+    },
+    /// Ask a person, once.
+    Ask {
+        /// The place it guards.
+        gate: GateRef,
+        /// What is asked for.
+        name: String,
+    },
+    /// End all running steps: a budget of time is used up.
+    EndAll,
+    /// Record that a budget is used up.
+    Exhausted(BudgetExhausted),
+    /// Call again at this time.
+    WakeAt(Timestamp),
+    /// Nothing can move any more: leave.
+    Leave(Verdict),
+}
+
+/// What a driver was told about how to go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Most lanes at once.
+    pub jobs: usize,
+    /// Whether nothing new may start, because a person asked to stop.
+    pub draining: bool,
+    /// Only this phase.
+    pub phase: Option<String>,
+    /// Only this lane, of any phase unless `phase` is given.
+    pub lane: Option<String>,
+}
+
+impl Limits {
+    fn selects(&self, phase: &str, lane: &str) -> bool {
+        self.phase.as_deref().is_none_or(|p| p == phase)
+            && self.lane.as_deref().is_none_or(|l| l == lane)
+    }
+
+    fn is_selection(&self) -> bool {
+        self.phase.is_some() || self.lane.is_some()
+    }
+}
+
+/// What the walk over the lanes found.
+#[derive(Default)]
+struct Survey {
+    running: usize,
+    failed: bool,
+    unasked: Vec<(GateRef, String)>,
+    waiting: bool,
+    startable: Vec<(StepPath, u32)>,
+    wake: Option<Timestamp>,
+}
+
+/// Names what to do now.
+pub fn decide(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) -> Vec<Action> {
+    let survey = survey(state, limits, now);
+    let mut actions: Vec<Action> = survey
+        .unasked
+        .iter()
+        .map(|(gate, name)| Action::Ask { gate: gate.clone(), name: name.clone() })
+        .collect();
+
+    let exhausted = exhausted(plan, state, now);
+    if let Some(budget) = &exhausted {
+        if state.exhausted.is_none() {
+            actions.push(Action::Exhausted(budget.clone()));
+        }
+        if survey.running > 0 && is_time(&budget.budget) {
+            actions.push(Action::EndAll);
+        }
+    }
+    let held = limits.draining
+        || exhausted.is_some()
+        || (survey.failed && plan.on_failure == OnFailure::Stop);
+    if !held {
+        let free = limits.jobs.max(1).saturating_sub(survey.running);
+        for (step, attempt) in survey.startable.iter().take(free) {
+            actions.push(Action::Start { step: step.clone(), attempt: *attempt });
+        }
+    }
+    let starts = actions.iter().any(|a| matches!(a, Action::Start { .. }));
+    if starts || survey.running > 0 {
+        let budget_end = time_left(plan, state, now).map(|left| now.after(left));
+        let wake = if held { budget_end } else { earliest(survey.wake, budget_end) };
+        actions.extend(wake.map(Action::WakeAt));
+        return actions;
+    }
+    if let (Some(wake), false) = (survey.wake, held) {
+        actions.push(Action::WakeAt(wake));
+        return actions;
+    }
+    actions.push(Action::Leave(verdict(state, limits, &survey, exhausted.is_some())));
+    actions
+}
+
+fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+fn verdict(state: &RunState, limits: &Limits, survey: &Survey, exhausted: bool) -> Verdict {
+    if state.is_over() {
+        return Verdict::Complete;
+    }
+    if limits.draining {
+        return Verdict::Interrupted;
+    }
+    if exhausted {
+        return Verdict::Budget;
+    }
+    if survey.failed {
+        return Verdict::Failed;
+    }
+    if survey.waiting {
+        return Verdict::Waiting;
+    }
+    if limits.is_selection() && selection_is_over(state, limits) {
+        return Verdict::SelectionDone;
+    }
+    Verdict::Blocked
+}
+
+fn selection_is_over(state: &RunState, limits: &Limits) -> bool {
+    state
+        .phases
+        .iter()
+        .flat_map(|p| p.lanes.iter().map(move |l| (p, l)))
+        .filter(|(p, l)| limits.selects(&p.id, &l.id))
+        .all(|(_, l)| l.is_over())
+}
+
+fn survey(state: &RunState, limits: &Limits, now: Timestamp) -> Survey {
+    let mut survey = Survey::default();
+    for phase in &state.phases {
+        let phase_ready = phase_ready(state, phase);
+        let wanted = phase.lanes.iter().any(|l| limits.selects(&phase.id, &l.id) && !l.is_over());
+        let phase_open = phase_ready
+            && wanted
+            && gate_open(state, GateRef(phase.id.clone()), phase.gate.as_ref(), &mut survey);
+        for lane in &phase.lanes {
+            let selected = limits.selects(&phase.id, &lane.id);
+            survey_lane(state, phase, lane, phase_open && selected, now, &mut survey);
+        }
+    }
+    survey
+}
+
+fn survey_lane(
+    state: &RunState,
+    phase: &PhaseState,
+    lane: &LaneState,
+    open: bool,
+    now: Timestamp,
+    survey: &mut Survey,
+) {
+    let Some(step) = lane.current().map(|i| &lane.steps[i]) else { return };
+    match step.progress {
+        Progress::Running { .. } => survey.running += 1,
+        Progress::Failed => survey.failed = true,
+        Progress::Pending | Progress::Waiting { .. } if open && lane_ready(state, lane) => {
+            let gate = GateRef(format!("{}/{}", phase.id, lane.id));
+            if !gate_open(state, gate, lane.gate.as_ref(), survey) {
+                return;
+            }
+            match step.progress {
+                Progress::Waiting { until, .. } if until > now => {
+                    survey.wake = earliest(survey.wake, Some(until));
+                }
+                _ => {
+                    let path = StepPath::new(&phase.id, &lane.id, &step.id);
+                    survey.startable.push((path, step.attempts + 1));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether the phases before are over, and those needed are satisfied.
+pub fn phase_ready(state: &RunState, phase: &PhaseState) -> bool {
+    phase.needs.iter().all(|id| state.phase(id).is_some_and(PhaseState::satisfies))
+        && phase.after.iter().all(|id| state.phase(id).is_some_and(PhaseState::is_over))
+}
+
+/// Whether the lanes needed are satisfied.
+pub fn lane_ready(state: &RunState, lane: &LaneState) -> bool {
+    lane.needs.iter().all(|path| state.lane(path).is_some_and(LaneState::satisfies))
+}
+
+fn gate_open(state: &RunState, gate: GateRef, name: Option<&String>, survey: &mut Survey) -> bool {
+    let Some(name) = name else { return true };
+    if state.approved(&gate) {
+        return true;
+    }
+    if state.rejected(&gate) {
+        survey.failed = true;
+        return false;
+    }
+    survey.waiting = true;
+    if !state.gates.contains_key(&gate) {
+        survey.unasked.push((gate, name.clone()));
+    }
+    false
+}
+
+/// The lanes and phases that wait for a step's lane through `needs`, for a person about to skip it.
+pub fn dependents(state: &RunState, step: &StepPath) -> Vec<String> {
+    let lane = step.lane();
+    let mut found = Vec::new();
+    for phase in &state.phases {
+        if phase.needs.contains(&lane.phase) {
+            found.push(phase.id.clone());
+        }
+        for other in &phase.lanes {
+            if other.needs.contains(&lane) {
+                found.push(LanePath { phase: phase.id.clone(), lane: other.id.clone() }.to_string());
+            }
+        }
+    }
+    found
+}
+
+fn is_time(budget: &str) -> bool {
+    matches!(budget, "run_time" | "phase_time")
+}
+
+/// Time the run used, with what passed since the last event.
+fn driven(state: &RunState, now: Timestamp) -> Millis {
+    let open = if state.driven { now.since(state.last_at).0 } else { 0 };
+    Millis(state.used.driven_ms.0 + open)
+}
+
+fn busy_phase(state: &RunState) -> impl Iterator<Item = &PhaseState> {
+    state.phases.iter().filter(|p| {
+        p.lanes.iter().any(|l| l.steps.iter().any(|s| matches!(s.progress, Progress::Running { .. })))
+    })
+}
+
+fn exhausted(plan: &Plan, state: &RunState, now: Timestamp) -> Option<BudgetExhausted> {
+    let budgets = &plan.budgets;
+    let run = driven(state, now);
+    let rows = [
+        ("run_time", run.0, budgets.run_time.0),
+        ("tokens", state.used.tokens, budgets.tokens),
+        ("money", state.used.money_micros, budgets.money_micros),
+        ("run_log_bytes", state.used.log_bytes, budgets.run_log_bytes),
+    ];
+    let over = |(name, used, limit): (&str, u64, u64)| {
+        (used >= limit).then(|| BudgetExhausted { budget: name.to_owned(), used, limit })
+    };
+    let passed = if state.driven { now.since(state.last_at).0 } else { 0 };
+    let busy: Vec<&str> = busy_phase(state).map(|p| p.id.as_str()).collect();
+    let phases = state.phases.iter().filter(|p| !p.is_over()).map(|p| {
+        let open = if busy.contains(&p.id.as_str()) { passed } else { 0 };
+        ("phase_time", p.driven_ms.0 + open, budgets.phase_time.0)
+    });
+    rows.into_iter().chain(phases).find_map(over)
+}
+
+/// How long until a budget of time is used up.
+fn time_left(plan: &Plan, state: &RunState, now: Timestamp) -> Option<Millis> {
+    let run = plan.budgets.run_time.0.saturating_sub(driven(state, now).0);
+    let passed = if state.driven { now.since(state.last_at).0 } else { 0 };
+    let phase = busy_phase(state)
+        .map(|p| plan.budgets.phase_time.0.saturating_sub(p.driven_ms.0 + passed))
+        .min();
+    Some(Millis(phase.map_or(run, |p| p.min(run)).max(1)))
+}

@@ -1,0 +1,173 @@
+//! Failures: their class, read from what the attempt left, and what follows from it.
+
+use std::sync::OnceLock;
+
+use regex::Regex;
+
+use crate::budget::Budgets;
+use crate::event::{Class, Next};
+use crate::plan::Step;
+use crate::state::StepState;
+use crate::time::{Millis, Timestamp};
+
+/// Lines of output that are looked at: a cause stands near the end.
+pub const LINES_LOOKED_AT: usize = 20;
+/// Lines of output passed on to the next attempt.
+pub const LINES_TOLD: usize = 5;
+/// First wait for the network; it doubles up to [`NETWORK_WAIT_MAX`].
+const NETWORK_WAIT_FIRST: Millis = Millis::from_secs(2);
+/// Longest single wait for the network: short enough to go on soon after it is back.
+const NETWORK_WAIT_MAX: Millis = Millis::from_secs(120);
+/// First wait for a rate limit that names no reset; it doubles up to [`RATE_WAIT_MAX`].
+const RATE_WAIT_FIRST: Millis = Millis::from_secs(30);
+/// Longest single wait for a rate limit without a known reset.
+const RATE_WAIT_MAX: Millis = Millis::from_secs(1800);
+/// Longest backoff between retries: a person who looks in should not find it idle for hours.
+const BACKOFF_MAX: Millis = Millis::from_secs(3600);
+
+/// What an attempt left behind, as far as its failure is concerned.
+#[derive(Clone, Copy, Debug)]
+pub struct Remains<'a> {
+    /// Whether the part that failed was the step's test.
+    pub in_test: bool,
+    /// Whether the step is a prompt to an agent.
+    pub is_agent: bool,
+    /// The last lines of its output.
+    pub lines: &'a [String],
+}
+
+/// A classified failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classified {
+    /// The class.
+    pub class: Class,
+    /// When a rate limit ends, if the output says so.
+    pub reset: Option<Timestamp>,
+}
+
+const NETWORK: &[&str] = &[
+    "could not resolve host",
+    "temporary failure in name resolution",
+    "name or service not known",
+    "network is unreachable",
+    "connection timed out",
+    "connection reset by peer",
+    "connection refused",
+    "no route to host",
+    "enotfound",
+    "econnreset",
+    "econnrefused",
+    "etimedout",
+    "eai_again",
+    "socket hang up",
+    "tls handshake timeout",
+    "502 bad gateway",
+    "503 service unavailable",
+    "504 gateway time",
+];
+
+const RATE_LIMIT: &[&str] = &[
+    "rate limit",
+    "rate_limit",
+    "ratelimit",
+    "too many requests",
+    "usage limit reached",
+    "quota exceeded",
+    "resource_exhausted",
+    "overloaded_error",
+    "http 429",
+    "status 429",
+    "error: 429",
+    "status code 429",
+];
+
+/// Reads the class of a failure from the end of its output.
+///
+/// A failing test is a failing test whatever it prints: its output is about the code.
+pub fn classify(remains: Remains<'_>, now: Timestamp) -> Classified {
+    if remains.in_test {
+        return Classified { class: Class::Test, reset: None };
+    }
+    let from = remains.lines.len().saturating_sub(LINES_LOOKED_AT);
+    let text = remains.lines[from..].join("\n").to_lowercase();
+    if RATE_LIMIT.iter().any(|sign| text.contains(sign)) {
+        return Classified { class: Class::RateLimit, reset: reset_time(&text, now) };
+    }
+    if NETWORK.iter().any(|sign| text.contains(sign)) {
+        return Classified { class: Class::Network, reset: None };
+    }
+    let class = if remains.is_agent { Class::Agent } else { Class::Command };
+    Classified { class, reset: None }
+}
+
+/// Finds when a rate limit ends: a length (`retry after 30 s`), a Unix time or an RFC 3339 time.
+fn reset_time(text: &str, now: Timestamp) -> Option<Timestamp> {
+    static LENGTH: OnceLock<Option<Regex>> = OnceLock::new();
+    static UNIX: OnceLock<Option<Regex>> = OnceLock::new();
+    static CIVIL: OnceLock<Option<Regex>> = OnceLock::new();
+    let find = |cell: &'static OnceLock<Option<Regex>>, pattern: &str| {
+        cell.get_or_init(|| Regex::new(pattern).ok()).as_ref().and_then(|r| r.captures(text))
+    };
+    let reset = r"(?:reset\w*|until|after|again|reached)";
+    if let Some(found) = find(&CIVIL, &format!(r"{reset}\D{{0,20}}(\d{{4}}-\d\d-\d\dt\d\d:\d\d:\d\d(?:\.\d+)?(?:z|[+-]\d\d:\d\d))")) {
+        let civil: jiff::Timestamp = found[1].to_uppercase().parse().ok()?;
+        return Some(Timestamp(civil.as_millisecond()));
+    }
+    if let Some(found) = find(&UNIX, &format!(r"{reset}\D{{0,20}}(1\d{{9}})(\d{{3}})?\b")) {
+        let secs: i64 = found[1].parse().ok()?;
+        return Some(Timestamp(secs * 1000));
+    }
+    let found = find(
+        &LENGTH,
+        r"(?:retry|try|again|wait|reset\w*)[^\d\n]{0,24}?(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?\b",
+    )?;
+    let amount: f64 = found[1].parse().ok()?;
+    let unit = match found.get(2).map_or("s", |u| u.as_str()) {
+        "ms" | "millisecond" | "milliseconds" => 1.0,
+        u if u.starts_with('h') => 3_600_000.0,
+        u if u.starts_with('m') => 60_000.0,
+        _ => 1000.0,
+    };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped first")]
+    let length = (amount * unit).clamp(0.0, 1e12) as u64;
+    Some(now.after(Millis(length)))
+}
+
+/// Says what follows a failed attempt, within the step's retries and the budgets.
+pub fn next(step: &Step, budgets: &Budgets, state: &StepState, failure: Classified, now: Timestamp) -> Next {
+    if state.attempts >= budgets.attempts {
+        return Next::Fail;
+    }
+    let waiting = match failure.class {
+        Class::Network => {
+            let wait = doubled(NETWORK_WAIT_FIRST, state.network_waits, NETWORK_WAIT_MAX);
+            within(wait, state.network_waited_ms, budgets.network_wait)
+        }
+        Class::RateLimit => {
+            let wait = match failure.reset {
+                Some(reset) => Some(reset.since(now)),
+                None => doubled(RATE_WAIT_FIRST, state.rate_limit_waits, RATE_WAIT_MAX),
+            };
+            within(wait, state.rate_limit_waited_ms, budgets.rate_limit_wait)
+        }
+        Class::Input => return Next::Fail,
+        _ => None,
+    };
+    if let Some(wait) = waiting {
+        return Next::Wait { until: now.after(wait) };
+    }
+    if state.failures < step.retries {
+        let wait = doubled(step.backoff, state.failures, BACKOFF_MAX).unwrap_or(BACKOFF_MAX);
+        return Next::Retry { at: now.after(wait) };
+    }
+    Next::Fail
+}
+
+fn doubled(first: Millis, times: u32, max: Millis) -> Option<Millis> {
+    let factor = 1u64.checked_shl(times.min(32))?;
+    Some(Millis(first.0.saturating_mul(factor).min(max.0)))
+}
+
+fn within(wait: Option<Millis>, waited: Millis, limit: Millis) -> Option<Millis> {
+    wait.filter(|w| waited.0.saturating_add(w.0) <= limit.0)
+}

@@ -1,0 +1,200 @@
+//! What shall happen: phases, their lanes, their steps; every default resolved.
+//!
+//! A plan here is already checked (ids unique, references known, no cycle): `piton-formats` reads
+//! and refuses, this module only holds and answers. Paths are relative to the project's root.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Budgets;
+use crate::hash::Sha;
+use crate::id::{GateRef, LanePath, StepPath};
+use crate::time::Millis;
+
+/// The lane that a phase's short form stands for.
+pub const IMPLICIT_LANE: &str = "main";
+/// The step that a lane's or phase's short form stands for.
+pub const IMPLICIT_STEP: &str = "work";
+
+/// A whole plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What people call it.
+    pub title: String,
+    /// The document the work is measured against.
+    pub spec: Option<String>,
+    /// What a failed step does to the rest.
+    pub on_failure: OnFailure,
+    /// Limits of the whole run.
+    pub budgets: Budgets,
+    /// The phases, in the order of the document.
+    pub phases: Vec<Phase>,
+}
+
+/// What a failed step does to the rest of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// Nothing new starts; what runs may finish.
+    #[default]
+    Stop,
+    /// What does not depend on it goes on.
+    Continue,
+}
+
+/// A stage of the run: its lanes run side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Unique within the plan.
+    pub id: String,
+    /// Phases named in `needs`. Skipped work satisfies these only when a person says so.
+    pub needs: Vec<String>,
+    /// Phases that come before by order alone (no `needs` given): they must be over.
+    pub after: Vec<String>,
+    /// An approval that must be given before the phase starts.
+    pub gate: Option<String>,
+    /// Its lanes.
+    pub lanes: Vec<Lane>,
+}
+
+/// A sequence of steps beside other lanes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lane {
+    /// Unique within the phase.
+    pub id: String,
+    /// Lanes that must be complete before, of this phase or another.
+    pub needs: Vec<LanePath>,
+    /// An approval that must be given before the lane starts.
+    pub gate: Option<String>,
+    /// Its steps, in order.
+    pub steps: Vec<Step>,
+}
+
+/// The smallest unit of work that is recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Unique within the lane.
+    pub id: String,
+    /// What it does.
+    pub work: Work,
+    /// A command that must succeed after the work; its failure is a failed attempt.
+    pub test: Option<Command>,
+    /// Working directory; empty for the project's root.
+    pub dir: String,
+    /// Variables added to the environment.
+    pub env: BTreeMap<String, String>,
+    /// Files (paths or globs) whose bytes belong to the step's fingerprint.
+    pub inputs: Vec<String>,
+    /// Files (paths or globs) that must exist after success.
+    pub artifacts: Vec<String>,
+    /// How often a failed attempt is followed by another.
+    pub retries: u32,
+    /// Wait before the first retry; it doubles with each further one.
+    pub backoff: Millis,
+    /// Longest time of one attempt.
+    pub timeout: Millis,
+    /// Longest time without output.
+    pub idle_timeout: Option<Millis>,
+    /// Time between the polite signal and the kill.
+    pub grace: Millis,
+    /// Program names that a step may leave running when the run ends.
+    pub keep: Vec<String>,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Runs a command.
+    Run(Command),
+    /// Gives a prompt (a template) to an agent program.
+    Prompt {
+        /// Name of the agent in the settings or plan.
+        agent: String,
+        /// The agent's program and arguments, as resolved.
+        command: Command,
+        /// The text, before templates are filled in.
+        prompt: String,
+    },
+}
+
+/// A command; each text is a template.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// A line for `sh -c`.
+    Shell(String),
+    /// A program and its arguments, without a shell.
+    Args(Vec<String>),
+}
+
+impl Command {
+    /// The command as a person would read it.
+    pub fn display(&self) -> String {
+        match self {
+            Self::Shell(line) => line.clone(),
+            Self::Args(args) => args.join(" "),
+        }
+    }
+}
+
+impl Work {
+    /// The work as a person would read it, on one line.
+    pub fn display(&self) -> String {
+        match self {
+            Self::Run(command) => command.display(),
+            Self::Prompt { agent, prompt, .. } => {
+                format!("{agent}: {}", prompt.lines().next().unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// The hash that stands for this plan in the ledger and in approvals.
+    pub fn hash(&self) -> Sha {
+        Sha::of_json(self)
+    }
+
+    /// All steps with their paths, in the order of the document.
+    pub fn steps(&self) -> impl Iterator<Item = (StepPath, &Step)> {
+        self.phases.iter().flat_map(|phase| {
+            phase.lanes.iter().flat_map(move |lane| {
+                lane.steps.iter().map(move |s| (StepPath::new(&phase.id, &lane.id, &s.id), s))
+            })
+        })
+    }
+
+    /// Finds one step.
+    pub fn step(&self, path: &StepPath) -> Option<&Step> {
+        let phase = self.phases.iter().find(|p| p.id == path.phase)?;
+        let lane = phase.lanes.iter().find(|l| l.id == path.lane)?;
+        lane.steps.iter().find(|s| s.id == path.step)
+    }
+
+    /// All gates with the place each guards and its name.
+    pub fn gates(&self) -> Vec<(GateRef, String)> {
+        let mut found = Vec::new();
+        for phase in &self.phases {
+            if let Some(name) = &phase.gate {
+                found.push((GateRef(phase.id.clone()), name.clone()));
+            }
+            for lane in &phase.lanes {
+                if let Some(name) = &lane.gate {
+                    found.push((GateRef(format!("{}/{}", phase.id, lane.id)), name.clone()));
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Step {
+    /// The hash of what the step is: its work and what it reads and makes, not its limits.
+    ///
+    /// Texts enter as templates, so run, attempt and failure context are placeholders here.
+    pub fn definition(&self) -> Sha {
+        Sha::of_json(&(&self.work, &self.test, &self.dir, &self.env, &self.inputs, &self.artifacts))
+    }
+}

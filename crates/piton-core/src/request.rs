@@ -1,0 +1,309 @@
+//! What others ask of a run, and the events a request turns into.
+//!
+//! Whoever does not drive a run puts a request into its inbox; the driver, or a command that holds
+//! the lease for a moment, turns it into events here. So a decision is taken by one piece of code,
+//! whoever asked and whoever drives.
+
+use serde::{Deserialize, Serialize};
+
+use crate::decide::dependents;
+use crate::event::{
+    CheckpointRecorded, Event, FileHash, GateDecided, RunAborted, RunArchived, StepReset,
+    StepRetried, StepSkipped,
+};
+use crate::id::{GateRef, StepPath};
+use crate::state::{Progress, RunState};
+
+/// Something asked of a run from outside its driver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "ask")]
+pub enum Request {
+    /// Decide about a gate, named by its place or its text.
+    #[serde(rename = "decide")]
+    Decide {
+        /// Place or text of the gate.
+        gate: String,
+        /// Yes or no.
+        approved: bool,
+        /// What the person says.
+        message: String,
+    },
+    /// Give a failed step further attempts, or run a finished one again.
+    #[serde(rename = "retry")]
+    Retry {
+        /// Which step.
+        step: StepPath,
+        /// Whether a finished step is meant.
+        again: bool,
+        /// Whether everything after it runs again too.
+        downstream: bool,
+    },
+    /// Leave a step out.
+    #[serde(rename = "skip")]
+    Skip {
+        /// Which step.
+        step: StepPath,
+        /// Whether it counts as done for what needs it.
+        satisfy: bool,
+    },
+    /// End the run.
+    #[serde(rename = "abort")]
+    Abort {
+        /// Whether it is for good.
+        cancel: bool,
+        /// What the person says.
+        message: String,
+    },
+    /// Set the run aside.
+    #[serde(rename = "archive")]
+    Archive,
+    /// Record a checkpoint.
+    #[serde(rename = "checkpoint")]
+    Checkpoint {
+        /// What the person says.
+        message: String,
+        /// The commit that is checked out.
+        head: Option<String>,
+    },
+}
+
+/// Why a request is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No such step.
+    #[error("there is no step {0} in this run")]
+    NoStep(String),
+    /// No such gate.
+    #[error("there is no gate `{0}` in this run; it has: {1}")]
+    NoGate(String, String),
+    /// Several gates have that text.
+    #[error("several gates are called `{0}`; name the place instead: {1}")]
+    ManyGates(String, String),
+    /// The gate was approved before: a person is asked once.
+    #[error("gate `{0}` was already {1} by {2}")]
+    Decided(String, &'static str, String),
+    /// The step is at work.
+    #[error("step {0} is running; wait for it, or end it with `piton abort`")]
+    Running(StepPath),
+    /// The step is finished.
+    #[error("step {0} is finished; `piton retry {0} --again` runs it again")]
+    Finished(StepPath),
+    /// The step has not failed.
+    #[error("step {0} is {1} and needs no retry")]
+    NotFailed(StepPath, String),
+    /// The run is over for good.
+    #[error("the run is {0} and cannot change")]
+    Over(String),
+}
+
+impl Request {
+    /// The frozen tag in the inbox.
+    pub const TAG: &'static str = "request";
+    /// The version of its body.
+    pub const VERSION: u32 = 1;
+}
+
+/// Turns a request into events, from the state alone.
+pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>, Refusal> {
+    if let Some(status) = state.ended.filter(|s| s.is_final()) {
+        return Err(Refusal::Over(status.to_string()));
+    }
+    match request {
+        Request::Decide { gate, approved, message } => decide_gate(state, gate, *approved, message, by),
+        Request::Retry { step, again, downstream } => retry(state, step, *again, *downstream, by),
+        Request::Skip { step, satisfy } => skip(state, step, *satisfy, by),
+        Request::Abort { cancel, message } => Ok(vec![Event::RunAborted(RunAborted {
+            by: by.to_owned(),
+            message: message.clone(),
+            cancel: *cancel,
+        })]),
+        Request::Archive => Ok(vec![Event::RunArchived(RunArchived { by: by.to_owned() })]),
+        Request::Checkpoint { message, head } => {
+            let count = state.checkpoints.last().map_or(0, |c| number_of(&c.name)) + 1;
+            Ok(vec![Event::CheckpointRecorded(CheckpointRecorded {
+                name: format!("manual-{count}"),
+                message: message.clone(),
+                by: by.to_owned(),
+                head: head.clone(),
+            })])
+        }
+    }
+}
+
+fn number_of(name: &str) -> u32 {
+    name.rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// All gates of a run: place and text.
+pub fn gates(state: &RunState) -> Vec<(GateRef, String)> {
+    let mut found = Vec::new();
+    for phase in &state.phases {
+        found.extend(phase.gate.iter().map(|name| (GateRef(phase.id.clone()), name.clone())));
+        for lane in &phase.lanes {
+            let place = || GateRef(format!("{}/{}", phase.id, lane.id));
+            found.extend(lane.gate.iter().map(|name| (place(), name.clone())));
+        }
+    }
+    found
+}
+
+/// Finds the gate a person means, by place or by text.
+pub fn find_gate(state: &RunState, wanted: &str) -> Result<(GateRef, String), Refusal> {
+    let all = gates(state);
+    if let Some(found) = all.iter().find(|(place, _)| place.0 == wanted) {
+        return Ok(found.clone());
+    }
+    let named: Vec<_> = all.iter().filter(|(_, name)| name.eq_ignore_ascii_case(wanted)).collect();
+    // Of several gates with the same text, the one that is being asked about is meant.
+    let asked: Vec<_> = named
+        .iter()
+        .filter(|(place, _)| state.gates.get(place).is_some_and(|g| g.decision.is_none()))
+        .collect();
+    match (named.as_slice(), asked.as_slice()) {
+        ([one], _) => Ok((*one).clone()),
+        (_, [one]) => Ok((**one).clone()),
+        ([], _) => {
+            let list: Vec<String> = all.iter().map(|(p, n)| format!("{p} ({n})")).collect();
+            let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+            Err(Refusal::NoGate(wanted.to_owned(), list))
+        }
+        (many, _) => {
+            let places: Vec<&str> = many.iter().map(|(p, _)| p.0.as_str()).collect();
+            Err(Refusal::ManyGates(wanted.to_owned(), places.join(", ")))
+        }
+    }
+}
+
+fn decide_gate(
+    state: &RunState,
+    wanted: &str,
+    approved: bool,
+    message: &str,
+    by: &str,
+) -> Result<Vec<Event>, Refusal> {
+    let (gate, name) = find_gate(state, wanted)?;
+    if let Some(decision) = state.gates.get(&gate).and_then(|g| g.decision.as_ref()) {
+        // A rejection may be taken back by an approval; an approval may have been acted on.
+        if decision.approved || !approved {
+            let verb = if decision.approved { "approved" } else { "rejected" };
+            return Err(Refusal::Decided(name, verb, decision.by.clone()));
+        }
+    }
+    let artifacts = state
+        .recorded
+        .iter()
+        .map(|(path, r)| FileHash { path: path.clone(), sha256: r.sha256.clone() })
+        .collect();
+    Ok(vec![Event::GateDecided(GateDecided {
+        gate,
+        approved,
+        by: by.to_owned(),
+        message: message.to_owned(),
+        plan_hash: state.plan_hash.clone().unwrap_or_else(|| crate::hash::Sha::of(b"")),
+        artifacts,
+    })])
+}
+
+fn retry(
+    state: &RunState,
+    path: &StepPath,
+    again: bool,
+    downstream: bool,
+    by: &str,
+) -> Result<Vec<Event>, Refusal> {
+    let step = state.step(path).ok_or_else(|| Refusal::NoStep(path.to_string()))?;
+    let first = match step.progress {
+        Progress::Running { .. } => return Err(Refusal::Running(path.clone())),
+        Progress::Done if !again => return Err(Refusal::Finished(path.clone())),
+        Progress::Done => Event::StepReset(StepReset {
+            step: path.clone(),
+            reason: format!("{by} asked for it to run again"),
+        }),
+        Progress::Pending if !again => {
+            return Err(Refusal::NotFailed(path.clone(), step.status().to_string()));
+        }
+        Progress::Pending => return Ok(Vec::new()),
+        _ => Event::StepRetried(StepRetried { step: path.clone(), by: by.to_owned() }),
+    };
+    let mut events = vec![first];
+    if downstream {
+        for (later, step) in after(state, path) {
+            if matches!(step.progress, Progress::Running { .. }) {
+                return Err(Refusal::Running(later));
+            }
+            if step.progress.is_over() {
+                let reason = format!("{by} asked for {path} and all after it to run again");
+                events.push(Event::StepReset(StepReset { step: later, reason }));
+            }
+        }
+    }
+    Ok(events)
+}
+
+/// The steps that come after one: later in its lane, in lanes that need it, in later phases.
+fn after<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a crate::state::StepState)> {
+    let mut lanes = vec![path.lane()];
+    let mut phases = vec![path.phase.clone()];
+    // Lanes and phases are few; going round until nothing is added finds all that depend on these.
+    loop {
+        let before = lanes.len() + phases.len();
+        for phase in &state.phases {
+            let whole = phase.needs.iter().chain(&phase.after).any(|n| phases.contains(n));
+            if whole && !phases.contains(&phase.id) {
+                phases.push(phase.id.clone());
+            }
+            for lane in &phase.lanes {
+                let place = crate::id::LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
+                let depends = (whole && phase.id != path.phase)
+                    || lane.needs.iter().any(|n| lanes.contains(n));
+                if depends && !lanes.contains(&place) {
+                    lanes.push(place);
+                    if !phases.contains(&phase.id) {
+                        phases.push(phase.id.clone());
+                    }
+                }
+            }
+        }
+        if lanes.len() + phases.len() == before {
+            break;
+        }
+    }
+    let mut own_lane_reached = false;
+    state
+        .steps()
+        .filter(|(p, _)| {
+            if p == path {
+                own_lane_reached = true;
+                return false;
+            }
+            if p.lane() == path.lane() { own_lane_reached } else { lanes.contains(&p.lane()) }
+        })
+        .collect()
+}
+
+fn skip(state: &RunState, path: &StepPath, satisfy: bool, by: &str) -> Result<Vec<Event>, Refusal> {
+    let step = state.step(path).ok_or_else(|| Refusal::NoStep(path.to_string()))?;
+    match step.progress {
+        Progress::Running { .. } => Err(Refusal::Running(path.clone())),
+        Progress::Done => Err(Refusal::Finished(path.clone())),
+        _ => Ok(vec![Event::StepSkipped(StepSkipped {
+            step: path.clone(),
+            satisfy,
+            by: by.to_owned(),
+        })]),
+    }
+}
+
+/// What a skipped step leaves waiting, in words; empty where nothing needs its lane.
+pub fn skip_warning(state: &RunState, path: &StepPath, satisfy: bool) -> Option<String> {
+    let waiting = dependents(state, path);
+    if waiting.is_empty() {
+        return None;
+    }
+    let list = waiting.join(", ");
+    Some(if satisfy {
+        format!("{list} will go on as if {path} had finished")
+    } else {
+        format!("{list} depend on it and will not run; `--satisfy` lets them go on")
+    })
+}

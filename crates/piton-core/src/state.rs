@@ -1,0 +1,434 @@
+//! Where a run stands: what all its events add up to.
+//!
+//! Its size follows the plan, not the history: a step keeps its counters and its last attempt, and
+//! lists that could grow have a limit. It is stored now and then as a cache, stamped with
+//! [`crate::APPLY_VERSION`]; the events remain the truth.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Class, FileHash, LogRanges, Shape, Verdict};
+use crate::hash::Sha;
+use crate::id::{GateRef, LanePath, RunId, StepPath};
+use crate::status::Status;
+use crate::time::{Millis, Timestamp};
+
+/// Most attempts whose failure is told to the next one; older ones have had their say.
+pub const FAILURES_KEPT_MAX: usize = 20;
+/// Most manual checkpoints held in the state; all stay in the ledger.
+pub const CHECKPOINTS_KEPT_MAX: usize = 50;
+
+/// The state of one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunState {
+    /// Its name; empty before the first event.
+    pub run_id: Option<RunId>,
+    /// Path of its plan.
+    pub plan_path: String,
+    /// Hash of its plan.
+    pub plan_hash: Option<Sha>,
+    /// Title of its plan.
+    pub title: String,
+    /// Its spec as recorded or accepted.
+    pub spec: Option<FileHash>,
+    /// Where its steps run.
+    pub root: String,
+    /// The word in its children's environment.
+    pub mark: String,
+    /// The commit that was last seen checked out.
+    pub head: Option<String>,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When something last happened.
+    pub last_at: Timestamp,
+    /// Whether a driver is attached, as far as the events tell.
+    pub driven: bool,
+    /// Epoch of the last driver.
+    pub epoch: u64,
+    /// How the last driver left.
+    pub verdict: Option<Verdict>,
+    /// Whether a person ended it: aborted, cancelled or archived.
+    pub ended: Option<Status>,
+    /// What it used.
+    pub used: Used,
+    /// Its phases, in the plan's order.
+    pub phases: Vec<PhaseState>,
+    /// Its gates that were asked or decided.
+    pub gates: BTreeMap<GateRef, GateState>,
+    /// The hash last recorded for each artifact, and which step recorded it.
+    pub recorded: BTreeMap<String, Recorded>,
+    /// Manual checkpoints, the newest last.
+    pub checkpoints: Vec<Checkpoint>,
+    /// The budget that stopped the last driver.
+    pub exhausted: Option<String>,
+}
+
+/// What a run used of its budgets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Used {
+    /// Time it was driven.
+    pub driven_ms: Millis,
+    /// Tokens.
+    pub tokens: u64,
+    /// Millionths of a dollar.
+    pub money_micros: u64,
+    /// Bytes of log.
+    pub log_bytes: u64,
+}
+
+/// The state of a phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseState {
+    /// Its id.
+    pub id: String,
+    /// Phases it needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// Phases it follows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+    /// Its gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
+    /// Time it was driven.
+    #[serde(default)]
+    pub driven_ms: Millis,
+    /// Its lanes.
+    pub lanes: Vec<LaneState>,
+}
+
+/// The state of a lane.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LaneState {
+    /// Its id.
+    pub id: String,
+    /// Lanes it needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<LanePath>,
+    /// Its gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
+    /// Its steps.
+    pub steps: Vec<StepState>,
+}
+
+/// The state of a step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepState {
+    /// Its id.
+    pub id: String,
+    /// Where it stands.
+    #[serde(default, skip_serializing_if = "Progress::is_pending")]
+    pub progress: Progress,
+    /// Number of the last attempt.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub attempts: u32,
+    /// Failed attempts since a person last granted new ones.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub failures: u32,
+    /// Attempts that were ended or lost.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub interruptions: u32,
+    /// Times it finished with success.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub successes: u32,
+    /// Attempts since the last success or grant that ended in a wait for the network.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub network_waits: u32,
+    /// The same for rate limits.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub rate_limit_waits: u32,
+    /// Time spent waiting for the network since then.
+    #[serde(default, skip_serializing_if = "zero_ms")]
+    pub network_waited_ms: Millis,
+    /// Time spent waiting for rate limits since then.
+    #[serde(default, skip_serializing_if = "zero_ms")]
+    pub rate_limit_waited_ms: Millis,
+    /// Exit code of the last attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Time the last finished attempt took.
+    #[serde(default, skip_serializing_if = "zero_ms")]
+    pub duration_ms: Millis,
+    /// Its definition when it last started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Sha>,
+    /// Its inputs when it last started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<FileHash>,
+    /// What it last made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<FileHash>,
+    /// Where its last attempt's output lies.
+    #[serde(default, skip_serializing_if = "LogRanges::is_empty")]
+    pub logs: LogRanges,
+    /// Its failed attempts so far, for the next one to read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failure_context: Vec<FailedAttempt>,
+    /// Why it runs again although it had finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerun: Option<String>,
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// To be started.
+    #[default]
+    Pending,
+    /// An attempt was started.
+    Running {
+        /// When.
+        since: Timestamp,
+    },
+    /// To be started again, not before a time.
+    Waiting {
+        /// Not before.
+        until: Timestamp,
+        /// After what kind of failure.
+        class: Class,
+    },
+    /// No attempt is left.
+    Failed,
+    /// Finished with success.
+    Done,
+    /// Left out.
+    Skipped {
+        /// Whether it counts as done for what needs it.
+        satisfy: bool,
+    },
+}
+
+/// A failed attempt as the next one is told of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailedAttempt {
+    /// Its number.
+    pub attempt: u32,
+    /// What kind of failure.
+    pub class: Class,
+    /// What went wrong.
+    pub error: String,
+    /// The last lines of its output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<String>,
+}
+
+/// A recorded artifact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Hash of its bytes.
+    pub sha256: Sha,
+    /// Which step recorded it last.
+    pub by: StepPath,
+}
+
+/// The state of a gate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateState {
+    /// What is asked for.
+    pub name: String,
+    /// When it was first asked.
+    pub asked_at: Timestamp,
+    /// What was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+}
+
+/// A person's decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Yes or no.
+    pub approved: bool,
+    /// Who.
+    pub by: String,
+    /// What they said.
+    pub message: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A manual checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Its name.
+    pub name: String,
+    /// What was said.
+    pub message: String,
+    /// When.
+    pub at: Timestamp,
+    /// The commit that was checked out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+}
+
+impl Progress {
+    fn is_pending(&self) -> bool {
+        *self == Self::Pending
+    }
+
+    /// Whether nothing more is to be done: finished or left out.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Done | Self::Skipped { .. })
+    }
+}
+
+impl StepState {
+    /// Its status in words.
+    pub fn status(&self) -> Status {
+        match self.progress {
+            Progress::Pending => Status::Pending,
+            Progress::Running { .. } => Status::Running,
+            Progress::Waiting { class: Class::RateLimit, .. } => Status::Parked,
+            Progress::Waiting { .. } => Status::Retrying,
+            Progress::Failed => Status::Failed,
+            Progress::Done => Status::Complete,
+            Progress::Skipped { .. } => Status::Skipped,
+        }
+    }
+
+    /// Whether it counts as done for what needs it.
+    pub fn satisfies(&self) -> bool {
+        matches!(self.progress, Progress::Done | Progress::Skipped { satisfy: true })
+    }
+
+    /// The failed attempts as text: `Attempt N: error` and the last lines of each.
+    pub fn failure_text(&self) -> String {
+        use std::fmt::Write as _;
+        let mut text = String::new();
+        for failed in &self.failure_context {
+            let _ = writeln!(text, "Attempt {}: {}", failed.attempt, failed.error);
+            for line in &failed.lines {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+        text
+    }
+}
+
+impl LaneState {
+    /// Whether all its steps are finished or left out.
+    pub fn is_over(&self) -> bool {
+        self.steps.iter().all(|s| s.progress.is_over())
+    }
+
+    /// Whether it counts as done for what needs it.
+    pub fn satisfies(&self) -> bool {
+        self.steps.iter().all(StepState::satisfies)
+    }
+
+    /// The first step that is not over.
+    pub fn current(&self) -> Option<usize> {
+        self.steps.iter().position(|s| !s.progress.is_over())
+    }
+}
+
+impl PhaseState {
+    /// Whether all its lanes are over.
+    pub fn is_over(&self) -> bool {
+        self.lanes.iter().all(LaneState::is_over)
+    }
+
+    /// Whether it counts as done for what needs it.
+    pub fn satisfies(&self) -> bool {
+        self.lanes.iter().all(LaneState::satisfies)
+    }
+}
+
+impl RunState {
+    /// Finds a phase.
+    pub fn phase(&self, id: &str) -> Option<&PhaseState> {
+        self.phases.iter().find(|p| p.id == id)
+    }
+
+    /// Finds a lane.
+    pub fn lane(&self, path: &LanePath) -> Option<&LaneState> {
+        self.phase(&path.phase)?.lanes.iter().find(|l| l.id == path.lane)
+    }
+
+    /// Finds a step.
+    pub fn step(&self, path: &StepPath) -> Option<&StepState> {
+        let phase = self.phase(&path.phase)?;
+        let lane = phase.lanes.iter().find(|l| l.id == path.lane)?;
+        lane.steps.iter().find(|s| s.id == path.step)
+    }
+
+    pub(crate) fn step_mut(&mut self, path: &StepPath) -> Option<&mut StepState> {
+        let phase = self.phases.iter_mut().find(|p| p.id == path.phase)?;
+        let lane = phase.lanes.iter_mut().find(|l| l.id == path.lane)?;
+        lane.steps.iter_mut().find(|s| s.id == path.step)
+    }
+
+    /// All steps with their paths, in the plan's order.
+    pub fn steps(&self) -> impl Iterator<Item = (StepPath, &StepState)> {
+        self.phases.iter().flat_map(|phase| {
+            phase.lanes.iter().flat_map(move |lane| {
+                lane.steps.iter().map(move |s| (StepPath::new(&phase.id, &lane.id, &s.id), s))
+            })
+        })
+    }
+
+    /// The steps that were started and have no outcome yet.
+    pub fn running(&self) -> Vec<(StepPath, u32)> {
+        let running = |s: &StepState| matches!(s.progress, Progress::Running { .. });
+        self.phases
+            .iter()
+            .flat_map(|p| p.lanes.iter().map(move |l| (p, l)))
+            .flat_map(|(p, l)| {
+                l.steps
+                    .iter()
+                    .filter(move |s| running(s))
+                    .map(move |s| (StepPath::new(&p.id, &l.id, &s.id), s.attempts))
+            })
+            .collect()
+    }
+
+    /// Whether everything is finished or left out.
+    pub fn is_over(&self) -> bool {
+        self.phases.iter().all(PhaseState::is_over)
+    }
+
+    /// The gates that were asked and not decided.
+    pub fn open_gates(&self) -> impl Iterator<Item = (&GateRef, &GateState)> {
+        self.gates.iter().filter(|(_, g)| g.decision.is_none())
+    }
+
+    /// Whether the gate of a place was approved.
+    pub fn approved(&self, gate: &GateRef) -> bool {
+        self.gates.get(gate).and_then(|g| g.decision.as_ref()).is_some_and(|d| d.approved)
+    }
+
+    /// Whether the gate of a place was rejected.
+    pub fn rejected(&self, gate: &GateRef) -> bool {
+        self.gates.get(gate).and_then(|g| g.decision.as_ref()).is_some_and(|d| !d.approved)
+    }
+
+    /// The structure this state was made from.
+    pub fn shape(&self) -> Shape {
+        let lane = |l: &LaneState| crate::event::ShapeLane {
+            id: l.id.clone(),
+            needs: l.needs.clone(),
+            gate: l.gate.clone(),
+            steps: l.steps.iter().map(|s| s.id.clone()).collect(),
+        };
+        let phase = |p: &PhaseState| crate::event::ShapePhase {
+            id: p.id.clone(),
+            needs: p.needs.clone(),
+            after: p.after.clone(),
+            gate: p.gate.clone(),
+            lanes: p.lanes.iter().map(lane).collect(),
+        };
+        Shape { phases: self.phases.iter().map(phase).collect() }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn zero(value: &u32) -> bool {
+    *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn zero_ms(value: &Millis) -> bool {
+    value.0 == 0
+}

@@ -1,0 +1,117 @@
+//! Statuses of lanes, phases and runs, derived from their steps: nothing here is stored.
+
+use crate::decide::{lane_ready, phase_ready};
+use crate::event::Verdict;
+use crate::id::{GateRef, StepPath};
+use crate::state::{LaneState, PhaseState, Progress, RunState};
+use crate::status::Status;
+
+/// The status of a lane.
+pub fn lane_status(state: &RunState, phase: &PhaseState, lane: &LaneState) -> Status {
+    if lane.is_over() {
+        let skipped = lane.steps.iter().all(|s| matches!(s.progress, Progress::Skipped { .. }));
+        return if skipped { Status::Skipped } else { Status::Complete };
+    }
+    let current = lane.current().map(|i| &lane.steps[i]);
+    let begun = lane.steps.iter().any(|s| s.attempts > 0);
+    match current.map(crate::state::StepState::status) {
+        Some(Status::Pending) => {
+            let own = GateRef(format!("{}/{}", phase.id, lane.id));
+            if waits(state, &own) || waits(state, &GateRef(phase.id.clone())) {
+                Status::Waiting
+            } else if held_by_skip(state, phase, lane) {
+                Status::Blocked
+            } else if begun {
+                Status::Running
+            } else {
+                Status::Pending
+            }
+        }
+        Some(status) => status,
+        None => Status::Pending,
+    }
+}
+
+fn waits(state: &RunState, gate: &GateRef) -> bool {
+    state.gates.get(gate).is_some_and(|g| g.decision.is_none())
+}
+
+/// Whether a lane can't start because something it needs was left out, or its gate was rejected.
+fn held_by_skip(state: &RunState, phase: &PhaseState, lane: &LaneState) -> bool {
+    let own = GateRef(format!("{}/{}", phase.id, lane.id));
+    if state.rejected(&own) || state.rejected(&GateRef(phase.id.clone())) {
+        return true;
+    }
+    let lane_held = !lane_ready(state, lane)
+        && lane.needs.iter().any(|n| state.lane(n).is_some_and(|l| l.is_over() && !l.satisfies()));
+    let phase_held = !phase_ready(state, phase)
+        && phase.needs.iter().any(|n| state.phase(n).is_some_and(|p| p.is_over() && !p.satisfies()));
+    lane_held || phase_held
+}
+
+/// The status of a phase.
+pub fn phase_status(state: &RunState, phase: &PhaseState) -> Status {
+    let lanes: Vec<Status> = phase.lanes.iter().map(|l| lane_status(state, phase, l)).collect();
+    combine(&lanes)
+}
+
+fn combine(parts: &[Status]) -> Status {
+    let any = |wanted: Status| parts.contains(&wanted);
+    if parts.iter().all(|s| *s == Status::Skipped) && !parts.is_empty() {
+        return Status::Skipped;
+    }
+    if parts.iter().all(|s| matches!(s, Status::Complete | Status::Skipped)) {
+        return Status::Complete;
+    }
+    for status in [
+        Status::Failed,
+        Status::Running,
+        Status::Retrying,
+        Status::Parked,
+        Status::Waiting,
+        Status::Blocked,
+    ] {
+        if any(status) {
+            return status;
+        }
+    }
+    if any(Status::Complete) || any(Status::Skipped) { Status::Running } else { Status::Pending }
+}
+
+/// The status of a run. `driver_lives` says whether a process advances it now.
+pub fn run_status(state: &RunState, driver_lives: bool) -> Status {
+    if let Some(ended) = state.ended {
+        return ended;
+    }
+    let phases: Vec<Status> = state.phases.iter().map(|p| phase_status(state, p)).collect();
+    let combined = combine(&phases);
+    if matches!(combined, Status::Complete | Status::Skipped) {
+        return Status::Complete;
+    }
+    if driver_lives {
+        return match combined {
+            Status::Pending | Status::Failed | Status::Blocked | Status::Waiting => Status::Running,
+            other => other,
+        };
+    }
+    match state.verdict {
+        Some(Verdict::Failed) => Status::Failed,
+        Some(Verdict::Waiting) => Status::Waiting,
+        Some(Verdict::Blocked | Verdict::Budget) => Status::Blocked,
+        Some(Verdict::SelectionDone) => Status::Pending,
+        Some(Verdict::Complete) if state.is_over() => Status::Complete,
+        _ => Status::Interrupted,
+    }
+}
+
+/// The step where the run stands: the first that runs, else the first that is not over.
+pub fn current(state: &RunState) -> Option<StepPath> {
+    let running = state.running().into_iter().next().map(|(path, _)| path);
+    running.or_else(|| state.steps().find(|(_, s)| !s.progress.is_over()).map(|(path, _)| path))
+}
+
+/// How many steps are over, and how many there are.
+pub fn progress(state: &RunState) -> (usize, usize) {
+    let all = state.phases.iter().flat_map(|p| &p.lanes).flat_map(|l| &l.steps);
+    all.fold((0, 0), |(over, count), s| (over + usize::from(s.progress.is_over()), count + 1))
+}

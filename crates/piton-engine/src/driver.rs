@@ -1,0 +1,430 @@
+//! The loop that advances a run: decide, commit, act, wait.
+//!
+//! One turn collects what happened, applies it, decides what follows, commits all of it at once,
+//! and only then acts. A commit that is refused because another driver took over ends the loop
+//! before anything is done: nothing is performed that is not durable first.
+
+use std::collections::BTreeMap;
+
+use piton_core::event::{
+    BudgetExhausted, DriverLeft, Event, GateAsked, StepStarted, Verdict,
+};
+use piton_core::redact::Redactor;
+use piton_core::{Action, Illegal, Limits, Plan, RunState, StepPath, Timestamp, apply, decide};
+use piton_core::Millis;
+use piton_ledger::{HEARTBEAT_EVERY_MS, RunRow};
+
+use crate::error::{Error, Result};
+use crate::observer::{Note, Observer};
+use crate::order::{Order, order};
+use crate::store::{Commit, Store};
+use crate::world::{Attempt, Found, Happening, Notice, World};
+
+mod inbox;
+mod outcome;
+
+pub use inbox::REFUSED;
+
+/// How long the driver sleeps at most before it looks at its inbox.
+const INBOX_EVERY: Millis = Millis(200);
+/// The same while somebody watches a live picture: ten frames a second look smooth.
+const TICK_EVERY: Millis = Millis(100);
+/// `SIGINT`: the one signal that lets running steps finish first.
+const SIGINT: i32 = 2;
+
+/// What a driver was told.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// How many lanes, and which.
+    pub limits: Limits,
+    /// Retries of every step, over what the plan says.
+    pub retries: Option<u32>,
+    /// Keeps secrets out of what is recorded.
+    pub redactor: Redactor,
+    /// An abort to carry out at once instead of going on.
+    pub abort: Option<piton_core::event::RunAborted>,
+    /// The status words that the person wants to be told of are sent to the notify command.
+    pub notify: bool,
+}
+
+/// How a driver's work ended.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The signal that stopped it.
+    pub signal: Option<i32>,
+    /// The state at the end.
+    pub state: RunState,
+    /// Sequence of the last event.
+    pub seq: u64,
+}
+
+/// A driver at work. It holds the lease; dropping it without [`Driver::drive`] leaves a lease that
+/// the next driver recognises as dead once this process is gone.
+pub struct Driver<'a> {
+    store: &'a mut Store,
+    world: &'a mut dyn World,
+    observer: &'a mut dyn Observer,
+    plan: Plan,
+    live: Plan,
+    row: RunRow,
+    epoch: u64,
+    state: RunState,
+    seq: u64,
+    options: Options,
+    at: Timestamp,
+    batch: Vec<Event>,
+    answered: Vec<(i64, String)>,
+    orders: Vec<Order>,
+    acks: Vec<Attempt>,
+    restarts: BTreeMap<StepPath, u32>,
+    signal: Option<i32>,
+    ending: Option<&'static str>,
+    abort: Option<(piton_core::event::RunAborted, Option<i64>)>,
+    recheck_inputs: bool,
+    inbox_seen: bool,
+    last_commit: Timestamp,
+}
+
+impl<'a> Driver<'a> {
+    /// Makes a driver for a run whose lease is held at `epoch`. `plan` is the plan as recorded, its
+    /// secrets taken out; `live` is the same plan as its file says it, from which steps start.
+    pub fn new(
+        store: &'a mut Store,
+        world: &'a mut dyn World,
+        observer: &'a mut dyn Observer,
+        plan: Plan,
+        live: Plan,
+        loaded: crate::store::Loaded,
+        epoch: u64,
+        options: Options,
+    ) -> Self {
+        let at = world.now();
+        Self {
+            store,
+            world,
+            observer,
+            plan,
+            live,
+            row: loaded.row,
+            epoch,
+            state: loaded.state,
+            seq: loaded.seq,
+            abort: options.abort.clone().map(|a| (a, None)),
+            options,
+            at,
+            batch: Vec::new(),
+            answered: Vec::new(),
+            orders: Vec::new(),
+            acks: Vec::new(),
+            restarts: BTreeMap::new(),
+            signal: None,
+            ending: None,
+            recheck_inputs: false,
+            inbox_seen: false,
+            last_commit: at,
+        }
+    }
+
+    /// Records how the driver came, finds what a former driver left in flight, and goes on until
+    /// nothing can move.
+    pub fn drive(mut self, opening: Vec<Event>) -> Result<Ending> {
+        for event in opening {
+            self.record(event)?;
+        }
+        if !self.state.running().is_empty() {
+            // The epoch must be durable before the keeper hears of it.
+            self.commit()?;
+        }
+        self.recover()?;
+        if self.abort.is_some() {
+            self.end_all("aborted")?;
+        }
+        loop {
+            self.take_requests()?;
+            self.recheck()?;
+            let actions = decide(&self.plan, &self.state, &self.options.limits, self.at);
+            let (verdict, wake) = self.take(actions)?;
+            if let Some(verdict) = verdict {
+                return self.leave(verdict);
+            }
+            self.commit()?;
+            self.wait(wake)?;
+        }
+    }
+
+    /// Applies an event and puts it into the next commit.
+    fn record(&mut self, event: Event) -> Result<()> {
+        apply(&mut self.state, self.at, &event).map_err(|source| self.illegal(source))?;
+        self.batch.push(event);
+        Ok(())
+    }
+
+    fn illegal(&self, source: Illegal) -> Error {
+        let seq = self.seq + self.batch.len() as u64 + 1;
+        Error::Illegal { run_id: self.row.run_id.clone(), seq, source }
+    }
+
+    /// Makes what was recorded durable, then does what waits for that.
+    fn commit(&mut self) -> Result<()> {
+        self.append(false)?;
+        if !self.acks.is_empty() {
+            let acks = std::mem::take(&mut self.acks);
+            self.world.acknowledge(&acks)?;
+        }
+        if !self.orders.is_empty() {
+            let orders = std::mem::take(&mut self.orders);
+            self.world.start(orders)?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, release: bool) -> Result<()> {
+        if self.batch.is_empty() && self.answered.is_empty() && !release {
+            return Ok(());
+        }
+        let answered: Vec<(i64, &str)> =
+            self.answered.iter().map(|(id, text)| (*id, text.as_str())).collect();
+        let before = self.seq;
+        self.seq = self.store.append(&Commit {
+            row: &self.row,
+            epoch: self.epoch,
+            expected_seq: self.seq,
+            at: self.at,
+            events: &self.batch,
+            state: &self.state,
+            answered: &answered,
+            release,
+        })?;
+        self.last_commit = self.at;
+        self.answered.clear();
+        for (seq, event) in (before + 1..).zip(self.batch.drain(..)) {
+            self.observer.event(seq, self.at, &event, &self.state);
+        }
+        Ok(())
+    }
+
+    /// Finds what became of attempts that have no outcome.
+    fn recover(&mut self) -> Result<()> {
+        let in_flight: Vec<Attempt> = self
+            .state
+            .running()
+            .into_iter()
+            .map(|(step, number)| Attempt { step, number })
+            .collect();
+        let attached = self.world.attach(self.epoch, &self.state.mark, &in_flight)?;
+        if !attached.strays.is_empty() {
+            self.observer.note(&Note::StraysEnded { names: attached.strays });
+        }
+        self.at = self.world.now();
+        for (attempt, found) in attached.found {
+            let word = match &found {
+                Found::Running => "running",
+                Found::Ended(_) => "finished",
+                Found::NotStarted => "not started",
+                Found::Lost(_) => "lost",
+            };
+            self.observer.note(&Note::Recovered {
+                step: attempt.step.clone(),
+                attempt: attempt.number,
+                found: word,
+            });
+            match found {
+                Found::Running => {}
+                Found::Ended(ended) => self.ended(&ended)?,
+                Found::NotStarted => self.order_again(&attempt)?,
+                Found::Lost(why) => self.lost(&attempt, why)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts an attempt whose intent is recorded and whose process never existed.
+    fn order_again(&mut self, attempt: &Attempt) -> Result<()> {
+        if self.ending.is_some() || self.options.limits.draining || self.abort.is_some() {
+            return self.lost(attempt, "its driver stopped before it was started".to_owned());
+        }
+        self.place_order(attempt)
+    }
+
+    fn place_order(&mut self, attempt: &Attempt) -> Result<()> {
+        let Some(step) = self.live.step(&attempt.step) else {
+            return self.lost(attempt, "it is no longer in the plan".to_owned());
+        };
+        match order(&self.live, &self.state, step, attempt) {
+            Ok(order) => {
+                self.orders.push(order);
+                Ok(())
+            }
+            Err(error) => self.not_started(attempt, &error.to_string()),
+        }
+    }
+
+    /// Turns decisions into events and orders; returns the verdict and when to look again.
+    fn take(&mut self, actions: Vec<Action>) -> Result<(Option<Verdict>, Option<Timestamp>)> {
+        let (mut verdict, mut wake) = (None, None);
+        for action in actions {
+            match action {
+                Action::Start { step, attempt } => self.begin(Attempt { step, number: attempt })?,
+                Action::Ask { gate, name } => {
+                    self.record(Event::GateAsked(GateAsked { gate, name }))?;
+                }
+                Action::Exhausted(budget) => self.exhausted(budget)?,
+                Action::EndAll => self.end_all("a budget of time is used up")?,
+                Action::WakeAt(at) => wake = Some(at),
+                Action::Leave(found) => verdict = Some(found),
+            }
+        }
+        Ok((verdict, wake))
+    }
+
+    fn begin(&mut self, attempt: Attempt) -> Result<()> {
+        let Some(step) = self.plan.step(&attempt.step) else { return Ok(()) };
+        let (definition, patterns) = (step.definition(), step.inputs.clone());
+        let inputs = if patterns.is_empty() {
+            Vec::new()
+        } else {
+            // Hashing may take long: outcomes at hand do not wait for it.
+            self.commit()?;
+            self.world.inputs(&patterns)?
+        };
+        self.record(Event::StepStarted(StepStarted {
+            step: attempt.step.clone(),
+            attempt: attempt.number,
+            definition,
+            inputs,
+        }))?;
+        self.place_order(&attempt)
+    }
+
+    fn exhausted(&mut self, budget: BudgetExhausted) -> Result<()> {
+        self.record(Event::BudgetExhausted(budget))
+    }
+
+    /// Looks again at inputs of finished steps after something they may read was made anew.
+    fn recheck(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.recheck_inputs) {
+            return Ok(());
+        }
+        for rerun in crate::resume::stale_inputs(&self.plan, &self.state, self.world)? {
+            self.record(Event::StepReset(piton_core::event::StepReset {
+                step: rerun.step,
+                reason: rerun.reason,
+            }))?;
+        }
+        Ok(())
+    }
+
+    /// Waits for something to happen and applies it.
+    fn wait(&mut self, wake: Option<Timestamp>) -> Result<()> {
+        let now = self.world.now();
+        let ticks = self.observer.wants_ticks();
+        let poll = now.after(if ticks { TICK_EVERY } else { INBOX_EVERY });
+        let happenings = self.world.wait(wake.map_or(poll, |w| w.min(poll)))?;
+        self.at = self.world.now();
+        if happenings.is_empty() && self.at.since(self.last_commit).0 >= heartbeat_every() {
+            self.store.ledger().heartbeat(self.row.run, self.epoch, self.at.0)?;
+            self.last_commit = self.at;
+        }
+        for happening in happenings {
+            self.happened(happening)?;
+        }
+        if ticks {
+            self.observer.tick(self.at, &self.state);
+        }
+        Ok(())
+    }
+
+    fn happened(&mut self, happening: Happening) -> Result<()> {
+        match happening {
+            Happening::Ended(ended) => self.ended(&ended),
+            Happening::NotStarted { attempt, error, .. } => self.not_started(&attempt, &error),
+            Happening::Signal(signal) => self.signalled(signal),
+            Happening::Fenced => Err(Error::TakenOver),
+            Happening::KeeperGone => {
+                self.observer.note(&Note::KeeperReplaced);
+                self.recover()?;
+                if let Some(why) = self.ending {
+                    self.ending = None;
+                    self.end_all(why)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn signalled(&mut self, signal: i32) -> Result<()> {
+        let running = self.state.running().len();
+        self.signal.get_or_insert(signal);
+        if signal == SIGINT && !self.options.limits.draining {
+            self.options.limits.draining = true;
+            self.observer.note(&Note::Draining { running });
+            return Ok(());
+        }
+        self.options.limits.draining = true;
+        self.end_all("a signal ended the run")
+    }
+
+    fn end_all(&mut self, why: &'static str) -> Result<()> {
+        if self.ending.is_some() {
+            return Ok(());
+        }
+        self.ending = Some(why);
+        let running = self.state.running().len();
+        if running > 0 {
+            self.observer.note(&Note::Ending { running });
+        }
+        self.options.limits.draining |= self.abort.is_some();
+        self.world.end_all()
+    }
+
+    /// Records how the driver goes, gives up the lease, tells the person, lets the keeper go.
+    fn leave(mut self, verdict: Verdict) -> Result<Ending> {
+        let aborted = self.abort.take();
+        if let (Verdict::Complete, Some((_, Some(id)))) = (verdict, &aborted) {
+            self.answered.push((*id, format!("{REFUSED}the run is complete")));
+        }
+        let aborted = aborted.filter(|_| verdict != Verdict::Complete);
+        let verdict = if aborted.is_some() { Verdict::Aborted } else { verdict };
+        // What waits for a commit (acknowledgements) is sent before the last one.
+        self.commit()?;
+        self.at = self.world.now();
+        let head = self.world.head();
+        let signal = if verdict == Verdict::Interrupted { self.signal } else { None };
+        self.record(Event::DriverLeft(DriverLeft { verdict, head, signal }))?;
+        if let Some((event, request)) = aborted {
+            let answer = crate::store::describe(&[Event::RunAborted(event.clone())]);
+            self.record(Event::RunAborted(event))?;
+            self.answered.extend(request.map(|id| (id, answer)));
+        }
+        self.append(true)?;
+        if self.options.notify {
+            if let Some(notice) = notice(&self.state, verdict) {
+                self.world.notify(&notice)?;
+            }
+        }
+        let left = self.world.leave()?;
+        if !left.is_empty() {
+            self.observer.note(&Note::LeftoversEnded { names: left });
+        }
+        Ok(Ending { verdict, signal: self.signal, state: self.state, seq: self.seq })
+    }
+}
+
+fn heartbeat_every() -> u64 {
+    HEARTBEAT_EVERY_MS.unsigned_abs()
+}
+
+fn notice(state: &RunState, verdict: Verdict) -> Option<Notice> {
+    let run = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    let (status, message) = match verdict {
+        Verdict::Complete => ("complete", format!("run {run} is complete")),
+        Verdict::Failed => ("failed", format!("run {run} failed")),
+        Verdict::Waiting => ("waiting", format!("run {run} waits for a person")),
+        Verdict::Budget => ("failed", format!("run {run} was stopped by a budget")),
+        Verdict::Blocked => ("waiting", format!("run {run} is blocked")),
+        _ => return None,
+    };
+    Some(Notice { status: status.to_owned(), message })
+}

@@ -1,0 +1,61 @@
+//! Requests of other processes, turned into events by the one who may append.
+
+use piton_core::Event;
+use piton_core::event::RunAborted;
+use piton_core::request::{self, Request};
+
+use super::Driver;
+use crate::error::Result;
+use crate::observer::Note;
+use crate::store::describe;
+
+/// How an answer begins that says no.
+pub const REFUSED: &str = "refused: ";
+
+impl Driver<'_> {
+    /// Takes what is new in the inbox; cheap when nothing is.
+    pub(super) fn take_requests(&mut self) -> Result<()> {
+        if self.inbox_seen && !self.store.ledger().changed()? {
+            return Ok(());
+        }
+        self.inbox_seen = true;
+        for asked in self.store.ledger().requests(self.row.run)? {
+            let waiting = self.abort.as_ref().is_some_and(|(_, id)| *id == Some(asked.id));
+            if waiting || self.answered.iter().any(|(id, _)| *id == asked.id) {
+                continue;
+            }
+            let answer = match serde_json::from_slice::<Request>(&asked.body) {
+                Ok(Request::Abort { cancel, message }) => {
+                    let event = RunAborted { by: asked.from.clone(), message, cancel };
+                    self.abort = Some((event, Some(asked.id)));
+                    self.end_all("the run was aborted")?;
+                    continue;
+                }
+                Ok(Request::Archive) => {
+                    format!("{REFUSED}the run is driven by this process; abort it first")
+                }
+                Ok(request) => self.carry_out(&request, &asked.from)?,
+                Err(error) => format!("{REFUSED}the request is not understood: {error}"),
+            };
+            self.observer.note(&Note::Request { answer: answer.clone() });
+            self.answered.push((asked.id, answer));
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, request: &Request, by: &str) -> Result<String> {
+        match request::turn(&self.state, request, by) {
+            Ok(events) => {
+                let words = describe(&events);
+                for event in events {
+                    if let Event::StepReset(reset) = &event {
+                        self.restarts.remove(&reset.step);
+                    }
+                    self.record(event)?;
+                }
+                Ok(words)
+            }
+            Err(refusal) => Ok(format!("{REFUSED}{refusal}")),
+        }
+    }
+}

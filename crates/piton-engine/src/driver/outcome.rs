@@ -1,0 +1,209 @@
+//! From what became of an attempt to its recorded outcome.
+
+use piton_core::event::{Class, Event, Facts, FileHash, LogRanges, Next, Outcome, StepFinished};
+use piton_core::failure::{self, Classified, LINES_LOOKED_AT, LINES_TOLD, Remains};
+use piton_core::plan::{Step, Work};
+use piton_core::state::{Progress, StepState};
+use piton_core::Millis;
+
+use super::Driver;
+use crate::error::Result;
+use crate::observer::Note;
+use crate::world::{Attempt, Cause, Ended, SealError};
+
+/// `SIGKILL`: sent by nobody's program on purpose, but by people, the kernel and falling machines.
+const SIGKILL: i32 = 9;
+/// How a shell reports that its child was killed.
+const EXIT_KILLED: i32 = 137;
+
+impl Driver<'_> {
+    /// Records the outcome of an attempt that is over; one that is recorded already is only
+    /// acknowledged.
+    pub(super) fn ended(&mut self, ended: &Ended) -> Result<()> {
+        self.acks.push(ended.attempt.clone());
+        if !self.is_running(&ended.attempt) {
+            return Ok(());
+        }
+        let Some(step) = self.plan.step(&ended.attempt.step).cloned() else {
+            return self.lost(&ended.attempt, "it is no longer in the plan".to_owned());
+        };
+        let reported = self.world.reported(&ended.attempt);
+        if let Some(problem) = reported.problem {
+            let text = format!("{}: {problem}", ended.attempt.step);
+            self.observer.note(&Note::Warning(text));
+        }
+        let mut artifacts = Vec::new();
+        let outcome = match ended.cause {
+            Cause::Exited if ended.code == Some(0) => {
+                match self.seal(&step, reported.artifacts) {
+                    Ok(sealed) => {
+                        artifacts = sealed;
+                        Outcome::Succeeded
+                    }
+                    Err(error) => self.failed(&step, ended, Class::Artifact, error),
+                }
+            }
+            Cause::Exited if was_killed(ended) => {
+                self.interrupted(&ended.attempt, "it was killed from outside (SIGKILL)".to_owned())
+            }
+            Cause::Exited => {
+                let in_test = ended.part > 0;
+                let what = if in_test { "the test failed: " } else { "" };
+                self.failed(&step, ended, Class::Command, format!("{what}{}", how(ended)))
+            }
+            Cause::Timeout => {
+                let error = format!("it took longer than its timeout of {}", step.timeout);
+                self.failed(&step, ended, Class::Timeout, error)
+            }
+            Cause::IdleTimeout => {
+                let limit = step.idle_timeout.unwrap_or(Millis(0));
+                self.failed(&step, ended, Class::Timeout, format!("it was silent for {limit}"))
+            }
+            Cause::NotStarted => {
+                let error = ended.error.clone().unwrap_or_else(|| "it could not be started".into());
+                self.failed(&step, ended, Class::Input, error)
+            }
+            Cause::Ended => Outcome::Interrupted {
+                why: self.ending.unwrap_or("it was ended by a former driver").to_owned(),
+            },
+        };
+        let facts = self.redacted(reported.facts);
+        self.finish(&ended.attempt, outcome, Remainder {
+            code: ended.code,
+            signal: ended.signal,
+            duration: ended.duration,
+            logs: ended.logs,
+            artifacts,
+            facts,
+        })
+    }
+
+    /// Records that an attempt could not be started.
+    pub(super) fn not_started(&mut self, attempt: &Attempt, error: &str) -> Result<()> {
+        if !self.is_running(attempt) {
+            return Ok(());
+        }
+        let error = self.options.redactor.redact(error).into_owned();
+        let outcome =
+            Outcome::Failed { class: Class::Input, error, lines: Vec::new(), next: Next::Fail };
+        self.finish(attempt, outcome, Remainder::default())
+    }
+
+    /// Records that an attempt was lost with those who held it.
+    pub(super) fn lost(&mut self, attempt: &Attempt, why: String) -> Result<()> {
+        if !self.is_running(attempt) {
+            return Ok(());
+        }
+        let outcome = self.interrupted(attempt, why);
+        self.finish(attempt, outcome, Remainder::default())
+    }
+
+    fn is_running(&self, attempt: &Attempt) -> bool {
+        let running = |s: &StepState| matches!(s.progress, Progress::Running { .. });
+        self.state
+            .step(&attempt.step)
+            .is_some_and(|s| running(s) && s.attempts == attempt.number)
+    }
+
+    /// An interruption, unless this driver saw too many of this step: every loop ends.
+    fn interrupted(&mut self, attempt: &Attempt, why: String) -> Outcome {
+        let count = self.restarts.entry(attempt.step.clone()).or_default();
+        *count += 1;
+        if *count > self.plan.budgets.restarts {
+            let error = format!("{why}, for the {count}th time");
+            let lines = Vec::new();
+            return Outcome::Failed { class: Class::Budget, error, lines, next: Next::Fail };
+        }
+        Outcome::Interrupted { why }
+    }
+
+    fn seal(&mut self, step: &Step, more: Vec<String>) -> Result<Vec<FileHash>, String> {
+        if step.artifacts.is_empty() && more.is_empty() {
+            return Ok(Vec::new());
+        }
+        let patterns: Vec<String> = step.artifacts.iter().cloned().chain(more).collect();
+        self.world.seal(&patterns).map_err(|error| match error {
+            SealError::Missing(path) => format!("it succeeded, but artifact {path} is missing"),
+            SealError::Failed(why) => format!("an artifact could not be recorded: {why}"),
+        })
+    }
+
+    fn failed(&mut self, step: &Step, ended: &Ended, class: Class, error: String) -> Outcome {
+        let lines: Vec<String> = self
+            .world
+            .tail(ended, LINES_LOOKED_AT)
+            .into_iter()
+            .map(|line| self.options.redactor.redact(&line).into_owned())
+            .collect();
+        let classified = match class {
+            Class::Command => failure::classify(
+                Remains {
+                    in_test: ended.part > 0,
+                    is_agent: matches!(step.work, Work::Prompt { .. }),
+                    lines: &lines,
+                },
+                self.at,
+            ),
+            other => Classified { class: other, reset: None },
+        };
+        let step = Step { retries: self.options.retries.unwrap_or(step.retries), ..step.clone() };
+        let next = self.state.step(&ended.attempt.step).map_or(Next::Fail, |state| {
+            failure::next(&step, &self.plan.budgets, state, classified, self.at)
+        });
+        let told = lines.len().saturating_sub(LINES_TOLD);
+        Outcome::Failed {
+            class: classified.class,
+            error: self.options.redactor.redact(&error).into_owned(),
+            lines: lines[told..].to_vec(),
+            next,
+        }
+    }
+
+    fn redacted(&self, mut facts: Facts) -> Facts {
+        for note in &mut facts.notes {
+            *note = self.options.redactor.redact(note).into_owned();
+        }
+        facts
+    }
+
+    fn finish(&mut self, attempt: &Attempt, outcome: Outcome, rest: Remainder) -> Result<()> {
+        self.record(Event::StepFinished(Box::new(StepFinished {
+            step: attempt.step.clone(),
+            attempt: attempt.number,
+            outcome,
+            exit_code: rest.code,
+            signal: rest.signal,
+            duration_ms: rest.duration,
+            logs: rest.logs,
+            artifacts: rest.artifacts,
+            facts: rest.facts,
+        })))?;
+        let redone = self.state.step(&attempt.step).is_some_and(|s| s.successes > 1);
+        self.recheck_inputs |= redone;
+        Ok(())
+    }
+}
+
+/// What else an outcome records.
+#[derive(Default)]
+struct Remainder {
+    code: Option<i32>,
+    signal: Option<i32>,
+    duration: Millis,
+    logs: LogRanges,
+    artifacts: Vec<FileHash>,
+    facts: Facts,
+}
+
+fn was_killed(ended: &Ended) -> bool {
+    ended.signal == Some(SIGKILL) || ended.code == Some(EXIT_KILLED)
+}
+
+fn how(ended: &Ended) -> String {
+    match (ended.code, ended.signal) {
+        (Some(127), _) => "exit code 127 (command not found)".to_owned(),
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("ended by signal {signal}"),
+        (None, None) => "it ended in a way the system did not tell".to_owned(),
+    }
+}

@@ -1,0 +1,54 @@
+//! What can go wrong while driving.
+
+/// Shorthand for results of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of the engine.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The ledger refused or failed.
+    #[error(transparent)]
+    Ledger(#[from] piton_ledger::Error),
+    /// A stored event could not be read.
+    #[error("run {run_id}, event {seq}: {source}")]
+    Codec {
+        /// Which run.
+        run_id: String,
+        /// Which event.
+        seq: u64,
+        /// Why.
+        source: piton_formats::codec::Error,
+    },
+    /// The ledger holds an event that cannot follow.
+    #[error("run {run_id}, event {seq}: {source}")]
+    Illegal {
+        /// Which run.
+        run_id: String,
+        /// Which event.
+        seq: u64,
+        /// Why.
+        source: piton_core::Illegal,
+    },
+    /// There is no such run.
+    #[error("there is no run `{0}` here")]
+    NoRun(String),
+    /// The recorded plan is not in the ledger.
+    #[error("the plan recorded for run {0} is not in the ledger")]
+    NoPlan(String),
+    /// The world failed: keeper, files, git.
+    #[error("{0}")]
+    World(String),
+    /// A request was refused.
+    #[error(transparent)]
+    Refused(#[from] piton_core::request::Refusal),
+    /// Another driver took over: this one must stop without touching anything.
+    #[error("another driver took over this run")]
+    TakenOver,
+}
+
+impl Error {
+    /// Whether another driver holds the run now.
+    pub fn is_fenced(&self) -> bool {
+        matches!(self, Self::TakenOver | Self::Ledger(piton_ledger::Error::Fenced { .. }))
+    }
+}

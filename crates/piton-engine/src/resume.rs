@@ -1,0 +1,237 @@
+//! The world compared with the record before anything runs.
+//!
+//! Each difference is named. Which ones stop and which only warn is one table, [`TABLE`], that the
+//! docs show and the tests go through.
+
+use piton_core::event::{Event, FileHash, PlanAccepted, Shape, SpecAccepted, StepReset};
+use piton_core::evidence::{self, Inputs, Rerun};
+use piton_core::state::Progress;
+use piton_core::{Plan, RunState};
+use piton_formats::plan_diff::{ChangeKind, PlanDiff, diff};
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::world::World;
+
+/// How much a difference matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Nothing runs until a person acts: exit 4.
+    Stops,
+    /// It is said, and the run goes on.
+    Warns,
+    /// Work runs again because of it.
+    RunsAgain,
+}
+
+/// A row of the table of differences.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its name in `--json`.
+    pub name: &'static str,
+    /// What differs.
+    pub what: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What a person does about it.
+    pub next: &'static str,
+}
+
+/// Which differences stop, which only warn, and which make work run again.
+pub const TABLE: &[Row] = &[
+    Row { name: "spec-changed", what: "the spec's bytes differ, or it is missing", severity: Severity::Stops, next: "look at it, then `--accept-spec`" },
+    Row { name: "plan-changed-finished", what: "a finished step has another definition in the plan", severity: Severity::Stops, next: "look at it, then `--accept-plan`: the step runs again" },
+    Row { name: "plan-changed", what: "the plan differs, but no finished step does", severity: Severity::Warns, next: "nothing: the new plan is recorded and used" },
+    Row { name: "plan-missing", what: "the plan's file is gone", severity: Severity::Warns, next: "nothing: the recorded plan is used" },
+    Row { name: "plan-secret", what: "the plan's file is gone, and the recorded plan had a secret taken out", severity: Severity::Stops, next: "bring the plan's file back" },
+    Row { name: "artifact-missing", what: "a finished step's artifact is gone", severity: Severity::RunsAgain, next: "nothing: the step runs again" },
+    Row { name: "artifact-changed", what: "a finished step's artifact differs from what the run last recorded", severity: Severity::RunsAgain, next: "nothing: the step runs again" },
+    Row { name: "input-changed", what: "a finished step's declared input differs", severity: Severity::RunsAgain, next: "nothing: the step runs again" },
+    Row { name: "head-moved", what: "another commit is checked out", severity: Severity::Warns, next: "nothing, if you meant it" },
+    Row { name: "root-moved", what: "the project lies elsewhere", severity: Severity::Warns, next: "nothing: steps run where it lies now" },
+    Row { name: "step-running", what: "a step of the run is still at work", severity: Severity::Warns, next: "nothing: the driver attaches to it" },
+    Row { name: "step-lost", what: "a step was in flight when its keeper fell", severity: Severity::RunsAgain, next: "nothing: what lives of it is ended, and it runs again" },
+    Row { name: "strays", what: "processes of the run live without a keeper", severity: Severity::Warns, next: "nothing: they are ended before anything starts" },
+];
+
+/// A difference between the world and the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Its row in [`TABLE`].
+    pub name: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What differs, in words.
+    pub message: String,
+    /// What to do.
+    pub next: &'static str,
+}
+
+/// What a person has accepted on the command line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Accepts<'a> {
+    /// A changed plan.
+    pub plan: bool,
+    /// A changed spec.
+    pub spec: bool,
+    /// Who.
+    pub by: &'a str,
+}
+
+/// What the comparison found.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// The plan to drive with.
+    pub plan: Plan,
+    /// Every difference, the ones that stop first.
+    pub differences: Vec<Difference>,
+    /// What changed in the plan, per step.
+    pub plan_diff: Option<PlanDiff>,
+    /// The finished steps that run again.
+    pub reruns: Vec<Rerun>,
+    /// What to record before going on.
+    pub events: Vec<Event>,
+}
+
+impl Check {
+    /// Whether something must be decided by a person first.
+    pub fn stops(&self) -> bool {
+        self.differences.iter().any(|d| d.severity == Severity::Stops)
+    }
+
+    fn add(&mut self, name: &'static str, message: String) {
+        if let Some(row) = TABLE.iter().find(|row| row.name == name) {
+            let (severity, next) = (row.severity, row.next);
+            self.differences.push(Difference { name, severity, message, next });
+        }
+    }
+}
+
+/// Compares the world with the record. `now` is the plan as its file says it, if it is there.
+pub fn check(
+    state: &RunState,
+    recorded: &Plan,
+    now: Option<Plan>,
+    accepts: Accepts<'_>,
+    world: &mut dyn World,
+) -> Result<Check> {
+    let mut check = Check {
+        plan: now.clone().unwrap_or_else(|| recorded.clone()),
+        differences: Vec::new(),
+        plan_diff: None,
+        reruns: Vec::new(),
+        events: Vec::new(),
+    };
+    compare_plan(&mut check, state, recorded, now.as_ref(), accepts);
+    compare_spec(&mut check, state, accepts, world)?;
+    compare_files(&mut check, state, world)?;
+    let head = world.head();
+    if head != state.head && state.head.is_some() {
+        let word = |h: &Option<String>| h.as_ref().map_or("none".to_owned(), |h| h[..10.min(h.len())].to_owned());
+        check.add("head-moved", format!("HEAD was {} and is {} now", word(&state.head), word(&head)));
+    }
+    check.differences.sort_by_key(|d| d.severity != Severity::Stops);
+    Ok(check)
+}
+
+fn compare_plan(check: &mut Check, state: &RunState, recorded: &Plan, now: Option<&Plan>, accepts: Accepts<'_>) {
+    let Some(now) = now else {
+        check.add("plan-missing", format!("{} is gone", state.plan_path));
+        let text = serde_json::to_string(recorded).unwrap_or_default();
+        if text.contains(piton_core::redact::REPLACEMENT) {
+            check.add("plan-secret", format!("{} held a secret that is not recorded", state.plan_path));
+        }
+        return;
+    };
+    let from = recorded.hash();
+    if now.hash() == from {
+        return;
+    }
+    let changes = diff(recorded, now);
+    let touched: Vec<String> = changes
+        .steps
+        .iter()
+        .filter(|c| matches!(c.kind, ChangeKind::Changed { definition_changed: true, .. }))
+        .filter(|c| state.step(&c.path).is_some_and(|s| s.progress == Progress::Done))
+        .map(|c| c.path.to_string())
+        .collect();
+    if touched.is_empty() {
+        check.add("plan-changed", "the plan changed; no finished step did".to_owned());
+    } else if accepts.plan {
+        check.add("plan-changed", format!("accepted: {} changed and run again", touched.join(", ")));
+    } else {
+        check.add("plan-changed-finished", format!("finished steps changed in the plan: {}", touched.join(", ")));
+    }
+    check.events.push(Event::PlanAccepted(Box::new(PlanAccepted {
+        from,
+        to: now.hash(),
+        title: now.title.clone(),
+        shape: Shape::from(now),
+        by: if touched.is_empty() { String::new() } else { accepts.by.to_owned() },
+    })));
+    check.plan_diff = Some(changes);
+}
+
+fn compare_spec(check: &mut Check, state: &RunState, accepts: Accepts<'_>, world: &mut dyn World) -> Result<()> {
+    let now = match &check.plan.spec {
+        None => None,
+        Some(path) => {
+            let seen = world.files(std::slice::from_ref(path))?;
+            let found = seen.get(path).cloned().flatten();
+            found.map(|sha256| FileHash { path: path.clone(), sha256 })
+        }
+    };
+    if now == state.spec {
+        return Ok(());
+    }
+    let word = |f: &Option<FileHash>| {
+        f.as_ref().map_or("nothing".to_owned(), |f| format!("{} ({})", f.path, f.sha256.short()))
+    };
+    let message = format!("the spec was {} and is {} now", word(&state.spec), word(&now));
+    if accepts.spec {
+        let (from, by) = (state.spec.clone(), accepts.by.to_owned());
+        check.events.push(Event::SpecAccepted(SpecAccepted { from, to: now, by }));
+    } else {
+        check.add("spec-changed", message);
+    }
+    Ok(())
+}
+
+fn compare_files(check: &mut Check, state: &RunState, world: &mut dyn World) -> Result<()> {
+    // With the new plan's structure: steps that are no longer in it need no evidence.
+    let files = world.files(&evidence::paths_to_see(state))?;
+    let inputs = see_inputs(&check.plan, state, world)?;
+    check.reruns = evidence::stale(&check.plan, state, &files, &inputs);
+    for rerun in check.reruns.clone() {
+        let name = if rerun.reason.starts_with("input") {
+            "input-changed"
+        } else if rerun.reason.contains("missing") {
+            "artifact-missing"
+        } else if rerun.reason.starts_with("artifact") {
+            "artifact-changed"
+        } else {
+            continue; // A changed definition is a difference of the plan.
+        };
+        check.add(name, format!("{}: {}", rerun.step, rerun.reason));
+    }
+    let resets = check.reruns.iter().map(|r| {
+        Event::StepReset(StepReset { step: r.step.clone(), reason: r.reason.clone() })
+    });
+    check.events.extend(resets);
+    Ok(())
+}
+
+fn see_inputs(plan: &Plan, state: &RunState, world: &mut dyn World) -> Result<Inputs> {
+    let mut inputs = Inputs::new();
+    for (path, patterns) in evidence::steps_with_inputs(plan, state) {
+        inputs.insert(path, world.inputs(patterns)?);
+    }
+    Ok(inputs)
+}
+
+/// The finished steps whose declared inputs differ now.
+pub fn stale_inputs(plan: &Plan, state: &RunState, world: &mut dyn World) -> Result<Vec<Rerun>> {
+    let inputs = see_inputs(plan, state, world)?;
+    Ok(evidence::stale(plan, state, &evidence::Files::new(), &inputs))
+}

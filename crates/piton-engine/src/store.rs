@@ -1,0 +1,295 @@
+//! Runs in the ledger as states and events: loading, appending, asking.
+//!
+//! The ledger holds bytes; here they get their meaning. Loading starts from the cached state, if
+//! this version of `apply` made it, and adds the events after it, so it does not grow with history.
+
+use piton_core::event::Event;
+use piton_core::request::{self, Request};
+use piton_core::summary::run_status;
+use piton_core::{APPLY_VERSION, Plan, RunState, Timestamp, apply};
+use piton_formats::codec;
+use piton_ledger::{Append, Ledger, Lease, Liveness, NewEvent, NewRequest, NewRun, Owner, RunRow};
+
+use crate::error::{Error, Result};
+
+/// Events between two cached states: loading decodes at most about so many.
+const SNAPSHOT_EVERY: u64 = 256;
+/// A cached state of a large plan is written less often: one event per so many steps.
+const STEPS_PER_SNAPSHOT_EVENT: u64 = 4;
+/// Events read in one query when a whole history is replayed.
+const PAGE: usize = 4096;
+
+/// A run as loaded.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Its row.
+    pub row: RunRow,
+    /// Its state.
+    pub state: RunState,
+    /// Sequence of its last event.
+    pub seq: u64,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The events are in the ledger.
+    Done(String),
+    /// A live driver has the request in its inbox; the id asks for the answer.
+    Asked(i64),
+}
+
+/// The ledger with meaning.
+pub struct Store {
+    ledger: Box<dyn Ledger>,
+    last_snapshot_seq: u64,
+}
+
+impl Store {
+    /// Puts meaning onto a ledger.
+    pub fn new(ledger: Box<dyn Ledger>) -> Self {
+        Self { ledger, last_snapshot_seq: 0 }
+    }
+
+    /// The ledger below.
+    pub fn ledger(&mut self) -> &mut dyn Ledger {
+        self.ledger.as_mut()
+    }
+
+    /// All runs, the newest first.
+    pub fn runs(&mut self) -> Result<Vec<RunRow>> {
+        Ok(self.ledger.runs()?)
+    }
+
+    /// Loads a run by its id.
+    pub fn load(&mut self, run_id: &str) -> Result<Loaded> {
+        let row = self.ledger.run(run_id)?.ok_or_else(|| Error::NoRun(run_id.to_owned()))?;
+        self.load_row(row)
+    }
+
+    /// Loads a run whose row is known.
+    pub fn load_row(&mut self, row: RunRow) -> Result<Loaded> {
+        let (snapshot, tail) = self.ledger.load(row.run)?;
+        let cached = snapshot
+            .filter(|s| s.apply_version == APPLY_VERSION)
+            .and_then(|s| Some((s.seq, serde_json::from_slice::<RunState>(&s.body).ok()?)));
+        let from_start = cached.is_none() && tail.first().is_some_and(|e| e.seq > 1);
+        let (mut seq, mut state) = cached.unwrap_or_default();
+        self.last_snapshot_seq = seq;
+        if from_start {
+            // The cache was made by another version: replay all there is.
+            loop {
+                let page = self.ledger.events(row.run, seq, PAGE)?;
+                if page.is_empty() {
+                    break;
+                }
+                seq = replay(&row.run_id, &mut state, &page)?.unwrap_or(seq);
+            }
+        } else {
+            seq = replay(&row.run_id, &mut state, &tail)?.unwrap_or(seq);
+        }
+        Ok(Loaded { row, state, seq })
+    }
+
+    /// Reads events after a sequence number.
+    pub fn events(&mut self, row: &RunRow, after: u64) -> Result<Vec<(u64, Timestamp, Event)>> {
+        let stored = self.ledger.events(row.run, after, PAGE)?;
+        stored.into_iter().map(|e| decode(&row.run_id, e)).collect()
+    }
+
+    /// Creates a run, keeps its plan, and returns it with a lease at epoch 1.
+    pub fn create(&mut self, new: &NewRun<'_>, plan: &Plan, owner: &Owner) -> Result<RunRow> {
+        self.keep_plan(plan)?;
+        Ok(self.ledger.create_run(new, owner)?)
+    }
+
+    /// Keeps a plan under its hash.
+    pub fn keep_plan(&mut self, plan: &Plan) -> Result<()> {
+        let body = serde_json::to_vec(plan).unwrap_or_default();
+        Ok(self.ledger.put_blob(&plan.hash().0, &body)?)
+    }
+
+    /// The plan a run was last driven with.
+    pub fn plan(&mut self, state: &RunState) -> Result<Plan> {
+        let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+        let hash = state.plan_hash.clone().ok_or_else(|| Error::NoPlan(run_id.clone()))?;
+        let body = self.ledger.blob(&hash.0)?.ok_or_else(|| Error::NoPlan(run_id.clone()))?;
+        serde_json::from_slice(&body).map_err(|_| Error::NoPlan(run_id))
+    }
+
+    /// Appends events that were already applied to `state`, in one commit.
+    pub fn append(&mut self, commit: &Commit<'_>) -> Result<u64> {
+        let encoded: Vec<codec::Encoded> = commit.events.iter().map(codec::encode).collect();
+        let events: Vec<NewEvent<'_>> = encoded
+            .iter()
+            .map(|e| NewEvent { at: commit.at.0, tag: e.tag, version: e.version, body: &e.body })
+            .collect();
+        let next = commit.expected_seq + events.len() as u64;
+        let state = commit.state;
+        let body = (commit.release || self.snapshot_due(next, state))
+            .then(|| serde_json::to_vec(state).unwrap_or_default())
+            .filter(|body| !body.is_empty());
+        let status = commit.release.then(|| run_status(state, false).as_str());
+        let seq = self.ledger.append(&Append {
+            run: commit.row.run,
+            epoch: commit.epoch,
+            expected_seq: commit.expected_seq,
+            at: commit.at.0,
+            events: &events,
+            status,
+            snapshot: body.as_deref().map(|b| (APPLY_VERSION, b)),
+            answered: commit.answered,
+            release: commit.release,
+        })?;
+        if body.is_some() {
+            self.last_snapshot_seq = seq;
+        }
+        Ok(seq)
+    }
+
+    fn snapshot_due(&self, next: u64, state: &RunState) -> bool {
+        let steps: usize = state.phases.iter().flat_map(|p| &p.lanes).map(|l| l.steps.len()).sum();
+        let every = SNAPSHOT_EVERY.max(steps as u64 / STEPS_PER_SNAPSHOT_EVENT);
+        next >= self.last_snapshot_seq + every
+    }
+
+    /// Carries a request out at once if nobody drives the run, else puts it into the inbox.
+    pub fn ask(&mut self, run_id: &str, asked: &Asked<'_>) -> Result<Answer> {
+        let mut loaded = self.load(run_id)?;
+        let lease = self.ledger.acquire(
+            loaded.row.run,
+            asked.owner,
+            asked.at.0,
+            piton_ledger::Acquire::IfFree,
+            asked.alive,
+        );
+        match lease {
+            Ok(lease) => {
+                let done = self.carry_out(&mut loaded, &lease, asked);
+                if done.is_err() {
+                    self.ledger.release(loaded.row.run, lease.epoch, asked.at.0)?;
+                }
+                done.map(Answer::Done)
+            }
+            Err(piton_ledger::Error::Held { .. }) => {
+                // What the driver would refuse is refused here too, with the reason at hand.
+                request::turn(&loaded.state, asked.request, asked.by)?;
+                let body = serde_json::to_vec(asked.request).unwrap_or_default();
+                let id = self.ledger.request(
+                    loaded.row.run,
+                    &NewRequest {
+                        key: asked.key,
+                        at: asked.at.0,
+                        from: asked.by,
+                        tag: Request::TAG,
+                        version: Request::VERSION,
+                        body: &body,
+                    },
+                )?;
+                Ok(Answer::Asked(id))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn carry_out(&mut self, loaded: &mut Loaded, lease: &Lease, asked: &Asked<'_>) -> Result<String> {
+        // Between load and lease another may have appended: look again under the lease.
+        *loaded = self.load(&loaded.row.run_id)?;
+        let events = request::turn(&loaded.state, asked.request, asked.by)?;
+        for event in &events {
+            apply(&mut loaded.state, asked.at, event).map_err(|source| Error::Illegal {
+                run_id: loaded.row.run_id.clone(),
+                seq: loaded.seq + 1,
+                source,
+            })?;
+        }
+        self.append(&Commit {
+            row: &loaded.row,
+            epoch: lease.epoch,
+            expected_seq: loaded.seq,
+            at: asked.at,
+            events: &events,
+            state: &loaded.state,
+            answered: &[],
+            release: true,
+        })?;
+        Ok(describe(&events))
+    }
+}
+
+/// A request with who asks and when.
+pub struct Asked<'a> {
+    /// What is asked.
+    pub request: &'a Request,
+    /// Makes the request idempotent.
+    pub key: &'a str,
+    /// The person.
+    pub by: &'a str,
+    /// When.
+    pub at: Timestamp,
+    /// The process that asks.
+    pub owner: &'a Owner,
+    /// Tells whether the owner of a lease lives.
+    pub alive: &'a dyn Fn(&Owner) -> Liveness,
+}
+
+/// One commit: events that follow each other, and the state after them.
+pub struct Commit<'a> {
+    /// The run.
+    pub row: &'a RunRow,
+    /// The epoch of the lease.
+    pub epoch: u64,
+    /// The sequence the events follow.
+    pub expected_seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// The events.
+    pub events: &'a [Event],
+    /// The state after them.
+    pub state: &'a RunState,
+    /// Requests answered by them.
+    pub answered: &'a [(i64, &'a str)],
+    /// Whether the lease is given up with them.
+    pub release: bool,
+}
+
+fn replay(
+    run_id: &str,
+    state: &mut RunState,
+    stored: &[piton_ledger::StoredEvent],
+) -> Result<Option<u64>> {
+    let mut last = None;
+    for stored in stored {
+        let (seq, at, event) = decode(run_id, stored.clone())?;
+        apply(state, at, &event)
+            .map_err(|source| Error::Illegal { run_id: run_id.to_owned(), seq, source })?;
+        last = Some(seq);
+    }
+    Ok(last)
+}
+
+fn decode(run_id: &str, e: piton_ledger::StoredEvent) -> Result<(u64, Timestamp, Event)> {
+    let event = codec::decode(&e.tag, e.version, &e.body)
+        .map_err(|source| Error::Codec { run_id: run_id.to_owned(), seq: e.seq, source })?;
+    Ok((e.seq, Timestamp(e.at), event))
+}
+
+/// Says in words what the events of a request did.
+pub fn describe(events: &[Event]) -> String {
+    let words: Vec<String> = events
+        .iter()
+        .map(|event| match event {
+            Event::GateDecided(e) if e.approved => format!("approved gate {}", e.gate),
+            Event::GateDecided(e) => format!("rejected gate {}", e.gate),
+            Event::StepReset(e) => format!("{} will run again", e.step),
+            Event::StepRetried(e) => format!("{} will be tried again", e.step),
+            Event::StepSkipped(e) => format!("skipped {}", e.step),
+            Event::RunAborted(e) if e.cancel => "cancelled the run".to_owned(),
+            Event::RunAborted(_) => "aborted the run".to_owned(),
+            Event::RunArchived(_) => "archived the run".to_owned(),
+            Event::CheckpointRecorded(e) => format!("recorded checkpoint {}", e.name),
+            other => codec::tag(other).to_owned(),
+        })
+        .collect();
+    if words.is_empty() { "nothing to do".to_owned() } else { words.join("; ") }
+}

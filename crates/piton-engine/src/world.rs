@@ -1,0 +1,181 @@
+//! The world as the driver sees it: observe, perform, probe.
+//!
+//! The real one (keeper, files, git) is wired by the program; a simulated one lives in the test
+//! kit. Whatever must not happen twice is only ever performed after its intent is durable, and
+//! [`World::attach`] is the probe that tells what became of an intent.
+
+use piton_core::event::{Facts, FileHash, LogRanges};
+use piton_core::evidence::Files;
+use piton_core::{Millis, StepPath, Timestamp};
+
+use crate::error::Result;
+use crate::order::Order;
+
+/// One attempt of a step.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attempt {
+    /// The step.
+    pub step: StepPath,
+    /// Its number.
+    pub number: u32,
+}
+
+impl std::fmt::Display for Attempt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}#{}", self.step, self.number)
+    }
+}
+
+impl std::str::FromStr for Attempt {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (step, number) = text.rsplit_once('#').ok_or(())?;
+        Ok(Self { step: step.parse().map_err(|_| ())?, number: number.parse().map_err(|_| ())? })
+    }
+}
+
+/// Why an attempt's processes ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// By themselves, or by somebody else's signal.
+    Exited,
+    /// The attempt took too long.
+    Timeout,
+    /// The attempt was silent too long.
+    IdleTimeout,
+    /// We ended it.
+    Ended,
+    /// A later command of the attempt could not be started.
+    NotStarted,
+}
+
+/// An attempt that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Which.
+    pub attempt: Attempt,
+    /// Index of the last command that ran: 0 is the work, 1 the test.
+    pub part: usize,
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Why it ended.
+    pub cause: Cause,
+    /// What the system said, where a command could not be started.
+    pub error: Option<String>,
+    /// How long it took.
+    pub duration: Millis,
+    /// Where its output lies.
+    pub logs: LogRanges,
+}
+
+/// What the probe found of an attempt whose outcome is not recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It runs.
+    Running,
+    /// It is over.
+    Ended(Box<Ended>),
+    /// Its process was never started.
+    NotStarted,
+    /// It was started, and nobody knows how far it came; nothing of it lives any more.
+    Lost(String),
+}
+
+/// What a driver finds when it attaches.
+#[derive(Clone, Debug, Default)]
+pub struct Attached {
+    /// What became of each attempt asked about.
+    pub found: Vec<(Attempt, Found)>,
+    /// Processes of the run that were ended because nobody held them.
+    pub strays: Vec<String>,
+}
+
+/// What a step said about itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reported {
+    /// Facts for the ledger.
+    pub facts: Facts,
+    /// Artifacts it made beyond those declared.
+    pub artifacts: Vec<String>,
+    /// What was wrong with what it wrote.
+    pub problem: Option<String>,
+}
+
+/// Something that happened while the driver waited.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Happening {
+    /// An attempt is over.
+    Ended(Box<Ended>),
+    /// An attempt could not be started.
+    NotStarted {
+        /// Which.
+        attempt: Attempt,
+        /// What the system said.
+        error: String,
+        /// Whether there is no such program.
+        no_such_program: bool,
+    },
+    /// A signal came for the driver.
+    Signal(i32),
+    /// The keeper is gone.
+    KeeperGone,
+    /// A driver with a higher epoch is there: stop at once.
+    Fenced,
+}
+
+/// What is told to the person's notify command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The status of the run.
+    pub status: String,
+    /// One line about it.
+    pub message: String,
+}
+
+/// Why declared artifacts could not be recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SealError {
+    /// Nothing is there.
+    Missing(String),
+    /// It could not be read or made durable.
+    Failed(String),
+}
+
+/// Everything outside the ledger.
+pub trait World {
+    /// The time now.
+    fn now(&mut self) -> Timestamp;
+
+    /// Observes files: the hash of each, or nothing where it is missing.
+    fn files(&mut self, paths: &[String]) -> Result<Files>;
+    /// Observes declared inputs: paths and globs, those that exist.
+    fn inputs(&mut self, patterns: &[String]) -> Result<Vec<FileHash>>;
+    /// Observes the checked-out commit.
+    fn head(&mut self) -> Option<String>;
+    /// Observes the last lines of an attempt's output.
+    fn tail(&mut self, ended: &Ended, lines: usize) -> Vec<String>;
+    /// Observes what an attempt said about itself.
+    fn reported(&mut self, attempt: &Attempt) -> Reported;
+
+    /// Probes what became of attempts without an outcome. What nobody holds is ended first; the
+    /// keeper obeys only this epoch from here on.
+    fn attach(&mut self, epoch: u64, mark: &str, in_flight: &[Attempt]) -> Result<Attached>;
+
+    /// Performs starts; their intents are durable.
+    fn start(&mut self, orders: Vec<Order>) -> Result<()>;
+    /// Tells the keeper that outcomes are durable.
+    fn acknowledge(&mut self, attempts: &[Attempt]) -> Result<()>;
+    /// Ends every running attempt with its whole tree; each is reported as ended.
+    fn end_all(&mut self) -> Result<()>;
+    /// Hashes declared artifacts and makes them durable.
+    fn seal(&mut self, patterns: &[String]) -> Result<Vec<FileHash>, SealError>;
+    /// Tells the person.
+    fn notify(&mut self, notice: &Notice) -> Result<()>;
+    /// Lets the keeper go; returns what steps had left running and was ended.
+    fn leave(&mut self) -> Result<Vec<String>>;
+
+    /// Waits until something happens or a time comes.
+    fn wait(&mut self, until: Timestamp) -> Result<Vec<Happening>>;
+}

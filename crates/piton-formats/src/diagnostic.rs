@@ -1,0 +1,292 @@
+//! A problem in a document: where it is, what it is, what to do; and how it looks on a terminal.
+//!
+//! Does not decide what is a problem and never prints. Rendering makes control characters visible,
+//! so that a hostile document cannot drive the reader's terminal.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use piton_core::error_codes::Entry;
+use unicode_width::UnicodeWidthChar as _;
+
+/// Narrowest room for a source line: below it an underline says nothing any more.
+const SOURCE_COLUMNS_MIN: usize = 20;
+/// Columns that a tab takes in a rendered line; the underline must agree with it.
+const TAB_COLUMNS: usize = 4;
+/// Longest piece of a document that a message quotes; the underline shows the rest.
+const QUOTE_CHARS_MAX: usize = 60;
+
+/// How much a problem matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The document is refused.
+    Error,
+    /// The document is accepted; a person should look.
+    Warning,
+}
+
+/// A problem at one place of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How much it matters.
+    pub severity: Severity,
+    /// The kind of problem, one of [`CODES`].
+    pub code: &'static str,
+    /// The document, as the person named it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// The offending bytes of the document.
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+macro_rules! codes {
+    ($($name:ident = $code:literal, $title:literal, $cause:literal, $next:literal;)+) => {
+        /// The codes as constants.
+        pub(crate) mod code {
+            $(pub(crate) const $name: &str = $code;)+
+        }
+        /// Every code a document can be refused or warned with, for `piton explain`.
+        pub const CODES: &[Entry] =
+            &[$(Entry { code: $code, title: $title, cause: $cause, next: $next }),+];
+    };
+}
+
+#[rustfmt::skip]
+mod table {
+    use super::Entry;
+    codes! {
+        BAD_DURATION = "bad-duration", "not a duration", "A duration is a number with a unit, or several from large to small.", "Write it like \"500ms\", \"90s\", \"45m\", \"1h30m\" or \"2d\".";
+        BAD_ENV = "bad-env", "not a name for a variable", "The name is empty, has a `=` or NUL in it, or starts with PITON_, which is reserved.", "Choose another name.";
+        BAD_GLOB = "bad-glob", "a glob that cannot be used", "A bracket or brace is not closed, a range is the wrong way round, or it is a template.", "Name files, or use `*`, `**`, `?`, `[…]` and `{a,b}`.";
+        BAD_ID = "bad-id", "not an id", "Ids become file names and values of variables.", "Start with a letter or digit, go on with letters, digits, `.`, `_` or `-`, at most 64 in all.";
+        BAD_MONEY = "bad-money", "not an amount of money", "Money is written in dollars, not negative, with at most six decimals.", "Write it like \"12.50\".";
+        BAD_PATH = "bad-path", "a path that leaves the project", "Paths are relative to the project's root: not absolute, without `..`, `~` or a drive.", "Write the path from the project's root.";
+        BAD_SIZE = "bad-size", "not a size", "A size is a number with a unit, or a whole number of bytes.", "Write it like \"64MB\" or \"1GiB\".";
+        BAD_SYNTAX = "bad-syntax", "not valid TOML", "The document cannot be read at the underlined place.", "Correct it there: texts stand in quotes, lists in brackets, each key once.";
+        BAD_TEMPLATE = "bad-template", "a template that cannot be read", "It has a mistake or uses a name that Piton does not know.", "Correct it, or put text that is no template between {% raw %} and {% endraw %}.";
+        BAD_VALUE = "bad-value", "a value that cannot be used", "The value has the right type but is empty, out of range or not one of the choices.", "Take a value that the hint names.";
+        CYCLE = "cycle", "parts of the plan wait for each other", "Phases or lanes wait for each other in a circle, so none could start. A phase without `needs` waits for the one before it.", "Remove one of the `needs` on the path.";
+        DUPLICATE_ID = "duplicate-id", "an id that occurs twice", "Phases of a plan, lanes of a phase and steps of a lane are told apart by their ids.", "Rename one of the two.";
+        MISSING = "missing-value", "something is missing", "An id, the work of a step, the command of an agent, or a phase, lane or step at all is not there.", "Add what the hint names.";
+        MIXED_FORMS = "mixed-forms", "short and long form mixed", "A phase or lane has work of its own and also lanes or steps.", "Keep one form: move the work into a step.";
+        NO_SPEC = "no-spec", "a template uses a spec that is not there", "The plan names no spec, so the text is empty.", "Add `spec = \"PATH\"` at the top of the plan.";
+        SHARED_ARTIFACT = "shared-artifact", "two lanes make the same file", "The lanes may run at the same time, and chance decides whose file stays.", "Let one lane need the other, or use two files.";
+        TOO_LARGE = "too-large", "a plan that is too large", "It has more bytes, phases, lanes or steps than one run holds.", "Split it into several plans.";
+        TWO_WORKS = "two-works", "a step with two kinds of work", "A step has one of `run`, `prompt` and `prompt_file`.", "Keep one, or make two steps.";
+        UNKNOWN_AGENT = "unknown-agent", "an agent that is not defined", "A prompt goes to an agent that neither the plan nor the settings define.", "Add [agents.NAME] with a `command`, or correct the name.";
+        UNKNOWN_ID = "unknown-id", "a phase or lane that is not there", "`needs` names what the plan does not have.", "Correct the id; a lane of another phase is written PHASE/LANE.";
+        UNKNOWN_KEY = "unknown-key", "a key that is not known", "The key is not known at this place.", "Use the nearest known key, or remove it; `piton schema plan` lists all.";
+        UNQUOTED = "unquoted-text", "text from logs in a shell command", "The failure context is text from logs; without quotes the shell would run parts of it.", "Write {{ failure_context | sh }}.";
+        UNREADABLE_PROMPT = "unreadable-prompt", "a prompt file that cannot be used", "The file is not there, cannot be read, is empty or too large.", "Create it or correct its path, which is relative to the project's root.";
+        UNUSED = "unused-key", "a key without effect", "For example an agent on a step that runs a command.", "Remove it.";
+        WRONG_TYPE = "wrong-type", "a value of the wrong type", "The key asks for another type, such as a text in quotes.", "Write it as the hint shows.";
+    }
+}
+pub use table::CODES;
+pub(crate) use table::code;
+
+/// Writes a problem for a person: place and message, the source line, the underline, the hint.
+///
+/// `source` is the text the document was read from; `width` the columns there are.
+pub fn render(diagnostic: &Diagnostic, source: &str, color: bool, width: usize) -> String {
+    let (name, tint) = match diagnostic.severity {
+        Severity::Error => ("error", "\u{1b}[31m"),
+        Severity::Warning => ("warning", "\u{1b}[33m"),
+    };
+    let paint = |style: &str, text: &str| {
+        if color {
+            format!("{style}{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    };
+    let Diagnostic {
+        file,
+        line,
+        column,
+        message,
+        code,
+        ..
+    } = diagnostic;
+    let mut out = format!(
+        "{}:{line}:{column}: {}: {} [{code}]\n",
+        visible(file),
+        paint(tint, name),
+        visible(message)
+    );
+    if let Some((shown, pad, underline)) = excerpt(diagnostic, source, width) {
+        let number = line.to_string();
+        let gutter = " ".repeat(number.len());
+        let marks = paint(tint, &"^".repeat(underline));
+        let pad = " ".repeat(pad);
+        let _ = write!(out, " {number} | {shown}\n {gutter} | {pad}{marks}\n");
+    }
+    if let Some(hint) = &diagnostic.hint {
+        let _ = writeln!(out, "{} {}", paint("\u{1b}[36m", "hint:"), visible(hint));
+    }
+    out
+}
+
+/// The part of the source line around the problem, and where to underline it, in columns.
+fn excerpt(diagnostic: &Diagnostic, source: &str, width: usize) -> Option<(String, usize, usize)> {
+    let start = diagnostic.span.start;
+    source.get(..start)?;
+    let line_start = line_start(source, start);
+    let line = source[line_start..].split('\n').next().unwrap_or_default();
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let room = width
+        .saturating_sub(diagnostic.line.to_string().len() + 4)
+        .max(SOURCE_COLUMNS_MIN);
+
+    // One cell per character: its text, its columns, and whether it is underlined.
+    let cells: Vec<(String, usize, bool)> = line
+        .char_indices()
+        .map(|(at, c)| {
+            let (text, columns) = cell(c);
+            (text, columns, diagnostic.span.contains(&(line_start + at)))
+        })
+        .collect();
+    let columns = |cells: &[(String, usize, bool)]| cells.iter().map(|c| c.1).sum::<usize>();
+    let first = cells.iter().position(|c| c.2).unwrap_or(cells.len());
+    // A line too long begins a third of the room before the problem.
+    let mut from = 0;
+    while columns(&cells) > room && columns(&cells[from..first]) > room / 3 {
+        from += 1;
+    }
+    let mut shown = String::from(if from > 0 { "…" } else { "" });
+    let (mut used, mut pad, mut underline) = (usize::from(from > 0), 0, 0);
+    pad += used;
+    for (index, (text, cell_columns, marked)) in cells.iter().enumerate().skip(from) {
+        if used + cell_columns > room.saturating_sub(1) && index + 1 < cells.len() {
+            shown.push('…');
+            break;
+        }
+        shown.push_str(text);
+        used += cell_columns;
+        if *marked {
+            underline += cell_columns;
+        } else if index < first {
+            pad += cell_columns;
+        }
+    }
+    Some((shown, pad, underline.max(1)))
+}
+
+/// What a character looks like in a rendered line, and how many columns it takes.
+fn cell(c: char) -> (String, usize) {
+    match c {
+        '\t' => (" ".repeat(TAB_COLUMNS), TAB_COLUMNS),
+        '\u{feff}' => (String::new(), 0),
+        c if is_unsafe(c) => ("\u{fffd}".to_owned(), 1),
+        c => (c.to_string(), c.width().unwrap_or(0)),
+    }
+}
+
+/// Tells whether a character could drive a terminal or hide the order of a text.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The text without characters that could drive a terminal.
+fn visible(text: &str) -> String {
+    text.chars()
+        .map(|c| if is_unsafe(c) { '\u{fffd}' } else { c })
+        .collect()
+}
+
+/// A piece of the document for use in a message: short, on one line, in backquotes.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut short: String = text.chars().take(QUOTE_CHARS_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    format!("`{}`", short.replace('\r', "").replace('\n', "⏎"))
+}
+
+/// Where the line begins that holds a byte; a byte order mark belongs to no line.
+pub(crate) fn line_start(source: &str, at: usize) -> usize {
+    match source[..at].rfind('\n') {
+        Some(newline) => newline + 1,
+        None if source.starts_with('\u{feff}') && at >= 3 => 3,
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(source: &str, needle: &str) -> Diagnostic {
+        let start = source.find(needle).unwrap_or_default();
+        let from = line_start(source, start);
+        Diagnostic {
+            severity: Severity::Error,
+            code: code::UNKNOWN_KEY,
+            file: "plan.toml".to_owned(),
+            line: source[..start].matches('\n').count() + 1,
+            column: source[from..start].chars().count() + 1,
+            span: start..start + needle.len(),
+            message: "unknown key".to_owned(),
+            hint: Some("did you mean `prompt`?".to_owned()),
+        }
+    }
+
+    #[test]
+    fn shows_place_line_underline_and_hint() {
+        let source = "id = \"a\"\r\npromt = 1\r\n";
+        let text = render(&at(source, "promt"), source, false, 80);
+        assert_eq!(
+            text,
+            "plan.toml:2:1: error: unknown key [unknown-key]\n 2 | promt = 1\n   | ^^^^^\n\
+             hint: did you mean `prompt`?\n"
+        );
+    }
+
+    #[test]
+    fn underlines_by_columns_not_by_bytes() {
+        let source = "\t日本 = bad";
+        let text = render(&at(source, "bad"), source, false, 80);
+        assert!(text.contains("   |            ^^^\n"), "{text}");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_problem() {
+        let source = format!("x = \"{}\" bad \"{}\"", "a".repeat(500), "b".repeat(500));
+        let text = render(&at(&source, "bad"), &source, false, 60);
+        for line in text.lines().skip(1).take(2) {
+            assert!(line.chars().count() <= 60, "{line}");
+        }
+        assert!(text.contains("bad") && text.contains("^^^\n"), "{text}");
+    }
+
+    #[test]
+    fn escape_sequences_of_a_document_do_not_reach_the_terminal() {
+        let source = "a = \"\u{1b}[2J\"";
+        let mut problem = at(source, "a");
+        problem.message = format!("bad {source}");
+        assert!(!render(&problem, source, false, 80).contains('\u{1b}'));
+        assert!(render(&problem, source, true, 80).contains("\u{1b}[31merror"));
+    }
+
+    #[test]
+    fn a_span_outside_the_source_does_no_harm() {
+        let mut problem = at("abc", "b");
+        problem.span = 90..95;
+        assert!(render(&problem, "abc", false, 80).starts_with("plan.toml:1:2: error"));
+    }
+
+    #[test]
+    fn codes_are_unique() {
+        let mut seen = std::collections::BTreeSet::new();
+        assert!(CODES.iter().all(|c| seen.insert(c.code)));
+        assert!(CODES.is_sorted_by_key(|c| c.code));
+    }
+}

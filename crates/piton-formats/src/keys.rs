@@ -1,0 +1,457 @@
+//! Every key of plan and settings: name, type and meaning, in one table.
+//!
+//! The reader, the hints for unknown keys, the JSON Schemas and the reference documentation are all
+//! made from it, so none of them can know a key that the others do not.
+
+use piton_core::budget;
+
+/// Fewest characters that may differ before a known name no longer counts as near: short names
+/// would otherwise be "near" to anything.
+const NEAR_DISTANCE_MIN: usize = 2;
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// The name in the document.
+    pub name: &'static str,
+    /// What its value must be.
+    pub kind: Kind,
+    /// What it means, as one sentence without a full stop.
+    pub doc: &'static str,
+}
+
+/// What the value of a key must be.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Free text.
+    Text,
+    /// The id of a phase, lane or step.
+    Id,
+    /// Ids or paths of phases and lanes.
+    Ids,
+    /// A path below the project's root.
+    Path,
+    /// Paths or globs below the project's root.
+    Globs,
+    /// Words, each free text.
+    Words,
+    /// A shell line, or a list of a program and its arguments.
+    Command,
+    /// A duration such as `45m`.
+    Duration,
+    /// A size such as `64MB`, or bytes.
+    Size,
+    /// Dollars.
+    Money,
+    /// A whole number from the first to the second bound.
+    Count(u64, u64),
+    /// Names and values of variables.
+    Env,
+    /// One of these texts.
+    Choice(&'static [&'static str]),
+    /// A table with keys of its own.
+    Table(&'static Section),
+    /// A list of tables with keys of their own.
+    Tables(&'static Section),
+    /// Tables under names of the author's choice.
+    Named(&'static Section),
+}
+
+impl Kind {
+    /// What a message calls such a value.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Self::Text | Self::Id | Self::Path => "a text in quotes",
+            Self::Ids | Self::Globs | Self::Words => "a list of texts",
+            Self::Command => "a text in quotes or a list of texts",
+            Self::Duration => "a duration in quotes",
+            Self::Size => "a size: a text in quotes or a whole number",
+            Self::Money => "an amount: a text in quotes or a number",
+            Self::Count(..) => "a whole number",
+            Self::Env => "a table of texts",
+            Self::Choice(_) => "one of a few texts",
+            Self::Table(_) => "a table",
+            Self::Tables(_) => "a list of tables",
+            Self::Named(_) => "a table of tables",
+        }
+    }
+
+    /// How such a value is written, for hints.
+    pub fn example(self, name: &str) -> String {
+        match self {
+            Self::Text | Self::Id => format!("{name} = \"text\""),
+            Self::Path => format!("{name} = \"some/path\""),
+            Self::Ids => format!("{name} = [\"ID\"]"),
+            Self::Globs => format!("{name} = [\"src/**/*.rs\"]"),
+            Self::Words => format!("{name} = [\"word\"]"),
+            Self::Command => format!("{name} = \"make check\" or {name} = [\"make\", \"check\"]"),
+            Self::Duration => format!("{name} = \"45m\""),
+            Self::Size => format!("{name} = \"64MB\""),
+            Self::Money => format!("{name} = \"12.50\""),
+            Self::Count(..) => format!("{name} = 3"),
+            Self::Env => format!("{name} = {{ NAME = \"value\" }}"),
+            Self::Choice(choices) => format!("{name} = \"{}\"", choices.join("\" or \"")),
+            Self::Table(_) => format!("[{name}]"),
+            Self::Tables(_) => format!("{name} = [{{ … }}], or [[…{name}]] before each"),
+            Self::Named(_) => format!("[{name}.NAME]"),
+        }
+    }
+}
+
+/// A table of a document and the keys it may have.
+#[derive(Debug)]
+pub struct Section {
+    /// How messages and the documentation call it.
+    pub title: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+    groups: &'static [&'static [Key]],
+    budgets: bool,
+}
+
+impl Section {
+    const fn new(
+        title: &'static str,
+        doc: &'static str,
+        groups: &'static [&'static [Key]],
+    ) -> Self {
+        Self {
+            title,
+            doc,
+            groups,
+            budgets: false,
+        }
+    }
+
+    /// Its keys, in the order of the documentation.
+    pub fn keys(&self) -> Vec<Key> {
+        if self.budgets {
+            let key = |row: &budget::Row| Key {
+                name: row.name,
+                kind: budget_kind(row.name),
+                doc: row.limits,
+            };
+            return budget::TABLE.iter().map(key).collect();
+        }
+        self.groups
+            .iter()
+            .flat_map(|group| group.iter().copied())
+            .collect()
+    }
+
+    /// Finds a key.
+    pub fn key(&self, name: &str) -> Option<Key> {
+        self.keys().into_iter().find(|key| key.name == name)
+    }
+}
+
+/// What the value of a budget must be.
+fn budget_kind(name: &str) -> Kind {
+    match name {
+        "attempts" => Kind::Count(1, COUNT_MAX),
+        "restarts" => Kind::Count(0, COUNT_MAX),
+        "tokens" => Kind::Count(0, TOKENS_MAX),
+        "money" => Kind::Money,
+        "log_bytes" | "run_log_bytes" => Kind::Size,
+        // Every other budget is a length of time.
+        _ => Kind::Duration,
+    }
+}
+
+/// Most retries, attempts, jobs or kept runs: beyond a million a number is a typing error.
+pub const COUNT_MAX: u64 = 1_000_000;
+/// Most tokens: what a TOML integer holds.
+pub const TOKENS_MAX: u64 = i64::MAX as u64;
+/// Most lanes at once: each is at least one process, and a machine has only so many.
+pub const JOBS_MAX: u64 = 1_024;
+/// Longest time that runs are kept, a hundred years in days.
+pub const KEEP_DAYS_MAX: u64 = 36_500;
+
+/// The choices of `on_failure`.
+pub const ON_FAILURE: &[&str] = &["stop", "continue"];
+/// The kinds of agents.
+pub const AGENT_KINDS: &[&str] = &["command"];
+
+const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key { name, kind, doc }
+}
+
+const ON_FAILURE_KEY: Key = key(
+    "on_failure",
+    Kind::Choice(ON_FAILURE),
+    "what a failed step does to the rest of the run",
+);
+
+/// What steps inherit: on a step for itself, elsewhere for all steps below.
+const INHERITED: &[Key] = &[
+    key("agent", Kind::Text, "the agent that prompts are given to"),
+    key(
+        "retries",
+        Kind::Count(0, COUNT_MAX),
+        "how often a failed attempt is followed by another (0)",
+    ),
+    key(
+        "backoff",
+        Kind::Duration,
+        "wait before the first retry, doubled with each further one (1s)",
+    ),
+    key(
+        "timeout",
+        Kind::Duration,
+        "longest time of one attempt (the budget `step_time`)",
+    ),
+    key(
+        "idle_timeout",
+        Kind::Duration,
+        "longest time without output (no limit)",
+    ),
+    key(
+        "grace",
+        Kind::Duration,
+        "time between the polite signal and the kill (10s)",
+    ),
+    key("env", Kind::Env, "variables added to the environment"),
+    key("dir", Kind::Path, "working directory (the project's root)"),
+    key(
+        "keep",
+        Kind::Words,
+        "programs that a step may leave running",
+    ),
+];
+
+/// What a step does: on a lane or phase it is the short form.
+pub(crate) const WORK: &[Key] = &[
+    key(
+        "run",
+        Kind::Command,
+        "a command: a text for the shell, or a list of a program and its arguments",
+    ),
+    key("prompt", Kind::Text, "a text for the agent"),
+    key(
+        "prompt_file",
+        Kind::Path,
+        "a file with the text for the agent",
+    ),
+    key(
+        "test",
+        Kind::Command,
+        "a command that must succeed after the work",
+    ),
+    key(
+        "inputs",
+        Kind::Globs,
+        "files whose bytes decide whether finished work still counts",
+    ),
+    key(
+        "artifacts",
+        Kind::Globs,
+        "files that must exist after success",
+    ),
+];
+
+/// One step.
+pub static STEP: Section = Section::new(
+    "a step",
+    "The smallest unit of work that is recorded.",
+    &[
+        &[key("id", Kind::Id, "its name, unique within the lane")],
+        WORK,
+        INHERITED,
+    ],
+);
+
+/// One lane.
+pub static LANE: Section = Section::new(
+    "a lane",
+    "A sequence of steps beside other lanes; with work of its own it is one step named `work`.",
+    &[
+        &[
+            key("id", Kind::Id, "its name, unique within the phase"),
+            key(
+                "needs",
+                Kind::Ids,
+                "lanes that must be complete before: LANE or PHASE/LANE",
+            ),
+            key(
+                "gate",
+                Kind::Text,
+                "an approval that must be given before it starts",
+            ),
+            key("steps", Kind::Tables(&STEP), "its steps, in order"),
+            key(
+                "step",
+                Kind::Tables(&STEP),
+                "the same as `steps`, for [[phase.lane.step]]",
+            ),
+        ],
+        WORK,
+        INHERITED,
+    ],
+);
+
+/// One phase.
+pub static PHASE: Section = Section::new(
+    "a phase",
+    "A stage whose lanes run side by side; with work of its own it is one lane named `main`.",
+    &[
+        &[
+            key("id", Kind::Id, "its name, unique within the plan"),
+            key(
+                "needs",
+                Kind::Ids,
+                "phases that must be complete before (the phase before it)",
+            ),
+            key(
+                "gate",
+                Kind::Text,
+                "an approval that must be given before it starts",
+            ),
+            key("lane", Kind::Tables(&LANE), "its lanes"),
+        ],
+        WORK,
+        INHERITED,
+    ],
+);
+
+/// Values for all steps.
+pub static DEFAULTS: Section = Section::new(
+    "[defaults]",
+    "Values for all steps that name none of their own.",
+    &[INHERITED],
+);
+
+/// Limits of the run.
+pub static BUDGETS: Section = Section {
+    title: "[budgets]",
+    doc: "Limits of the whole run.",
+    groups: &[],
+    budgets: true,
+};
+
+/// One agent.
+pub static AGENT: Section = Section::new(
+    "an agent",
+    "A program that prompts are given to, on its standard input and as a file.",
+    &[&[
+        key(
+            "kind",
+            Kind::Choice(AGENT_KINDS),
+            "how the program is driven (command)",
+        ),
+        key(
+            "command",
+            Kind::Command,
+            "the program: a text for the shell, or a list",
+        ),
+    ]],
+);
+
+const SHARED: &[Key] = &[
+    ON_FAILURE_KEY,
+    key("defaults", Kind::Table(&DEFAULTS), "values for all steps"),
+    key("budgets", Kind::Table(&BUDGETS), "limits of the run"),
+    key(
+        "agents",
+        Kind::Named(&AGENT),
+        "programs that prompts are given to",
+    ),
+];
+
+/// The plan document.
+pub static PLAN: Section = Section::new(
+    "the plan",
+    "What shall happen: phases, their lanes, their steps.",
+    &[
+        &[
+            key(
+                "title",
+                Kind::Text,
+                "what people call it (the name of the file)",
+            ),
+            key(
+                "spec",
+                Kind::Path,
+                "the document the work is measured against",
+            ),
+        ],
+        SHARED,
+        &[key("phase", Kind::Tables(&PHASE), "the phases, in order")],
+    ],
+);
+
+/// What is kept by `piton gc`.
+pub static GC: Section = Section::new(
+    "[gc]",
+    "What `piton gc` keeps; the last good run is kept always.",
+    &[&[
+        key(
+            "keep_runs",
+            Kind::Count(0, COUNT_MAX),
+            "how many finished runs are kept (20)",
+        ),
+        key(
+            "keep_days",
+            Kind::Count(0, KEEP_DAYS_MAX),
+            "how many days a finished run is kept (30)",
+        ),
+    ]],
+);
+
+/// What is redacted.
+pub static SECRETS: Section = Section::new(
+    "[secrets]",
+    "What is redacted besides what looks like a secret.",
+    &[&[key(
+        "names",
+        Kind::Words,
+        "further variables whose values are secret",
+    )]],
+);
+
+/// The settings document.
+pub static SETTINGS: Section = Section::new(
+    "the settings",
+    "How Piton works in this project; a plan's own values come first.",
+    &[
+        &[
+            key(
+                "jobs",
+                Kind::Count(1, JOBS_MAX),
+                "how many lanes run at once (4)",
+            ),
+            key(
+                "notify",
+                Kind::Command,
+                "a command that runs when a run waits, fails or completes",
+            ),
+        ],
+        SHARED,
+        &[
+            key("gc", Kind::Table(&GC), "what `piton gc` keeps"),
+            key("secrets", Kind::Table(&SECRETS), "what is redacted"),
+        ],
+    ],
+);
+
+/// Every section, for searches and the documentation.
+pub static SECTIONS: &[&Section] = &[
+    &PLAN, &SETTINGS, &DEFAULTS, &BUDGETS, &AGENT, &PHASE, &LANE, &STEP, &GC, &SECRETS,
+];
+
+/// The known name that is nearest to a mistyped one, when one is near at all.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = name.to_lowercase();
+    let limit = (wanted.chars().count() / 3).max(NEAR_DISTANCE_MIN);
+    known
+        .into_iter()
+        .map(|candidate| {
+            (
+                strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase()),
+                candidate,
+            )
+        })
+        // As many changes as there are letters would turn anything into anything.
+        .filter(|(distance, candidate)| *distance <= limit && *distance < candidate.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,386 @@
+//! The tables of a plan to a draft: short forms written out, inherited values resolved.
+//!
+//! The draft keeps the place of every id and reference for the checks that follow. A part that is
+//! wrong is reported and kept as far as it goes, so that what is below it is still looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use piton_core::Millis;
+use piton_core::Plan;
+use piton_core::plan::{Command, IMPLICIT_LANE, IMPLICIT_STEP, Lane, Phase, Step, Work};
+
+use super::text_rules::{check_globs, check_id, check_path, read_command};
+use super::{Input, LANES_MAX, PHASES_MAX, STEPS_MAX};
+use crate::diagnostic::{code, quoted};
+use crate::keys;
+use crate::settings::{self, Agent, Defaults};
+use crate::sink::{Located, Sink};
+use crate::toml_reader::Node;
+
+/// Wait before the first retry: long enough for a hiccup to pass, short enough not to be noticed.
+const BACKOFF_DEFAULT: Millis = Millis::from_secs(1);
+/// Time to end politely: what a program needs to write its state, not more.
+const GRACE_DEFAULT: Millis = Millis::from_secs(10);
+
+/// A plan with the places of its ids and references.
+pub(super) struct Draft {
+    plan: Plan,
+    /// Its phases.
+    pub(super) phases: Vec<PhaseDraft>,
+}
+
+/// A phase with its places.
+pub(super) struct PhaseDraft {
+    /// The phase, without lanes and references.
+    pub(super) phase: Phase,
+    /// Its id; empty when it has none.
+    pub(super) id: Located<String>,
+    /// What it says it needs; `None` when it says nothing.
+    pub(super) needs: Option<Vec<Located<String>>>,
+    /// Its lanes.
+    pub(super) lanes: Vec<LaneDraft>,
+}
+
+/// A lane with its places.
+pub(super) struct LaneDraft {
+    /// The lane, without references.
+    pub(super) lane: Lane,
+    /// Its id; empty when it has none.
+    pub(super) id: Located<String>,
+    /// What it says it needs.
+    pub(super) needs: Vec<Located<String>>,
+    /// Ids of its steps.
+    pub(super) step_ids: Vec<Located<String>>,
+    /// What its steps make.
+    pub(super) artifacts: Vec<Located<String>>,
+}
+
+impl Draft {
+    /// The plan without the places.
+    pub(super) fn into_plan(self) -> Plan {
+        let phases = self.phases.into_iter().map(|draft| Phase {
+            lanes: draft.lanes.into_iter().map(|lane| lane.lane).collect(),
+            ..draft.phase
+        });
+        Plan {
+            phases: phases.collect(),
+            ..self.plan
+        }
+    }
+}
+
+pub(super) struct Builder<'a, 't> {
+    pub(super) input: &'a Input<'a>,
+    pub(super) sink: &'a mut Sink<'t>,
+    pub(super) agents: BTreeMap<String, Agent>,
+    /// Agents already reported as unknown where the plan names them.
+    pub(super) reported_agents: BTreeSet<String>,
+    step_time: Millis,
+    pub(super) has_spec: bool,
+    lanes_total: usize,
+    steps_total: usize,
+}
+
+/// Reads the whole document.
+pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>) -> Draft {
+    let settings = input.settings;
+    let title = root
+        .text("title", sink)
+        .map_or_else(|| file_stem(input.file), |title| title.value);
+    let has_spec = root.key_span("spec").is_some();
+    let spec = root
+        .text("spec", sink)
+        .and_then(|spec| check_path("spec", &spec, sink));
+    let on_failure = settings::read_on_failure(root, sink).unwrap_or(settings.on_failure);
+    let budgets = settings::read_budgets(root, &settings.budgets, sink);
+    let mut agents = settings.agents.clone();
+    agents.extend(settings::read_agents(root, has_spec, sink));
+    let mut builder = Builder {
+        input,
+        sink,
+        agents,
+        reported_agents: BTreeSet::new(),
+        step_time: budgets.step_time,
+        has_spec,
+        lanes_total: 0,
+        steps_total: 0,
+    };
+    let defaults = match root.table("defaults", builder.sink) {
+        Some(node) => settings.defaults.under(builder.defaults(&node)),
+        None => settings.defaults.clone(),
+    };
+    let phases = builder.phases(root, &defaults);
+    let plan = Plan {
+        title,
+        spec,
+        on_failure,
+        budgets,
+        phases: Vec::new(),
+    };
+    Draft { plan, phases }
+}
+
+fn file_stem(file: &str) -> String {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    let stem = name.strip_suffix(".toml").unwrap_or(name);
+    if stem.is_empty() {
+        "plan".to_owned()
+    } else {
+        stem.to_owned()
+    }
+}
+
+impl Builder<'_, '_> {
+    fn phases(&mut self, root: &Node<'_, '_>, defaults: &Defaults) -> Vec<PhaseDraft> {
+        let Some(nodes) = root.tables("phase", self.sink) else {
+            let hint = "add [[phase]] with an `id` and `run = \"…\"`";
+            self.sink
+                .error(code::MISSING, &(0..0), "the plan has no phase", hint);
+            return Vec::new();
+        };
+        if let Some(node) = nodes.get(PHASES_MAX) {
+            let message = format!("the plan has more than {PHASES_MAX} phases");
+            self.sink.error(
+                code::TOO_LARGE,
+                &node.span,
+                message,
+                "split it into several plans",
+            );
+        }
+        nodes
+            .iter()
+            .take(PHASES_MAX)
+            .map(|node| self.phase(node, defaults))
+            .collect()
+    }
+
+    fn phase(&mut self, node: &Node<'_, '_>, defaults: &Defaults) -> PhaseDraft {
+        let id = self.id(node, "phase");
+        let defaults = defaults.under(self.defaults(node));
+        let lanes = if node.key_span("lane").is_some() {
+            self.refuse_mixed(node, "phase", "lane");
+            let nodes = node.tables("lane", self.sink).unwrap_or_default();
+            nodes
+                .iter()
+                .map_while(|lane| self.lane(lane, &defaults))
+                .collect()
+        } else if has_work(node) {
+            self.short_lane(node, &defaults).into_iter().collect()
+        } else {
+            let hint = "add `run`, `prompt` or `prompt_file`, or lanes with [[phase.lane]]";
+            let message = format!("the phase {} has no lane and no work", quoted(&id.value));
+            self.sink.error(code::MISSING, &node.span, message, hint);
+            Vec::new()
+        };
+        let phase = Phase {
+            id: id.value.clone(),
+            needs: Vec::new(),
+            after: Vec::new(),
+            gate: node.text("gate", self.sink).map(|gate| gate.value),
+            lanes: Vec::new(),
+        };
+        PhaseDraft {
+            phase,
+            id,
+            needs: node.texts("needs", self.sink),
+            lanes,
+        }
+    }
+
+    /// The one lane that a phase with work of its own stands for.
+    fn short_lane(&mut self, node: &Node<'_, '_>, defaults: &Defaults) -> Option<LaneDraft> {
+        self.count_lane(node)?;
+        let id = Located {
+            value: IMPLICIT_LANE.to_owned(),
+            span: node.span.clone(),
+        };
+        let mut draft = empty_lane(id, None, Vec::new());
+        self.short_step(node, defaults, &mut draft);
+        Some(draft)
+    }
+
+    /// One lane; `None` ends the reading because there are too many.
+    fn lane(&mut self, node: &Node<'_, '_>, defaults: &Defaults) -> Option<LaneDraft> {
+        self.count_lane(node)?;
+        let id = self.id(node, "lane");
+        let defaults = defaults.under(self.defaults(node));
+        let gate = node.text("gate", self.sink).map(|gate| gate.value);
+        let needs = node.texts("needs", self.sink).unwrap_or_default();
+        let mut draft = empty_lane(id, gate, needs);
+        let (steps, step) = (node.key_span("steps"), node.key_span("step"));
+        if let (Some(_), Some(span)) = (&steps, &step) {
+            let message = "a lane has both `steps` and `step`, which mean the same";
+            self.sink.error(
+                code::MIXED_FORMS,
+                span,
+                message,
+                "put all steps into one of the two",
+            );
+        }
+        if steps.is_some() || step.is_some() {
+            let name = if steps.is_some() { "steps" } else { "step" };
+            self.refuse_mixed(node, "lane", name);
+            for step in node.tables(name, self.sink).unwrap_or_default() {
+                let id = self.id(&step, "step");
+                let defaults = defaults.under(self.defaults(&step));
+                self.step(&step, id, &defaults, &mut draft);
+            }
+        } else if has_work(node) {
+            self.short_step(node, &defaults, &mut draft);
+        } else {
+            let message = format!(
+                "the lane {} has no step and no work",
+                quoted(&draft.id.value)
+            );
+            let hint = "add `run`, `prompt` or `prompt_file`, or `steps = [{ … }]`";
+            self.sink.error(code::MISSING, &node.span, message, hint);
+        }
+        Some(draft)
+    }
+
+    fn short_step(&mut self, node: &Node<'_, '_>, defaults: &Defaults, lane: &mut LaneDraft) {
+        let id = Located {
+            value: IMPLICIT_STEP.to_owned(),
+            span: node.span.clone(),
+        };
+        self.step(node, id, defaults, lane);
+    }
+
+    /// Reads one step into its lane; `defaults` already holds the step's own values.
+    fn step(
+        &mut self,
+        node: &Node<'_, '_>,
+        id: Located<String>,
+        defaults: &Defaults,
+        lane: &mut LaneDraft,
+    ) {
+        self.steps_total += 1;
+        if self.steps_total > STEPS_MAX {
+            if self.steps_total == STEPS_MAX + 1 {
+                let message = format!("the plan has more than {STEPS_MAX} steps");
+                self.sink.error(
+                    code::TOO_LARGE,
+                    &node.span,
+                    message,
+                    "split it into several plans",
+                );
+            }
+            return;
+        }
+        let inputs = node.texts("inputs", self.sink).unwrap_or_default();
+        let inputs = check_globs("inputs", inputs, self.sink);
+        let artifacts = node.texts("artifacts", self.sink).unwrap_or_default();
+        let artifacts = check_globs("artifacts", artifacts, self.sink);
+        let step = Step {
+            id: id.value.clone(),
+            work: self
+                .work(node, &id, defaults)
+                .unwrap_or(Work::Run(Command::Args(Vec::new()))),
+            test: read_command(node, "test", self.has_spec, self.sink),
+            dir: defaults.dir.clone().unwrap_or_default(),
+            env: defaults.env.clone(),
+            inputs: inputs.into_iter().map(|input| input.value).collect(),
+            artifacts: artifacts
+                .iter()
+                .map(|artifact| artifact.value.clone())
+                .collect(),
+            retries: defaults.retries.unwrap_or(0),
+            backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),
+            timeout: defaults.timeout.unwrap_or(self.step_time),
+            idle_timeout: defaults.idle_timeout,
+            grace: defaults.grace.unwrap_or(GRACE_DEFAULT),
+            keep: defaults.keep.clone().unwrap_or_default(),
+        };
+        lane.lane.steps.push(step);
+        lane.step_ids.push(id);
+        lane.artifacts.extend(artifacts);
+    }
+
+    /// Inherited values of a table; an unknown agent is reported where it is named.
+    fn defaults(&mut self, node: &Node<'_, '_>) -> Defaults {
+        let defaults = settings::read_defaults(node, self.sink);
+        if let Some(name) = &defaults.agent
+            && !self.agents.contains_key(name)
+        {
+            let hint = self.agent_hint(name);
+            let span = node
+                .text("agent", self.sink)
+                .map_or(node.span.clone(), |agent| agent.span);
+            self.sink.error(
+                code::UNKNOWN_AGENT,
+                &span,
+                format!("unknown agent {}", quoted(name)),
+                hint,
+            );
+            self.reported_agents.insert(name.clone());
+        }
+        defaults
+    }
+
+    fn id(&mut self, node: &Node<'_, '_>, what: &str) -> Located<String> {
+        if let Some(id) = node.text("id", self.sink) {
+            check_id(&id, self.sink);
+            return id;
+        }
+        if node.key_span("id").is_none() {
+            let message = format!("a {what} has no id");
+            self.sink
+                .error(code::MISSING, &node.span, message, "add `id = \"NAME\"`");
+        }
+        Located {
+            value: String::new(),
+            span: node.span.clone(),
+        }
+    }
+
+    /// Counts a lane; `None` when there are too many.
+    fn count_lane(&mut self, node: &Node<'_, '_>) -> Option<()> {
+        self.lanes_total += 1;
+        if self.lanes_total == LANES_MAX + 1 {
+            let message = format!("the plan has more than {LANES_MAX} lanes");
+            self.sink.error(
+                code::TOO_LARGE,
+                &node.span,
+                message,
+                "split it into several plans",
+            );
+        }
+        (self.lanes_total <= LANES_MAX).then_some(())
+    }
+
+    /// Reports work beside lanes or steps.
+    fn refuse_mixed(&mut self, node: &Node<'_, '_>, what: &str, parts: &str) {
+        for key in keys::WORK {
+            if let Some(span) = node.key_span(key.name) {
+                let message = format!(
+                    "a {what} with `{parts}` cannot have `{}` of its own",
+                    key.name
+                );
+                let hint = format!("move `{}` into one of its steps", key.name);
+                self.sink.error(code::MIXED_FORMS, &span, message, hint);
+            }
+        }
+    }
+}
+
+fn empty_lane(id: Located<String>, gate: Option<String>, needs: Vec<Located<String>>) -> LaneDraft {
+    let lane = Lane {
+        id: id.value.clone(),
+        needs: Vec::new(),
+        gate,
+        steps: Vec::new(),
+    };
+    LaneDraft {
+        lane,
+        id,
+        needs,
+        step_ids: Vec::new(),
+        artifacts: Vec::new(),
+    }
+}
+
+fn has_work(node: &Node<'_, '_>) -> bool {
+    keys::WORK
+        .iter()
+        .any(|key| node.key_span(key.name).is_some())
+}

@@ -1,0 +1,77 @@
+//! `plan.toml` to a [`Plan`], or to all of its problems at once.
+//!
+//! In passes: `build` reads the tables and resolves what steps inherit, `check` looks at what the
+//! parts must keep to together, `graph` finds cycles and lanes that run side by side.
+//! Nothing here runs or opens anything: prompt files come through a function of the caller.
+
+mod build;
+mod check;
+mod graph;
+pub(crate) mod text_rules;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use piton_core::Plan;
+
+use crate::diagnostic::{Diagnostic, code};
+use crate::keys;
+use crate::settings::Settings;
+use crate::sink::{Sink, parse};
+use crate::toml_reader::Node;
+
+/// Largest plan document: a hundred times a generous plan of [`STEPS_MAX`] short steps would still
+/// fit, and what is larger is the wrong file.
+pub const PLAN_BYTES_MAX: usize = 16 << 20;
+/// Largest prompt file: several times what any agent can take in.
+pub const PROMPT_BYTES_MAX: usize = 4 << 20;
+/// Most phases of a plan: a view of them still fits a person's patience.
+pub const PHASES_MAX: usize = 1_000;
+/// Most lanes of a plan in all; each has at least one step.
+pub const LANES_MAX: usize = STEPS_MAX;
+/// Most steps of a plan in all: state, status and views stay fast up to here.
+pub const STEPS_MAX: usize = 10_000;
+
+/// What a plan is read from.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// The file, as the person named it.
+    pub file: &'a str,
+    /// Its text.
+    pub text: &'a str,
+    /// What applies where the plan says nothing.
+    pub settings: &'a Settings,
+    /// Reads a prompt file, given its path relative to the project's root.
+    pub read: &'a dyn Fn(&str) -> io::Result<String>,
+}
+
+/// Reads a plan: the plan and its warnings, or all problems (errors and warnings).
+pub fn read_plan(input: &Input<'_>) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut sink = Sink::new(input.file, input.text);
+    let plan = read(input, &mut sink);
+    match plan {
+        Some(plan) if !sink.has_errors() => Ok((plan, sink.finish())),
+        _ => Err(sink.finish()),
+    }
+}
+
+fn read(input: &Input<'_>, sink: &mut Sink<'_>) -> Option<Plan> {
+    if input.text.len() > PLAN_BYTES_MAX {
+        let message = format!("the plan has more than {PLAN_BYTES_MAX} bytes");
+        sink.error(
+            code::TOO_LARGE,
+            &(0..0),
+            message,
+            "name the right file, or split the plan",
+        );
+        return None;
+    }
+    let root = parse(sink)?;
+    let node = Node::new(&root, "plan", &keys::PLAN, sink)?;
+    let mut draft = build::build(&node, input, sink);
+    check::check(&mut draft, sink);
+    Some(draft.into_plan())
+}

@@ -1,0 +1,441 @@
+//! What changed between two plans, step by step.
+//!
+//! Tells a changed definition (which asks whether finished work still counts) from changed limits
+//! (which never do). Does not decide what a change means for a run: the core does.
+
+use piton_core::plan::{Command, Lane, Phase, Step, Work};
+use piton_core::{Plan, StepPath};
+
+/// Everything that differs between two plans.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanDiff {
+    /// Steps that differ, in the order of the new plan; removed ones at the end.
+    pub steps: Vec<StepChange>,
+    /// Differences outside of steps, as sentences: title, spec, budgets, needs, gates, order.
+    pub other: Vec<String>,
+}
+
+/// One step that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepChange {
+    /// The step.
+    pub path: StepPath,
+    /// How it differs.
+    pub kind: ChangeKind,
+}
+
+/// How a step differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// Only the new plan has it.
+    Added,
+    /// Only the old plan has it.
+    Removed,
+    /// Both have it, with differences.
+    Changed {
+        /// Whether the work itself differs, not only limits: `Step::definition` of both is unequal.
+        definition_changed: bool,
+        /// What differs.
+        fields: Vec<FieldChange>,
+    },
+}
+
+/// One field of a step that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldChange {
+    /// The key in the plan.
+    pub name: &'static str,
+    /// Its old value as text.
+    pub old: String,
+    /// Its new value as text.
+    pub new: String,
+}
+
+impl PlanDiff {
+    /// Tells whether the plans are the same.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.other.is_empty()
+    }
+}
+
+/// Compares two plans.
+pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
+    let before: std::collections::BTreeMap<StepPath, &Step> = old.steps().collect();
+    let after: std::collections::BTreeMap<StepPath, &Step> = new.steps().collect();
+    let mut found = PlanDiff::default();
+    for (path, step) in new.steps() {
+        let kind = match before.get(&path) {
+            None => ChangeKind::Added,
+            Some(was) if *was != step => ChangeKind::Changed {
+                definition_changed: was.definition() != step.definition(),
+                fields: step_fields(was, step),
+            },
+            Some(_) => continue,
+        };
+        found.steps.push(StepChange { path, kind });
+    }
+    for (path, _) in old.steps().filter(|(path, _)| !after.contains_key(path)) {
+        found.steps.push(StepChange {
+            path,
+            kind: ChangeKind::Removed,
+        });
+    }
+    found.other = other(old, new);
+    found
+}
+
+/// The fields in which two versions of a step differ.
+fn step_fields(old: &Step, new: &Step) -> Vec<FieldChange> {
+    // Named one by one so that a new field of a step cannot be forgotten here.
+    let Step {
+        id: _,
+        work,
+        test,
+        dir,
+        env,
+        inputs,
+        artifacts,
+        retries,
+        backoff,
+        timeout,
+        idle_timeout,
+        grace,
+        keep,
+    } = new;
+    let mut fields = Vec::new();
+    let mut compare = |name, old: String, new: String| {
+        if old != new {
+            fields.push(FieldChange { name, old, new });
+        }
+    };
+    let (work_name, old_work, new_work) = work_texts(&old.work, work);
+    compare(work_name, old_work, new_work);
+    compare("agent", agent_text(&old.work), agent_text(work));
+    compare(
+        "test",
+        optional_command(old.test.as_ref()),
+        optional_command(test.as_ref()),
+    );
+    compare("dir", old.dir.clone(), dir.clone());
+    compare("env", env_text(&old.env), env_text(env));
+    compare("inputs", old.inputs.join(", "), inputs.join(", "));
+    compare("artifacts", old.artifacts.join(", "), artifacts.join(", "));
+    compare("retries", old.retries.to_string(), retries.to_string());
+    compare("backoff", old.backoff.to_string(), backoff.to_string());
+    compare("timeout", old.timeout.to_string(), timeout.to_string());
+    let idle =
+        |value: Option<piton_core::Millis>| value.map_or("none".to_owned(), |v| v.to_string());
+    compare("idle_timeout", idle(old.idle_timeout), idle(*idle_timeout));
+    compare("grace", old.grace.to_string(), grace.to_string());
+    compare("keep", old.keep.join(", "), keep.join(", "));
+    fields
+}
+
+/// The key of the work and both texts of it.
+fn work_texts(old: &Work, new: &Work) -> (&'static str, String, String) {
+    let text = |work: &Work| match work {
+        Work::Run(command) => command_text(command),
+        Work::Prompt { prompt, .. } => prompt.clone(),
+    };
+    let name = match (old, new) {
+        (Work::Run(_), Work::Run(_)) => "run",
+        (Work::Prompt { .. }, Work::Prompt { .. }) => "prompt",
+        _ => "work",
+    };
+    (name, text(old), text(new))
+}
+
+fn agent_text(work: &Work) -> String {
+    match work {
+        Work::Run(_) => "none".to_owned(),
+        Work::Prompt { agent, command, .. } => format!("{agent}: {}", command_text(command)),
+    }
+}
+
+/// A command so that a shell line and an argument list never look the same.
+fn command_text(command: &Command) -> String {
+    match command {
+        Command::Shell(line) => line.clone(),
+        Command::Args(args) => format!("{args:?}"),
+    }
+}
+
+fn optional_command(command: Option<&Command>) -> String {
+    command.map_or("none".to_owned(), command_text)
+}
+
+/// Names and values. Whoever prints redacts: only the program knows which values are secret.
+fn env_text(env: &std::collections::BTreeMap<String, String>) -> String {
+    env.iter()
+        .map(|(name, value)| format!("{name}={value:?}"))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Differences outside of steps.
+fn other(old: &Plan, new: &Plan) -> Vec<String> {
+    let mut found = Vec::new();
+    if old.title != new.title {
+        found.push(format!("title: `{}` is now `{}`", old.title, new.title));
+    }
+    if old.spec != new.spec {
+        let text = |spec: &Option<String>| spec.as_deref().unwrap_or("none").to_owned();
+        found.push(format!(
+            "spec: {} is now {}",
+            text(&old.spec),
+            text(&new.spec)
+        ));
+    }
+    if old.on_failure != new.on_failure {
+        found.push(
+            format!(
+                "on_failure: {:?} is now {:?}",
+                old.on_failure, new.on_failure
+            )
+            .to_lowercase(),
+        );
+    }
+    found.extend(budgets(old, new));
+    for phase in &new.phases {
+        if let Some(was) = old.phases.iter().find(|p| p.id == phase.id) {
+            found.extend(phase_changes(was, phase));
+        }
+    }
+    let order = |plan: &Plan, of: &Plan| -> Vec<String> {
+        let known = |id: &String| of.phases.iter().any(|p| &p.id == id);
+        plan.phases
+            .iter()
+            .map(|p| p.id.clone())
+            .filter(known)
+            .collect()
+    };
+    if order(old, new) != order(new, old) {
+        found.push(format!(
+            "order of phases: now {}",
+            order(new, old).join(", ")
+        ));
+    }
+    found
+}
+
+/// Budgets that differ, by their names in the plan.
+fn budgets(old: &Plan, new: &Plan) -> Vec<String> {
+    let as_map = |plan: &Plan| serde_json::to_value(&plan.budgets).unwrap_or_default();
+    let (before, after) = (as_map(old), as_map(new));
+    let Some(fields) = after.as_object() else {
+        return Vec::new();
+    };
+    fields
+        .iter()
+        .filter(|(name, value)| before.get(name.as_str()) != Some(value))
+        .map(|(name, value)| {
+            let was = before.get(name.as_str()).cloned().unwrap_or_default();
+            format!("budget {name}: {was} is now {value}")
+        })
+        .collect()
+}
+
+fn phase_changes(old: &Phase, new: &Phase) -> Vec<String> {
+    let mut found = Vec::new();
+    let id = &new.id;
+    if (&old.needs, &old.after) != (&new.needs, &new.after) {
+        let text = |p: &Phase| [p.needs.join(", "), p.after.join(", ")].concat();
+        found.push(format!(
+            "phase {id} waited for [{}], now for [{}]",
+            text(old),
+            text(new)
+        ));
+    }
+    found.extend(gate_change(
+        &format!("phase {id}"),
+        old.gate.as_deref(),
+        new.gate.as_deref(),
+    ));
+    for lane in &new.lanes {
+        if let Some(was) = old.lanes.iter().find(|l| l.id == lane.id) {
+            found.extend(lane_changes(id, was, lane));
+        }
+    }
+    found
+}
+
+fn lane_changes(phase: &str, old: &Lane, new: &Lane) -> Vec<String> {
+    let mut found = Vec::new();
+    let name = format!("lane {phase}/{}", new.id);
+    if old.needs != new.needs {
+        let text = |l: &Lane| {
+            l.needs
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        found.push(format!(
+            "{name} waited for [{}], now for [{}]",
+            text(old),
+            text(new)
+        ));
+    }
+    found.extend(gate_change(&name, old.gate.as_deref(), new.gate.as_deref()));
+    let ids = |of: &Lane, other: &Lane| -> Vec<String> {
+        let known = |id: &String| other.steps.iter().any(|s| &s.id == id);
+        of.steps
+            .iter()
+            .map(|s| s.id.clone())
+            .filter(known)
+            .collect()
+    };
+    if ids(old, new) != ids(new, old) {
+        found.push(format!(
+            "order of steps in {name}: now {}",
+            ids(new, old).join(", ")
+        ));
+    }
+    found
+}
+
+fn gate_change(place: &str, old: Option<&str>, new: Option<&str>) -> Option<String> {
+    let text = |gate: Option<&str>| gate.map_or("no gate".to_owned(), |g| format!("gate `{g}`"));
+    (old != new).then(|| format!("{place}: {} is now {}", text(old), text(new)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Input, Settings, read_plan};
+
+    fn plan(text: &str) -> Plan {
+        let settings = Settings::default();
+        let read = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+        let input = Input {
+            file: "plan.toml",
+            text,
+            settings: &settings,
+            read: &read,
+        };
+        match read_plan(&input) {
+            Ok((plan, _)) => plan,
+            Err(problems) => panic!("{problems:#?}"),
+        }
+    }
+
+    const OLD: &str = r#"
+[[phase]]
+id = "P1"
+gate = "Go"
+[[phase.lane]]
+id = "a"
+steps = [{ id = "one", run = "make one" }, { id = "two", run = "make two" }]
+[[phase]]
+id = "P2"
+run = "make p2"
+"#;
+
+    #[test]
+    fn the_same_plan_has_no_difference() {
+        assert!(diff(&plan(OLD), &plan(OLD)).is_empty());
+    }
+
+    #[test]
+    fn a_changed_command_is_told_from_a_changed_limit() {
+        let new = OLD
+            .replace(
+                "run = \"make one\"",
+                "run = \"make uno\", env = { A = \"1\" }",
+            )
+            .replace(
+                "run = \"make two\"",
+                "run = \"make two\", retries = 2, idle_timeout = \"5m\"",
+            );
+        let found = diff(&plan(OLD), &plan(&new));
+        let field = |name, old: &str, new: &str| FieldChange {
+            name,
+            old: old.to_owned(),
+            new: new.to_owned(),
+        };
+        assert_eq!(
+            found.steps,
+            [
+                StepChange {
+                    path: StepPath::new("P1", "a", "one"),
+                    kind: ChangeKind::Changed {
+                        definition_changed: true,
+                        fields: vec![
+                            field("run", "make one", "make uno"),
+                            field("env", "", "A=\"1\"")
+                        ],
+                    },
+                },
+                StepChange {
+                    path: StepPath::new("P1", "a", "two"),
+                    kind: ChangeKind::Changed {
+                        definition_changed: false,
+                        fields: vec![
+                            field("retries", "0", "2"),
+                            field("idle_timeout", "none", "5m 00s")
+                        ],
+                    },
+                },
+            ]
+        );
+        assert_eq!(found.other, Vec::<String>::new());
+    }
+
+    #[test]
+    fn added_and_removed_steps_and_everything_else() {
+        let new = OLD
+            .replace(
+                "\"two\", run = \"make two\"",
+                "\"three\", run = \"make two\"",
+            )
+            .replace("gate = \"Go\"", "gate = \"Stop\"")
+            .replace("id = \"P2\"", "id = \"P2\"\nneeds = []");
+        let new = format!(
+            "title = \"New\"\nspec = \"s.md\"\non_failure = \"continue\"\nbudgets = {{ attempts = 3 }}\n{new}"
+        );
+        let found = diff(&plan(OLD), &plan(&new));
+        assert_eq!(
+            found.steps,
+            [
+                StepChange {
+                    path: StepPath::new("P1", "a", "three"),
+                    kind: ChangeKind::Added
+                },
+                StepChange {
+                    path: StepPath::new("P1", "a", "two"),
+                    kind: ChangeKind::Removed
+                },
+            ]
+        );
+        assert_eq!(
+            found.other,
+            [
+                "title: `plan` is now `New`",
+                "spec: none is now s.md",
+                "on_failure: stop is now continue",
+                "budget attempts: 20 is now 3",
+                "phase P1: gate `Go` is now gate `Stop`",
+                "phase P2 waited for [P1], now for []",
+            ]
+        );
+    }
+
+    #[test]
+    fn another_order_is_a_difference() {
+        let new = OLD.replace(
+            "{ id = \"one\", run = \"make one\" }, { id = \"two\", run = \"make two\" }",
+            "{ id = \"two\", run = \"make two\" }, { id = \"one\", run = \"make one\" }",
+        );
+        let found = diff(&plan(OLD), &plan(&new));
+        assert_eq!(found.other, ["order of steps in lane P1/a: now two, one"]);
+    }
+
+    #[test]
+    fn a_shell_line_and_the_same_words_as_a_list_differ() {
+        let new = OLD.replace("run = \"make p2\"", "run = [\"make\", \"p2\"]");
+        let found = diff(&plan(OLD), &plan(&new));
+        assert!(
+            matches!(&found.steps[0].kind, ChangeKind::Changed { definition_changed: true, fields } if fields.len() == 1)
+        );
+    }
+}

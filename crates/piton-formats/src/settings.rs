@@ -1,0 +1,417 @@
+//! `piton.toml`: how Piton works in a project.
+//!
+//! Order of precedence: built in, then these settings, then the plan. Reads a text that is handed in;
+//! finding the file is the program's work.
+
+use std::collections::BTreeMap;
+
+use piton_core::Millis;
+use piton_core::budget::Budgets;
+use piton_core::plan::{Command, OnFailure};
+
+use crate::diagnostic::{Diagnostic, code, quoted};
+use crate::keys;
+use crate::plan::text_rules::{check_id, check_path, read_command};
+use crate::sink::{Sink, parse};
+use crate::toml_reader::Node;
+
+/// Lanes at once where nothing is said: agents mostly wait for their provider, not for a core.
+pub const JOBS_DEFAULT: u32 = 4;
+
+/// How Piton works in a project, every default resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// How many lanes run at once.
+    pub jobs: u32,
+    /// What runs when a run waits, fails or completes; not a template.
+    pub notify: Option<Command>,
+    /// What a failed step does to the rest, where the plan does not say.
+    pub on_failure: OnFailure,
+    /// Values for steps that name none of their own.
+    pub defaults: Defaults,
+    /// Limits of runs.
+    pub budgets: Budgets,
+    /// Programs that prompts are given to, by name.
+    pub agents: BTreeMap<String, Agent>,
+    /// What `piton gc` keeps.
+    pub gc: Gc,
+    /// Further variables whose values are secret.
+    pub secret_names: Vec<String>,
+}
+
+/// Values for steps; `None` leaves the decision to the next wider place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Defaults {
+    /// The agent that prompts are given to.
+    pub agent: Option<String>,
+    /// How often a failed attempt is followed by another.
+    pub retries: Option<u32>,
+    /// Wait before the first retry.
+    pub backoff: Option<Millis>,
+    /// Longest time of one attempt.
+    pub timeout: Option<Millis>,
+    /// Longest time without output.
+    pub idle_timeout: Option<Millis>,
+    /// Time between the polite signal and the kill.
+    pub grace: Option<Millis>,
+    /// Variables added to the environment.
+    pub env: BTreeMap<String, String>,
+    /// Working directory below the project's root.
+    pub dir: Option<String>,
+    /// Programs that a step may leave running.
+    pub keep: Option<Vec<String>>,
+}
+
+/// A program that prompts are given to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    /// How the program is driven.
+    pub kind: AgentKind,
+    /// The program; each text is a template.
+    pub command: Command,
+}
+
+/// How an agent program is driven.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AgentKind {
+    /// Any program: the prompt on standard input and as a file.
+    #[default]
+    Command,
+}
+
+/// What `piton gc` keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gc {
+    /// How many finished runs are kept.
+    pub keep_runs: u32,
+    /// How many days a finished run is kept.
+    pub keep_days: u32,
+}
+
+impl Default for Gc {
+    fn default() -> Self {
+        Self {
+            keep_runs: 20,
+            keep_days: 30,
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            jobs: JOBS_DEFAULT,
+            notify: None,
+            on_failure: OnFailure::default(),
+            defaults: Defaults::default(),
+            budgets: Budgets::default(),
+            agents: BTreeMap::new(),
+            gc: Gc::default(),
+            secret_names: Vec::new(),
+        }
+    }
+}
+
+impl Defaults {
+    /// These values where `narrower` has none of its own; variables are joined by name.
+    #[must_use]
+    pub(crate) fn under(&self, narrower: Self) -> Self {
+        let mut env = self.env.clone();
+        env.extend(narrower.env);
+        Self {
+            agent: narrower.agent.or_else(|| self.agent.clone()),
+            retries: narrower.retries.or(self.retries),
+            backoff: narrower.backoff.or(self.backoff),
+            timeout: narrower.timeout.or(self.timeout),
+            idle_timeout: narrower.idle_timeout.or(self.idle_timeout),
+            grace: narrower.grace.or(self.grace),
+            env,
+            dir: narrower.dir.or_else(|| self.dir.clone()),
+            keep: narrower.keep.or_else(|| self.keep.clone()),
+        }
+    }
+}
+
+/// Reads settings; on failure all problems at once.
+pub fn read_settings(file: &str, text: &str) -> Result<Settings, Vec<Diagnostic>> {
+    let mut sink = Sink::new(file, text);
+    let settings = parse(&mut sink).and_then(|root| {
+        let node = Node::new(&root, "settings", &keys::SETTINGS, &mut sink)?;
+        Some(read(&node, &mut sink))
+    });
+    match settings {
+        Some(settings) if !sink.has_errors() => Ok(settings),
+        _ => Err(sink.finish()),
+    }
+}
+
+fn read(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Settings {
+    let mut settings = Settings::default();
+    if let Some(jobs) = root.count32("jobs", sink) {
+        settings.jobs = jobs;
+    }
+    settings.notify = root.command("notify", sink).map(|command| command.value);
+    if let Some(choice) = read_on_failure(root, sink) {
+        settings.on_failure = choice;
+    }
+    if let Some(node) = root.table("defaults", sink) {
+        settings.defaults = read_defaults(&node, sink);
+    }
+    settings.budgets = read_budgets(root, &settings.budgets, sink);
+    settings.agents = read_agents(root, true, sink);
+    if let Some(node) = root.table("gc", sink) {
+        settings.gc.keep_runs = node
+            .count32("keep_runs", sink)
+            .unwrap_or(settings.gc.keep_runs);
+        settings.gc.keep_days = node
+            .count32("keep_days", sink)
+            .unwrap_or(settings.gc.keep_days);
+    }
+    for name in root
+        .table("secrets", sink)
+        .and_then(|node| node.texts("names", sink))
+        .unwrap_or_default()
+    {
+        if name.value.is_empty() || name.value.contains('=') {
+            let message = format!("{} cannot be the name of a variable", quoted(&name.value));
+            sink.error(
+                code::BAD_ENV,
+                &name.span,
+                message,
+                "write the name of an environment variable",
+            );
+        }
+        settings.secret_names.push(name.value);
+    }
+    settings
+}
+
+/// Reads `on_failure`.
+pub(crate) fn read_on_failure(node: &Node<'_, '_>, sink: &mut Sink<'_>) -> Option<OnFailure> {
+    node.choice("on_failure", sink).map(|choice| match choice {
+        "continue" => OnFailure::Continue,
+        _ => OnFailure::Stop,
+    })
+}
+
+/// Reads what steps inherit, from any table that may have it.
+pub(crate) fn read_defaults(node: &Node<'_, '_>, sink: &mut Sink<'_>) -> Defaults {
+    let dir = node.text("dir", sink);
+    Defaults {
+        agent: node.text("agent", sink).map(|agent| agent.value),
+        retries: node.count32("retries", sink),
+        backoff: node.duration("backoff", sink),
+        timeout: node.duration_above_zero("timeout", sink),
+        idle_timeout: node.duration_above_zero("idle_timeout", sink),
+        grace: node.duration("grace", sink),
+        env: node.env("env", sink),
+        dir: dir.and_then(|dir| check_path("dir", &dir, sink)),
+        keep: node
+            .texts("keep", sink)
+            .map(|names| names.into_iter().map(|name| name.value).collect()),
+    }
+}
+
+/// Reads `[budgets]` over what holds without it.
+pub(crate) fn read_budgets(root: &Node<'_, '_>, base: &Budgets, sink: &mut Sink<'_>) -> Budgets {
+    let Some(node) = root.table("budgets", sink) else {
+        return base.clone();
+    };
+    // Named one by one so that a new budget cannot be forgotten here.
+    Budgets {
+        attempts: node.count32("attempts", sink).unwrap_or(base.attempts),
+        run_time: node
+            .duration_above_zero("run_time", sink)
+            .unwrap_or(base.run_time),
+        phase_time: node
+            .duration_above_zero("phase_time", sink)
+            .unwrap_or(base.phase_time),
+        step_time: node
+            .duration_above_zero("step_time", sink)
+            .unwrap_or(base.step_time),
+        tokens: node.count("tokens", sink).unwrap_or(base.tokens),
+        money_micros: node.money("money", sink).unwrap_or(base.money_micros),
+        log_bytes: node.size("log_bytes", sink).unwrap_or(base.log_bytes),
+        run_log_bytes: node
+            .size("run_log_bytes", sink)
+            .unwrap_or(base.run_log_bytes),
+        network_wait: node
+            .duration("network_wait", sink)
+            .unwrap_or(base.network_wait),
+        rate_limit_wait: node
+            .duration("rate_limit_wait", sink)
+            .unwrap_or(base.rate_limit_wait),
+        restarts: node.count32("restarts", sink).unwrap_or(base.restarts),
+    }
+}
+
+/// Reads `[agents.NAME]`; an agent without a usable command is reported and left out.
+pub(crate) fn read_agents(
+    root: &Node<'_, '_>,
+    has_spec: bool,
+    sink: &mut Sink<'_>,
+) -> BTreeMap<String, Agent> {
+    let mut agents = BTreeMap::new();
+    for (name, node) in root.named("agents", sink) {
+        check_id(&name, sink);
+        // The one kind there is; the choice is still checked.
+        let _ = node.choice("kind", sink);
+        if node.key_span("command").is_none() {
+            let message = format!("the agent {} has no `command`", quoted(&name.value));
+            sink.error(
+                code::MISSING,
+                &name.span,
+                message,
+                "add command = [\"program\", \"argument\"]",
+            );
+        }
+        // Known even when its command is wrong: one mistake is reported once.
+        let command =
+            read_command(&node, "command", has_spec, sink).unwrap_or(Command::Args(Vec::new()));
+        agents.insert(
+            name.value,
+            Agent {
+                kind: AgentKind::Command,
+                command,
+            },
+        );
+    }
+    agents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use piton_core::budget::TABLE;
+
+    #[test]
+    fn nothing_said_means_the_built_in_values() {
+        assert_eq!(read_settings("piton.toml", ""), Ok(Settings::default()));
+        assert_eq!(Settings::default().jobs, 4);
+    }
+
+    #[test]
+    fn the_table_of_budgets_says_what_the_code_does() {
+        let quote = |text: &str| match text.parse::<u64>() {
+            Ok(_) => text.to_owned(),
+            Err(_) => format!("\"{text}\""),
+        };
+        let rows: Vec<String> = TABLE
+            .iter()
+            .map(|row| format!("{} = {}\n", row.name, quote(row.default)))
+            .collect();
+        // Every row is off its default first, so that a row nobody reads cannot pass.
+        let base = Budgets {
+            attempts: 1,
+            run_time: Millis(1),
+            phase_time: Millis(1),
+            step_time: Millis(1),
+            tokens: 1,
+            money_micros: 1,
+            log_bytes: 1,
+            run_log_bytes: 1,
+            network_wait: Millis(1),
+            rate_limit_wait: Millis(1),
+            restarts: 1,
+        };
+        let text = format!("[budgets]\n{}", rows.concat());
+        let mut sink = Sink::new("piton.toml", &text);
+        let root = parse(&mut sink);
+        let read = root
+            .as_ref()
+            .and_then(|root| Node::new(root, "settings", &keys::SETTINGS, &mut sink))
+            .map(|node| read_budgets(&node, &base, &mut sink));
+        assert_eq!(read, Some(Budgets::default()));
+        assert_eq!(sink.finish(), []);
+    }
+
+    #[test]
+    fn reads_every_key() {
+        let text = r#"
+jobs = 2
+notify = ["notify-send", "piton"]
+on_failure = "continue"
+[defaults]
+agent = "fake"
+retries = 2
+backoff = "5s"
+timeout = "1h"
+idle_timeout = "5m"
+grace = "3s"
+env = { A = "1" }
+dir = "./sub/"
+keep = ["sccache"]
+[budgets]
+money = 2.5
+log_bytes = 1000
+[agents.fake]
+kind = "command"
+command = "fake --root {{ root | sh }}"
+[gc]
+keep_runs = 1
+keep_days = 2
+[secrets]
+names = ["DEPLOY_KEY"]
+"#;
+        let settings = read_settings("piton.toml", text);
+        let expected = Settings {
+            jobs: 2,
+            notify: Some(Command::Args(vec![
+                "notify-send".to_owned(),
+                "piton".to_owned(),
+            ])),
+            on_failure: OnFailure::Continue,
+            defaults: Defaults {
+                agent: Some("fake".to_owned()),
+                retries: Some(2),
+                backoff: Some(Millis(5_000)),
+                timeout: Some(Millis(3_600_000)),
+                idle_timeout: Some(Millis(300_000)),
+                grace: Some(Millis(3_000)),
+                env: BTreeMap::from([("A".to_owned(), "1".to_owned())]),
+                dir: Some("sub".to_owned()),
+                keep: Some(vec!["sccache".to_owned()]),
+            },
+            budgets: Budgets {
+                money_micros: 2_500_000,
+                log_bytes: 1_000,
+                ..Budgets::default()
+            },
+            agents: BTreeMap::from([(
+                "fake".to_owned(),
+                Agent {
+                    kind: AgentKind::Command,
+                    command: Command::Shell("fake --root {{ root | sh }}".to_owned()),
+                },
+            )]),
+            gc: Gc {
+                keep_runs: 1,
+                keep_days: 2,
+            },
+            secret_names: vec!["DEPLOY_KEY".to_owned()],
+        };
+        assert_eq!(settings, Ok(expected));
+    }
+
+    #[test]
+    fn all_problems_at_once_from_top_to_bottom() {
+        let text = "job = 3\njobs = 0\n[gc]\nkeep_runs = -1\n[agents.x]\nkind = \"comand\"\n[secrets]\nnames = [\"A=B\"]\n";
+        let problems = read_settings("piton.toml", text).err().unwrap_or_default();
+        let seen: Vec<(usize, &str)> = problems.iter().map(|d| (d.line, d.code)).collect();
+        assert_eq!(
+            seen,
+            [
+                (1, code::UNKNOWN_KEY),
+                (2, code::BAD_VALUE),
+                (4, code::BAD_VALUE),
+                (5, code::MISSING),
+                (6, code::BAD_VALUE),
+                (8, code::BAD_ENV),
+            ]
+        );
+        assert_eq!(
+            problems[0].hint.as_deref(),
+            Some("the nearest known key is `jobs`")
+        );
+    }
+}

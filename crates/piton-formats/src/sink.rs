@@ -1,0 +1,156 @@
+//! Collects the problems of one document, each with its line, column and bytes.
+//!
+//! Knows places, not meanings. Everything is collected so that a person mends a document in one go.
+
+use std::ops::Range;
+
+use toml_span::{ErrorKind, Value};
+
+use crate::diagnostic::{Diagnostic, Severity, code, line_start};
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Located<T> {
+    /// The value.
+    pub(crate) value: T,
+    /// Its bytes in the document.
+    pub(crate) span: Range<usize>,
+}
+
+/// Collects the problems of one document.
+pub(crate) struct Sink<'a> {
+    file: &'a str,
+    text: &'a str,
+    line_starts: Vec<usize>,
+    found: Vec<Diagnostic>,
+}
+
+impl<'a> Sink<'a> {
+    /// Begins a document.
+    pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
+        let newlines = text
+            .bytes()
+            .enumerate()
+            .filter(|(_, b)| *b == b'\n')
+            .map(|(at, _)| at + 1);
+        Self {
+            file,
+            text,
+            line_starts: std::iter::once(0).chain(newlines).collect(),
+            found: Vec::new(),
+        }
+    }
+
+    /// The document.
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Reports what refuses the document.
+    pub(crate) fn error(
+        &mut self,
+        code: &'static str,
+        span: &Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.push(Severity::Error, code, span, message.into(), hint.into());
+    }
+
+    /// Reports what a person should look at.
+    pub(crate) fn warn(
+        &mut self,
+        code: &'static str,
+        span: &Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.push(Severity::Warning, code, span, message.into(), hint.into());
+    }
+
+    fn push(
+        &mut self,
+        severity: Severity,
+        code: &'static str,
+        span: &Range<usize>,
+        message: String,
+        hint: String,
+    ) {
+        // The parser counts bytes and may end within a character.
+        let start = floor_boundary(self.text, span.start);
+        let end = ceil_boundary(self.text, span.end.max(start));
+        let line = self.line_starts.partition_point(|at| *at <= start);
+        let column = self.text[line_start(self.text, start)..start]
+            .chars()
+            .count()
+            + 1;
+        self.found.push(Diagnostic {
+            severity,
+            code,
+            file: self.file.to_owned(),
+            line,
+            column,
+            span: start..end,
+            message,
+            hint: Some(hint),
+        });
+    }
+
+    /// Tells whether the document is refused.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.found.iter().any(|d| d.severity == Severity::Error)
+    }
+
+    /// Ends the document: its problems from top to bottom, each once.
+    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+        self.found.sort_by(|a, b| {
+            (a.span.start, a.span.end, &a.message).cmp(&(b.span.start, b.span.end, &b.message))
+        });
+        self.found.dedup();
+        self.found
+    }
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (0..=at)
+        .rev()
+        .find(|i| text.is_char_boundary(*i))
+        .unwrap_or(0)
+}
+
+fn ceil_boundary(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (at..=text.len())
+        .find(|i| text.is_char_boundary(*i))
+        .unwrap_or(text.len())
+}
+
+/// Parses a document; a syntax error is reported like any other problem.
+pub(crate) fn parse<'t>(sink: &mut Sink<'t>) -> Option<Value<'t>> {
+    match toml_span::parse(sink.text()) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            let hint = match &error.kind {
+                ErrorKind::DuplicateKey { .. } => "keep one of the two",
+                ErrorKind::DuplicateTable { .. } | ErrorKind::RedefineAsArray => {
+                    "write [[name]] for a list of tables, and [name] only once"
+                }
+                ErrorKind::UnterminatedString => "close the text with the quote it began with",
+                ErrorKind::InvalidNumber | ErrorKind::UnquotedString => {
+                    "put texts, durations and dates in quotes; numbers have at most 63 bits"
+                }
+                ErrorKind::UnexpectedEof => "something is missing here",
+                _ => "correct the TOML at this place",
+            };
+            let span = error.span.start..error.span.end;
+            sink.error(
+                code::BAD_SYNTAX,
+                &span,
+                format!("not valid TOML: {error}"),
+                hint,
+            );
+            None
+        }
+    }
+}

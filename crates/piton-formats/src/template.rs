@@ -1,0 +1,388 @@
+//! Templates in prompts and commands: `MiniJinja` with a fixed set of names.
+//!
+//! Unknown names are errors, never empty text, and a template may do only so much work: every loop
+//! ends. There are no includes and no access to files or the environment. Text without template
+//! marks takes a path of its own without the engine, because most commands are plain.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value, context};
+
+/// Instructions one template may execute: enough for loops over thousands of items, and over in a
+/// blink when a template loops within loops.
+const FUEL: u64 = 1_000_000;
+
+/// The names a template may use; those with a point are reached through their table.
+pub const NAMES: &[(&str, &str)] = &[
+    ("run.id", "id of the run"),
+    ("phase.id", "id of the phase"),
+    ("lane.id", "id of the lane"),
+    ("step.id", "id of the step"),
+    ("attempt", "number of the attempt, from 1"),
+    ("spec", "path of the plan's spec; empty when it names none"),
+    ("title", "title of the plan"),
+    ("root", "absolute path of the project's root"),
+    (
+        "failure_context",
+        "errors and last log lines of the attempts before; empty on the first",
+    ),
+];
+
+/// What the names of a template stand for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Vars {
+    /// `run.id`
+    pub run_id: String,
+    /// `phase.id`
+    pub phase: String,
+    /// `lane.id`
+    pub lane: String,
+    /// `step.id`
+    pub step: String,
+    /// `attempt`, from 1.
+    pub attempt: u32,
+    /// `spec`
+    pub spec: Option<String>,
+    /// `title`
+    pub title: String,
+    /// `root`
+    pub root: String,
+    /// `failure_context`: the accumulated text.
+    pub failure_context: String,
+}
+
+/// A template that could not be filled in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the template: {message}; correct the template in the plan")]
+pub struct Error {
+    /// Line within the template, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// A problem of a template, found before anything runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Line within the template, from 1.
+    pub line: usize,
+    /// Column within the line in characters, from 1.
+    pub column: usize,
+    /// The offending bytes of the template.
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut engine = Environment::new();
+    engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    engine.set_auto_escape_callback(|_| AutoEscape::None);
+    // Errors then know the place within their line.
+    engine.set_debug(true);
+    engine.set_fuel(Some(FUEL));
+    // The last newline of a prompt is the author's; the engine would drop it.
+    if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
+        engine.set_syntax(syntax);
+    }
+    engine.add_filter("sh", |text: Value| quote_for_shell(&text.to_string()));
+    engine
+});
+
+/// Tells whether a text needs the engine at all.
+pub fn is_template(text: &str) -> bool {
+    text.as_bytes()
+        .windows(2)
+        .any(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
+}
+
+/// Fills in a template.
+pub fn render(template: &str, vars: &Vars) -> Result<String, Error> {
+    if !is_template(template) {
+        return Ok(template.to_owned());
+    }
+    let filled = ENGINE.render_str(template, values(vars));
+    filled.map_err(|error| Error {
+        line: error.line().unwrap_or(1),
+        message: describe(&error),
+    })
+}
+
+/// Quotes a text so that a shell takes it as one word, whatever is in it.
+pub fn quote_for_shell(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&b);
+    if !text.is_empty() && text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
+}
+
+/// Finds what is wrong with a template without running it for real.
+pub fn check(template: &str) -> Vec<Problem> {
+    if !is_template(template) {
+        return Vec::new();
+    }
+    let parsed = match ENGINE.template_from_str(template) {
+        Ok(parsed) => parsed,
+        Err(error) => return vec![engine_problem(template, &error)],
+    };
+    let mut unknown: Vec<String> = parsed
+        .undeclared_variables(true)
+        .into_iter()
+        .filter(|name| !is_known(name))
+        .collect();
+    unknown.sort();
+    let mut found: Vec<Problem> = unknown.iter().map(|n| unknown_name(template, n)).collect();
+    // A trial with sample values finds unknown filters, tests and functions, and endless work.
+    if found.is_empty()
+        && let Err(error) = trial(template)
+        && matches!(
+            error.kind(),
+            ErrorKind::UnknownFilter
+                | ErrorKind::UnknownTest
+                | ErrorKind::UnknownFunction
+                | ErrorKind::UnknownMethod
+                | ErrorKind::TemplateNotFound
+                | ErrorKind::OutOfFuel
+        )
+    {
+        found.push(engine_problem(template, &error));
+    }
+    found
+}
+
+/// Tells whether a template reads a name, such as `spec`.
+pub fn uses(template: &str, name: &str) -> bool {
+    is_template(template)
+        && ENGINE
+            .template_from_str(template)
+            .is_ok_and(|parsed| parsed.undeclared_variables(true).contains(name))
+}
+
+/// Renders with values that stand for the real ones.
+fn trial(template: &str) -> Result<String, minijinja::Error> {
+    let vars = Vars {
+        attempt: 1,
+        failure_context: "Attempt 1: failed".to_owned(),
+        ..Vars::default()
+    };
+    ENGINE.render_str(template, values(&vars))
+}
+
+/// The values under the names of [`NAMES`].
+fn values(vars: &Vars) -> Value {
+    context! {
+        run => context! { id => &vars.run_id },
+        phase => context! { id => &vars.phase },
+        lane => context! { id => &vars.lane },
+        step => context! { id => &vars.step },
+        attempt => vars.attempt,
+        spec => vars.spec.as_deref().unwrap_or_default(),
+        title => &vars.title,
+        root => &vars.root,
+        failure_context => &vars.failure_context,
+    }
+}
+
+/// Tells whether a name is one of ours or built into the engine.
+fn is_known(name: &str) -> bool {
+    let first = name.split('.').next().unwrap_or_default();
+    NAMES.iter().any(|(known, _)| *known == name)
+        || NAMES
+            .iter()
+            .any(|(known, _)| known.split_once('.').is_some_and(|(t, _)| t == name))
+        || ENGINE.globals().any(|(global, _)| global == first)
+}
+
+fn unknown_name(template: &str, name: &str) -> Problem {
+    let near = crate::keys::nearest(name, NAMES.iter().map(|(known, _)| *known));
+    let hint = if let Some(near) = near {
+        format!("the nearest known name is `{near}`")
+    } else {
+        let all: Vec<&str> = NAMES.iter().map(|(known, _)| *known).collect();
+        format!("known are {}", all.join(", "))
+    };
+    let span = find_name(template, name);
+    let message = format!("a template uses the unknown name `{name}`");
+    problem(template, span, message, Some(hint))
+}
+
+/// Where a name stands first within template marks.
+fn find_name(template: &str, name: &str) -> Range<usize> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    let marks = template
+        .find("{{")
+        .into_iter()
+        .chain(template.find("{%"))
+        .min()
+        .unwrap_or(0);
+    for (at, _) in template.match_indices(name).filter(|(at, _)| *at >= marks) {
+        let before = template[..at].chars().next_back().is_some_and(is_word);
+        let after = template[at + name.len()..]
+            .chars()
+            .next()
+            .is_some_and(is_word);
+        if !before && !after {
+            return at..at + name.len();
+        }
+    }
+    marks..(marks + 2).min(template.len())
+}
+
+fn engine_problem(template: &str, error: &minijinja::Error) -> Problem {
+    let line = error.line().unwrap_or(1);
+    let span = error
+        .range()
+        .filter(|r| template.get(r.clone()).is_some())
+        .unwrap_or_else(|| {
+            let start = template
+                .split_inclusive('\n')
+                .take(line - 1)
+                .map(str::len)
+                .sum();
+            let rest = template[start..].lines().next().unwrap_or_default();
+            start..start + rest.len()
+        });
+    let hint = match error.kind() {
+        ErrorKind::OutOfFuel => "use fewer or smaller loops".to_owned(),
+        ErrorKind::UnknownFilter => "filters are those of MiniJinja, and `sh`".to_owned(),
+        _ => "put text that is no template between {% raw %} and {% endraw %}".to_owned(),
+    };
+    problem(
+        template,
+        span,
+        format!("a template cannot be read: {}", describe(error)),
+        Some(hint),
+    )
+}
+
+fn problem(template: &str, span: Range<usize>, message: String, hint: Option<String>) -> Problem {
+    let before = &template[..span.start];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    Problem {
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+        span,
+        message,
+        hint,
+    }
+}
+
+/// The engine's own words, without its line numbers.
+fn describe(error: &minijinja::Error) -> String {
+    match error.detail() {
+        Some(detail) => format!("{}: {detail}", error.kind()),
+        None => error.kind().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vars() -> Vars {
+        Vars {
+            run_id: "r1".to_owned(),
+            phase: "P1".to_owned(),
+            lane: "L".to_owned(),
+            step: "work".to_owned(),
+            attempt: 2,
+            spec: Some("spec.md".to_owned()),
+            title: "T".to_owned(),
+            root: "/p".to_owned(),
+            failure_context: "it's <bad> & worse".to_owned(),
+        }
+    }
+
+    #[test]
+    fn fills_in_every_name() {
+        let all = NAMES
+            .iter()
+            .map(|(name, _)| format!("{{{{ {name} }}}}"))
+            .collect::<Vec<_>>();
+        assert_eq!(check(&all.join(" ")), []);
+        assert_eq!(
+            render(&all.join("|"), &vars()),
+            Ok("r1|P1|L|work|2|spec.md|T|/p|it's <bad> & worse".to_owned())
+        );
+    }
+
+    #[test]
+    fn plain_text_and_the_last_newline_stay_as_they_are() {
+        for text in ["echo $HOME {a,b} }}\n", "", "\n\n"] {
+            assert_eq!(render(text, &vars()), Ok(text.to_owned()));
+        }
+        assert_eq!(render("{{ title }}\n", &vars()), Ok("T\n".to_owned()));
+    }
+
+    #[test]
+    fn sh_makes_one_word_of_anything() {
+        assert_eq!(
+            render("echo {{ failure_context | sh }}", &vars()),
+            Ok(r"echo 'it'\''s <bad> & worse'".to_owned())
+        );
+        assert_eq!(quote_for_shell(""), "''");
+        assert_eq!(quote_for_shell("a/b-c.d"), "a/b-c.d");
+        assert_eq!(quote_for_shell("a\0b c"), "'ab c'");
+        assert_eq!(quote_for_shell("~x"), "'~x'");
+    }
+
+    #[test]
+    fn problems_are_found_before_the_run() {
+        for (text, line, column, message, hint) in [
+            (
+                "a\n {{ attemt }}",
+                2,
+                5,
+                "unknown name `attemt`",
+                "`attempt`",
+            ),
+            ("{{ run.idd }}", 1, 4, "unknown name `run.idd`", "`run.id`"),
+            (
+                "{{ zzzzzzzz }}",
+                1,
+                4,
+                "unknown name `zzzzzzzz`",
+                "known are run.id",
+            ),
+            ("x {{ title", 1, 6, "cannot be read", "raw"),
+            ("{% if title %}", 1, 13, "cannot be read", "raw"),
+            ("{{ title | shh }}", 1, 12, "unknown filter", "`sh`"),
+        ] {
+            let found = check(text);
+            assert_eq!(found.len(), 1, "{text}: {found:?}");
+            assert!(found[0].message.contains(message), "{text}: {found:?}");
+            assert!(
+                found[0].hint.as_ref().is_some_and(|h| h.contains(hint)),
+                "{text}: {found:?}"
+            );
+            assert_eq!(
+                (found[0].line, found[0].column),
+                (line, column),
+                "{text}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_never_empty_text() {
+        assert!(render("{{ nothing }}", &vars()).is_err());
+        assert!(render("{{ run.nothing }}", &vars()).is_err());
+    }
+
+    #[test]
+    fn every_loop_ends() {
+        let text = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
+        assert!(render(text, &vars()).is_err());
+        assert!(
+            check(text)[0]
+                .hint
+                .as_ref()
+                .is_some_and(|h| h.contains("loops"))
+        );
+    }
+}

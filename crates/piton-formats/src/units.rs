@@ -1,0 +1,243 @@
+//! Durations, sizes and money as people write them.
+//!
+//! Integer arithmetic throughout: what is written is what is meant, and an overflow is an error with
+//! an explanation, never a wrapped number. Errors say how the value would be written right.
+
+use piton_core::Millis;
+
+/// Longest duration, ten years: sums with timestamps stay far from the end of their type.
+pub const DURATION_MAX: Millis = Millis(10 * 365 * 24 * 3_600_000);
+/// Largest size, an exbibyte: no disk holds more, and sums of a few stay within 64 bits.
+pub const SIZE_BYTES_MAX: u64 = 1 << 60;
+/// Largest amount of money in millionths of a dollar: a trillion dollars is a typing error.
+pub const MONEY_MICROS_MAX: u64 = 1_000_000_000_000_000_000;
+
+/// Decimals of a number that are kept; millionths are the finest unit anything has here.
+const DECIMALS_MAX: usize = 6;
+
+/// What is wrong with a text that should be a quantity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// What is wrong.
+    pub message: String,
+    /// How it would be right.
+    pub hint: String,
+}
+
+const DURATION_HINT: &str =
+    "write a number with a unit, such as \"500ms\", \"90s\", \"45m\", \"1h30m\" or \"2d\"";
+const SIZE_HINT: &str = "write a number with a unit, such as \"64MB\" or \"1GiB\"";
+const MONEY_HINT: &str = "write dollars, such as \"12.50\"";
+
+/// Reads a duration: `500ms`, `90s`, `45m`, `1h30m`, `1.5h`, `2d`.
+pub fn parse_duration(text: &str) -> Result<Millis, Error> {
+    let bad = |why: &str| Error {
+        message: format!(
+            "{} is not a duration: {why}",
+            crate::diagnostic::quoted(text)
+        ),
+        hint: DURATION_HINT.to_owned(),
+    };
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return Err(bad("it is empty"));
+    }
+    if rest.starts_with('-') {
+        return Err(bad("it is negative"));
+    }
+    let mut total: u128 = 0;
+    let mut smallest = u64::MAX;
+    while !rest.is_empty() {
+        let (number, after) = rest.split_at(number_len(rest));
+        let millionths = millionths(number).ok_or_else(|| bad("a number is expected"))?;
+        let after = after.trim_start();
+        let unit_len = after
+            .find(|c: char| !c.is_alphabetic())
+            .unwrap_or(after.len());
+        let (unit, next) = after.split_at(unit_len);
+        let unit_ms: u64 = match unit {
+            "ms" => 1,
+            "s" | "sec" => 1_000,
+            "m" | "min" => 60_000,
+            "h" => 3_600_000,
+            "d" => 86_400_000,
+            "" => return Err(bad("a unit is missing")),
+            other => return Err(bad(&format!("`{other}` is not a unit"))),
+        };
+        if unit_ms >= smallest {
+            return Err(bad("units go from large to small, each once"));
+        }
+        smallest = unit_ms;
+        let part = millionths
+            .checked_mul(u128::from(unit_ms))
+            .ok_or_else(|| bad("it is too long"))?;
+        total = total
+            .checked_add(part)
+            .ok_or_else(|| bad("it is too long"))?;
+        rest = next.trim_start();
+    }
+    match u64::try_from(total / 1_000_000) {
+        Ok(ms) if ms <= DURATION_MAX.0 => Ok(Millis(ms)),
+        _ => Err(bad("it is longer than ten years")),
+    }
+}
+
+/// Reads a size in bytes: `64MB`, `1GiB`, `4096`.
+pub fn parse_size(text: &str) -> Result<u64, Error> {
+    let bad = |why: &str| Error {
+        message: format!("{} is not a size: {why}", crate::diagnostic::quoted(text)),
+        hint: SIZE_HINT.to_owned(),
+    };
+    let text_trimmed = text.trim();
+    if text_trimmed.starts_with('-') {
+        return Err(bad("it is negative"));
+    }
+    let (number, unit) = text_trimmed.split_at(number_len(text_trimmed));
+    let millionths = millionths(number).ok_or_else(|| bad("a number is expected"))?;
+    let unit_bytes: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        "tib" => 1 << 40,
+        other => return Err(bad(&format!("`{other}` is not a unit"))),
+    };
+    let bytes = millionths
+        .checked_mul(u128::from(unit_bytes))
+        .map(|all| all / 1_000_000);
+    match bytes.and_then(|bytes| u64::try_from(bytes).ok()) {
+        Some(bytes) if bytes <= SIZE_BYTES_MAX => Ok(bytes),
+        _ => Err(bad("it is too large")),
+    }
+}
+
+/// Reads dollars into millionths: `12.50`.
+pub fn parse_money(text: &str) -> Result<u64, Error> {
+    let bad = |why: &str| Error {
+        message: format!(
+            "{} is not an amount of money: {why}",
+            crate::diagnostic::quoted(text)
+        ),
+        hint: MONEY_HINT.to_owned(),
+    };
+    let number = text.trim();
+    if number.starts_with('-') {
+        return Err(bad("it is negative"));
+    }
+    if number.len() != number_len(number) {
+        return Err(bad("only digits and a point are expected"));
+    }
+    let micros = millionths(number).ok_or_else(|| bad("a number is expected"))?;
+    match u64::try_from(micros) {
+        Ok(micros) if micros <= MONEY_MICROS_MAX => Ok(micros),
+        _ => Err(bad("it is too large")),
+    }
+}
+
+/// How many leading bytes belong to a number.
+fn number_len(text: &str) -> usize {
+    text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
+        .unwrap_or(text.len())
+}
+
+/// A decimal number in millionths; `None` when it is not one.
+fn millionths(number: &str) -> Option<u128> {
+    let number = number.replace('_', "");
+    let (whole, decimals) = number.split_once('.').unwrap_or((&number, ""));
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(decimals) || decimals.len() > DECIMALS_MAX {
+        return None;
+    }
+    if number.ends_with('.') {
+        return None;
+    }
+    // 20 digits hold every 64-bit number; more could only overflow.
+    let whole: u128 = if whole.len() > 20 {
+        return Some(u128::MAX);
+    } else {
+        whole.parse().ok()?
+    };
+    let fraction: u128 = format!("{decimals:0<DECIMALS_MAX$}").parse().ok()?;
+    Some(whole * 1_000_000 + fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_as_people_write_them() {
+        for (text, ms) in [
+            ("500ms", 500),
+            ("90s", 90_000),
+            ("45m", 2_700_000),
+            ("1h30m", 5_400_000),
+            ("1h 30m 5s", 5_405_000),
+            ("1.5h", 5_400_000),
+            ("2d", 172_800_000),
+            ("0s", 0),
+            ("10 min", 600_000),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Millis(ms)), "{text}");
+        }
+    }
+
+    #[test]
+    fn bad_durations_say_why() {
+        for (text, why) in [
+            ("", "empty"),
+            ("45", "a unit is missing"),
+            ("45 minutes", "`minutes` is not a unit"),
+            ("-5m", "negative"),
+            ("m", "a number is expected"),
+            ("5m1h", "large to small"),
+            ("5s5s", "large to small"),
+            ("4000d", "ten years"),
+            ("99999999999999999999999999999d", "too long"),
+            ("1..5s", "a number is expected"),
+            ("1.s", "a number is expected"),
+        ] {
+            let error = parse_duration(text)
+                .err()
+                .map(|e| e.message)
+                .unwrap_or_default();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn sizes_and_money() {
+        assert_eq!(parse_size("64MB"), Ok(64_000_000));
+        assert_eq!(parse_size("1GiB"), Ok(1 << 30));
+        assert_eq!(parse_size("1.5kB"), Ok(1_500));
+        assert_eq!(parse_size("4096"), Ok(4096));
+        for bad in [
+            "",
+            "MB",
+            "-1MB",
+            "5XB",
+            "99999999999TB",
+            "9999999999999999999999999",
+        ] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parse_money("12.50"), Ok(12_500_000));
+        assert_eq!(parse_money("0.000001"), Ok(1));
+        for bad in [
+            "",
+            "-1",
+            "1e5",
+            "12,50",
+            "1.2345678",
+            "99999999999999999999",
+            "$5",
+        ] {
+            assert!(parse_money(bad).is_err(), "{bad}");
+        }
+    }
+}

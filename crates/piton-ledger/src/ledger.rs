@@ -1,0 +1,92 @@
+//! The contract of a ledger, whatever keeps the bytes.
+//!
+//! One contract test suite (`tests/contract.rs`) is written against this trait alone, so that a
+//! second store has to pass what the first one passed. The trait is object safe: the engine holds
+//! a `Box<dyn Ledger>`.
+
+use crate::{
+    Acquire, Append, Lease, Liveness, Millis, NewRequest, NewRun, Owner, Request, Result, RunKey,
+    RunRow, Snapshot, StoredEvent,
+};
+
+/// A durable store of runs. What returned `Ok` survives a power cut.
+pub trait Ledger {
+    /// Creates a run and takes its lease at epoch 1.
+    ///
+    /// Fails with [`Error::RunExists`](crate::Error::RunExists) if the run id is taken.
+    fn create_run(&mut self, new: &NewRun<'_>, owner: &Owner) -> Result<RunRow>;
+
+    /// Lists all runs, the newest first.
+    fn runs(&mut self) -> Result<Vec<RunRow>>;
+
+    /// Finds a run by its public name.
+    fn run(&mut self, run_id: &str) -> Result<Option<RunRow>>;
+
+    /// Takes the lease of a run with a new, higher epoch.
+    ///
+    /// With [`Acquire::IfFree`] it fails with [`Error::Held`](crate::Error::Held) while the holder
+    /// lives by `alive`, or cannot be looked at and has not lapsed at `at`. The same process asking
+    /// twice is no exception.
+    fn acquire(
+        &mut self,
+        run: RunKey,
+        owner: &Owner,
+        at: Millis,
+        how: Acquire,
+        alive: &dyn Fn(&Owner) -> Liveness,
+    ) -> Result<Lease>;
+
+    /// Shows a sign of life; fails with [`Error::Fenced`](crate::Error::Fenced) if the lease went
+    /// to somebody else.
+    fn heartbeat(&mut self, run: RunKey, epoch: u64, at: Millis) -> Result<()>;
+
+    /// Gives up the lease. The epoch stays: the next holder gets a higher one.
+    fn release(&mut self, run: RunKey, epoch: u64, at: Millis) -> Result<()>;
+
+    /// Appends events and what belongs to them in one commit; returns the new last sequence number.
+    ///
+    /// Nothing at all happens if the epoch is stale ([`Error::Fenced`](crate::Error::Fenced)), the
+    /// lease was given up ([`Error::NotHeld`](crate::Error::NotHeld)) or the last sequence number
+    /// is another one ([`Error::Conflict`](crate::Error::Conflict)).
+    fn append(&mut self, append: &Append<'_>) -> Result<u64>;
+
+    /// Reads up to `limit` events after `after_seq`, in order.
+    fn events(&mut self, run: RunKey, after_seq: u64, limit: usize) -> Result<Vec<StoredEvent>>;
+
+    /// Reads the cached state, if there is one.
+    fn snapshot(&mut self, run: RunKey) -> Result<Option<Snapshot>>;
+
+    /// Reads the cached state and all events after it, as of one moment.
+    fn load(&mut self, run: RunKey) -> Result<(Option<Snapshot>, Vec<StoredEvent>)>;
+
+    /// Keeps `body` under its hash; a hash that is there already is left as it is.
+    fn put_blob(&mut self, hash: &str, body: &[u8]) -> Result<()>;
+
+    /// Reads what was kept under a hash.
+    fn blob(&mut self, hash: &str) -> Result<Option<Vec<u8>>>;
+
+    /// Puts a request into a run's inbox and returns its id; the same key gives the same id.
+    fn request(&mut self, run: RunKey, new: &NewRequest<'_>) -> Result<i64>;
+
+    /// Lists the unanswered requests of a run in the order of arrival.
+    fn requests(&mut self, run: RunKey) -> Result<Vec<Request>>;
+
+    /// Reads the answer to a request; `None` while it waits,
+    /// [`Error::UnknownRequest`](crate::Error::UnknownRequest) if there is none (any more).
+    fn answer_of(&mut self, request_id: i64) -> Result<Option<String>>;
+
+    /// Says whether another connection committed since the last call; cheap enough to poll.
+    ///
+    /// The first call says yes. It may say yes without a reason, never no with one.
+    fn changed(&mut self) -> Result<bool>;
+
+    /// Deletes a run with everything it owns, except blobs, which runs share.
+    ///
+    /// Refused with [`Error::Held`](crate::Error::Held) under the rule of [`Ledger::acquire`].
+    fn delete_run(
+        &mut self,
+        run: RunKey,
+        at: Millis,
+        alive: &dyn Fn(&Owner) -> Liveness,
+    ) -> Result<()>;
+}

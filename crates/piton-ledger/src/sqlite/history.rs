@@ -1,0 +1,140 @@
+//! Statements about what happened: events, cached states and the blobs they refer to.
+//!
+//! [`append`] is the hot path: one fenced update of a narrow row, one insert per event, one sync.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::{int, leases, natural};
+use crate::{Append, Error, LEASE_MS, Result, RunKey, Snapshot, StoredEvent};
+
+pub(super) fn append(conn: &Connection, append: &Append<'_>) -> Result<u64> {
+    let seq = append.expected_seq + append.events.len() as u64;
+    let fenced = conn
+        .prepare_cached(
+            "UPDATE runs SET seq = ?4, updated_at = ?5, heartbeat_at = ?5, expires_at = ?6,
+                             status = coalesce(?7, status)
+             WHERE id = ?1 AND epoch = ?2 AND seq = ?3 AND expires_at IS NOT NULL",
+        )?
+        .execute(params![
+            append.run.0,
+            int(append.epoch),
+            int(append.expected_seq),
+            int(seq),
+            append.at,
+            append.at.saturating_add(LEASE_MS),
+            append.status
+        ])?;
+    if fenced != 1 {
+        return Err(leases::why_not(
+            conn,
+            append.run,
+            append.epoch,
+            Some(append.expected_seq),
+        ));
+    }
+    let mut insert = conn.prepare_cached(
+        "INSERT INTO events (run, seq, at, tag, version, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    for (seq, event) in (append.expected_seq + 1..).zip(append.events) {
+        insert.execute(params![
+            append.run.0,
+            int(seq),
+            event.at,
+            event.tag,
+            event.version,
+            event.body
+        ])?;
+    }
+    if let Some((apply_version, body)) = append.snapshot {
+        conn.prepare_cached(
+            "INSERT OR REPLACE INTO snapshots (run, seq, apply_version, body)
+             VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![append.run.0, int(seq), apply_version, body])?;
+    }
+    for &(id, answer) in append.answered {
+        answer_request(conn, append.run, id, answer)?;
+    }
+    if append.release {
+        leases::release(conn, append.run, append.epoch, append.at)?;
+    }
+    Ok(seq)
+}
+
+/// Answers a request. The first answer stays; a request of another run is an error.
+fn answer_request(conn: &Connection, run: RunKey, id: i64, answer: &str) -> Result<()> {
+    let answered = conn
+        .prepare_cached(
+            "UPDATE requests SET answer = coalesce(answer, ?3) WHERE id = ?1 AND run = ?2",
+        )?
+        .execute(params![id, run.0, answer])?;
+    if answered == 1 {
+        Ok(())
+    } else {
+        Err(Error::UnknownRequest { id })
+    }
+}
+
+pub(super) fn events(
+    conn: &Connection,
+    run: RunKey,
+    after_seq: u64,
+    limit: usize,
+) -> rusqlite::Result<Vec<StoredEvent>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT seq, at, tag, version, body FROM events WHERE run = ?1 AND seq > ?2
+         ORDER BY seq LIMIT ?3",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    statement
+        .query_map(params![run.0, int(after_seq), limit], stored_event)?
+        .collect()
+}
+
+fn stored_event(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
+    Ok(StoredEvent {
+        seq: natural(row.get(0)?),
+        at: row.get(1)?,
+        tag: row.get(2)?,
+        version: row.get(3)?,
+        body: row.get(4)?,
+    })
+}
+
+pub(super) fn snapshot(conn: &Connection, run: RunKey) -> rusqlite::Result<Option<Snapshot>> {
+    conn.prepare_cached("SELECT seq, apply_version, body FROM snapshots WHERE run = ?1")?
+        .query_row([run.0], |row| {
+            Ok(Snapshot {
+                seq: natural(row.get(0)?),
+                apply_version: row.get(1)?,
+                body: row.get(2)?,
+            })
+        })
+        .optional()
+}
+
+pub(super) fn load(
+    conn: &Connection,
+    run: RunKey,
+) -> rusqlite::Result<(Option<Snapshot>, Vec<StoredEvent>)> {
+    let snapshot = snapshot(conn, run)?;
+    let after_seq = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+    Ok((snapshot, events(conn, run, after_seq, usize::MAX)?))
+}
+
+pub(super) fn has_blob(conn: &Connection, hash: &str) -> rusqlite::Result<bool> {
+    conn.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1")?
+        .exists([hash])
+}
+
+pub(super) fn put_blob(conn: &Connection, hash: &str, body: &[u8]) -> Result<()> {
+    conn.prepare_cached("INSERT OR IGNORE INTO blobs (hash, body) VALUES (?1, ?2)")?
+        .execute(params![hash, body])?;
+    Ok(())
+}
+
+pub(super) fn blob(conn: &Connection, hash: &str) -> rusqlite::Result<Option<Vec<u8>>> {
+    conn.prepare_cached("SELECT body FROM blobs WHERE hash = ?1")?
+        .query_row([hash], |row| row.get(0))
+        .optional()
+}

@@ -1,0 +1,128 @@
+//! The queue of writers: a `flock` on a file beside the database.
+//!
+//! SQLite's own write lock is polled with pauses up to a tenth of a second and can give up; this
+//! lock is taken first, so that SQLite's is then free. It protects nothing by itself: without it
+//! the ledger would still be correct, only slower and now and then "locked".
+//!
+//! Waiting is polling rather than a blocking call, because a blocked call could never tell that
+//! the holder is stopped and nobody will ever be served.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::{Error, Result, os};
+
+/// The name of the lock file.
+pub const LOCK_FILE: &str = "ledger.lock";
+
+/// How long anything waits for a lock before it reports [`Error::Busy`]: a commit takes less than
+/// a millisecond, so a minute outlasts a queue of hundreds on a slow disk, and a large deletion.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The first pause of a waiting writer: about one commit.
+const PAUSE_MIN: Duration = Duration::from_micros(100);
+
+/// The longest pause: short beside what a person notices, long enough that a hundred waiting
+/// processes leave the processor alone.
+const PAUSE_MAX: Duration = Duration::from_millis(2);
+
+/// How often a waiting writer looks at the holder.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How many looks in a row must find the same holder stopped; one alone may be a passing moment
+/// under a debugger.
+const STOPPED_LOOKS: u32 = 3;
+
+/// The lock file, opened once per connection.
+#[derive(Debug)]
+pub(crate) struct WriteLock {
+    file: File,
+    path: PathBuf,
+}
+
+/// The lock, held; dropped, it is free again. The kernel drops it when the process dies.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct Held<'a>(&'a File);
+
+impl WriteLock {
+    /// Opens the lock file, readable by its user alone.
+    pub(crate) fn open(dir: &Path) -> std::io::Result<Self> {
+        let path = dir.join(LOCK_FILE);
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)?;
+        Ok(Self { file, path })
+    }
+
+    /// Waits for the lock.
+    pub(crate) fn hold(&self) -> Result<Held<'_>> {
+        if self.try_hold()? {
+            return Ok(Held(&self.file));
+        }
+        let started = Instant::now();
+        let mut pause = PAUSE_MIN;
+        let mut looked = started;
+        let mut suspect = None;
+        let mut looks = 0;
+        while started.elapsed() < PATIENCE {
+            thread::sleep(pause);
+            pause = (pause * 2).min(PAUSE_MAX);
+            if self.try_hold()? {
+                return Ok(Held(&self.file));
+            }
+            if looked.elapsed() >= LOOK_EVERY {
+                looked = Instant::now();
+                let stopped = self.stopped_holder();
+                looks = if stopped.is_some() && stopped == suspect {
+                    looks + 1
+                } else {
+                    1
+                };
+                suspect = stopped;
+                if let (Some(pid), true) = (suspect, looks >= STOPPED_LOOKS) {
+                    return Err(Error::HolderStopped {
+                        pid,
+                        path: self.path.clone(),
+                    });
+                }
+            }
+        }
+        Err(Error::Busy {
+            path: self.path.clone(),
+        })
+    }
+
+    /// Takes the lock if it is free.
+    fn try_hold(&self) -> Result<bool> {
+        loop {
+            match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(true),
+                Err(Errno::WOULDBLOCK) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Error::file("lock", &self.path)(error)),
+            }
+        }
+    }
+
+    /// The holder, if it can be named and is stopped.
+    fn stopped_holder(&self) -> Option<u32> {
+        os::flock_holder(&self.path).filter(|&pid| os::process(pid).is_some_and(|p| p.stopped))
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // It cannot fail on an open file; if it did, the kernel unlocks with the last descriptor.
+        let _ = flock(self.0, FlockOperation::Unlock);
+    }
+}

@@ -1,0 +1,387 @@
+//! The embedded ledger: one SQLite file in WAL mode, every commit synced.
+//!
+//! This file opens the database and brackets reads and writes; the statements live in the modules
+//! below. Writers queue on a file lock, then BEGIN IMMEDIATE, so SQLite's own lock is free when
+//! asked for; readers never wait for writers. No read transaction outlives its call, because one
+//! that did would keep the WAL from ever being reset.
+
+mod history;
+mod inbox;
+mod leases;
+mod lock;
+pub(crate) mod schema;
+mod store;
+
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+pub use lock::LOCK_FILE;
+use lock::{PATIENCE, WriteLock};
+use schema::Format;
+
+use crate::{Error, Liveness, Owner, Result, owner_liveness};
+
+/// The name of the database file.
+pub const DATABASE_FILE: &str = "ledger.db";
+
+/// Commits between two looks at the size of the WAL. SQLite checkpoints by itself; this is only
+/// the safety net for a WAL that readers kept from being reset.
+const WAL_LOOK_EVERY: u32 = 64;
+
+/// The size from which the WAL is emptied by force: four times what the automatic checkpoint
+/// (1,000 pages) leaves, because a cold open reads all of it at about 3 MB per millisecond.
+const WAL_BYTES_MAX: u64 = 16 << 20;
+
+/// How long a forced checkpoint waits for readers, while other writers wait for it.
+const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The pause between attempts when SQLite reports a lock without having waited itself.
+const RETRY_PAUSE: Duration = Duration::from_millis(2);
+
+/// Prepared statements kept; more than there are different ones.
+const STATEMENTS_MAX: usize = 48;
+
+/// How to open a ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Open {
+    /// For reading and writing; created if it is not there.
+    ReadWrite,
+    /// For reading, as cheaply as possible; [`Error::NoLedger`] if it is not there.
+    ReadOnly,
+}
+
+/// A connection to an embedded ledger. One per thread; any number per machine.
+#[derive(Debug)]
+pub struct Sqlite {
+    conn: Connection,
+    path: PathBuf,
+    /// Present only in a connection that may write.
+    lock: Option<WriteLock>,
+    /// The `data_version` seen last.
+    seen: Option<i64>,
+    /// Commits of this connection, modulo [`WAL_LOOK_EVERY`].
+    commits: u32,
+    /// The size from which the WAL is emptied next; grows while a reader stands in the way.
+    wal_bytes_max: u64,
+}
+
+impl Sqlite {
+    /// Opens the ledger in `dir`, judging owners by [`owner_liveness`].
+    pub fn open(dir: &Path, mode: Open) -> Result<Self> {
+        Self::open_with(dir, mode, &owner_liveness)
+    }
+
+    /// Opens the ledger in `dir`; `alive` judges the owners of leases should the format need to
+    /// change, which it must not under a living driver of an older program.
+    pub fn open_with(dir: &Path, mode: Open, alive: &dyn Fn(&Owner) -> Liveness) -> Result<Self> {
+        let path = dir.join(DATABASE_FILE);
+        let opened = match mode {
+            Open::ReadOnly => open_for_reading(dir, &path).map(|conn| (conn, None)),
+            Open::ReadWrite => open_for_writing(dir, &path, alive),
+        };
+        let (conn, lock) = opened.map_err(|error| error.in_file(&path))?;
+        conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        Ok(Self {
+            conn,
+            path,
+            lock,
+            seen: None,
+            commits: 0,
+            wal_bytes_max: WAL_BYTES_MAX,
+        })
+    }
+
+    /// The database file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The raw connection, for checks and copies.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.conn
+    }
+
+    /// Runs a query that may have to be repeated.
+    fn read<T>(&self, mut query: impl FnMut(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        patiently(|| query(&self.conn)).map_err(|error| Error::from(error).in_file(&self.path))
+    }
+
+    /// Runs several queries as of one moment.
+    pub(crate) fn read_at_once<T>(
+        &self,
+        mut queries: impl FnMut(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        self.read(|conn| {
+            let transaction = conn.unchecked_transaction()?;
+            let result = queries(&transaction)?;
+            transaction.commit()?;
+            Ok(result)
+        })
+    }
+
+    /// Runs `change` in one synced commit, or not at all.
+    fn write<T>(&mut self, change: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let held = self.lock.as_ref().ok_or(Error::ReadOnly)?.hold()?;
+        let result = commit(&self.conn, change).map_err(|error| error.in_file(&self.path))?;
+        if self.commits == 0 {
+            bound_wal(&self.conn, &self.path, &mut self.wal_bytes_max);
+        }
+        drop(held);
+        self.commits = (self.commits + 1) % WAL_LOOK_EVERY;
+        Ok(result)
+    }
+}
+
+/// Opens without writing anything. A WAL database needs its index file even for reading, hence
+/// the ordinary flags.
+fn open_for_reading(dir: &Path, path: &Path) -> Result<Connection> {
+    let missing = || Error::NoLedger {
+        dir: dir.to_owned(),
+    };
+    let conn = match connect(path, OpenFlags::empty()) {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
+            return Err(if path.exists() {
+                error.into()
+            } else {
+                missing()
+            });
+        }
+        other => other?,
+    };
+    match patiently(|| schema::format(&conn))? {
+        Format::Empty => Err(missing()),
+        Format::Foreign => Err(foreign(path)),
+        Format::Version(found) if found > schema::KNOWN => Err(Error::Newer {
+            found,
+            known: schema::KNOWN,
+        }),
+        Format::Version(_) => Ok(conn),
+    }
+}
+
+/// Opens for writing; creates, completes or migrates what is not as it should be.
+fn open_for_writing(
+    dir: &Path,
+    path: &Path,
+    alive: &dyn Fn(&Owner) -> Liveness,
+) -> Result<(Connection, Option<WriteLock>)> {
+    let lock = match WriteLock::open(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            create_directory(dir)?;
+            WriteLock::open(dir)
+        }
+        other => other,
+    }
+    .map_err(Error::file("open the lock file in", dir))?;
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
+    let (format, journal) = patiently(|| Ok((schema::format(&conn)?, journal_mode(&conn)?)))?;
+    match format {
+        Format::Foreign => return Err(foreign(path)),
+        Format::Version(found) if found > schema::KNOWN => {
+            return Err(Error::Newer {
+                found,
+                known: schema::KNOWN,
+            });
+        }
+        Format::Version(schema::KNOWN) if journal == "wal" => {}
+        Format::Version(_) | Format::Empty => {
+            let held = lock.hold()?;
+            establish(&conn, dir, path, alive)?;
+            drop(held);
+        }
+    }
+    // Explicit, though it is the default of most builds: durability rests on it.
+    conn.execute_batch("PRAGMA synchronous = FULL")?;
+    Ok((conn, Some(lock)))
+}
+
+/// Makes an empty or older file a current ledger. Each step can be repeated, so that whoever
+/// opens next completes what a crash interrupted here.
+fn establish(
+    conn: &Connection,
+    dir: &Path,
+    path: &Path,
+    alive: &dyn Fn(&Owner) -> Liveness,
+) -> Result<()> {
+    // By name, not through a file handle: closing one would drop SQLite's locks on the file. The
+    // WAL and its index inherit the mode.
+    fs::set_permissions(path, Permissions::from_mode(0o600))
+        .map_err(Error::file("restrict", path))?;
+    let journal: String =
+        patiently(|| conn.query_row("PRAGMA journal_mode = WAL", (), |row| row.get(0)))?;
+    if journal != "wal" {
+        let reason = std::io::Error::from(std::io::ErrorKind::Unsupported);
+        return Err(Error::file("use a write-ahead log beside", path)(reason));
+    }
+    conn.execute_batch("PRAGMA synchronous = FULL")?;
+    schema::migrate(conn, schema::MIGRATIONS, alive)?;
+    sync_directory(dir)?;
+    match dir.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => sync_directory(Path::new(".")),
+        Some(parent) => sync_directory(parent),
+        None => Ok(()),
+    }
+}
+
+/// Creates the ledger's directory for its user alone; parents as the user's umask says.
+fn create_directory(dir: &Path) -> Result<()> {
+    if let Some(parent) = dir.parent() {
+        fs::create_dir_all(parent).map_err(Error::file("create", parent))?;
+    }
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(Error::file("create", dir)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_directory(dir: &Path) -> Result<()> {
+    File::open(dir)
+        .and_then(|file| file.sync_all())
+        .map_err(Error::file("sync", dir))
+}
+
+/// Opens the file and sets what costs no query.
+fn connect(path: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.busy_timeout(PATIENCE)?;
+    // Off, because deletion is ours and every check would cost the hot path.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
+    Ok(conn)
+}
+
+fn journal_mode(conn: &Connection) -> rusqlite::Result<String> {
+    conn.query_row("PRAGMA journal_mode", (), |row| row.get(0))
+}
+
+fn foreign(path: &Path) -> Error {
+    Error::Corrupt {
+        path: path.to_owned(),
+        detail: "it is the database of another program".into(),
+    }
+}
+
+/// Repeats what met a lock, until our patience ends.
+///
+/// SQLite waits by itself for most locks; recovery after a crash, a lock at the change to WAL and
+/// a crowded WAL index come through without a wait.
+fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let mut started = None;
+    loop {
+        let error = match attempt() {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        let transient = matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::FileLockingProtocolFailed)
+        );
+        let started = started.get_or_insert_with(Instant::now);
+        if !transient || started.elapsed() >= PATIENCE {
+            return Err(error);
+        }
+        std::thread::sleep(RETRY_PAUSE);
+    }
+}
+
+/// Brackets `change` with a transaction. In WAL mode only the beginning can meet a lock.
+fn commit<T>(conn: &Connection, change: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    patiently(|| conn.prepare_cached("BEGIN IMMEDIATE")?.execute(()))?;
+    let result = change(conn).and_then(|value| {
+        conn.prepare_cached("COMMIT")?.execute(())?;
+        Ok(value)
+    });
+    if result.is_err() && !conn.is_autocommit() {
+        conn.prepare_cached("ROLLBACK")?.execute(())?;
+    }
+    result
+}
+
+/// Empties the WAL if it outgrew its limit. Best effort: the commit before it is safe either way,
+/// and if a reader stands in the way the next try comes when the WAL has doubled.
+fn bound_wal(conn: &Connection, path: &Path, bytes_max: &mut u64) {
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    let bytes = fs::metadata(&wal).map_or(0, |metadata| metadata.len());
+    if bytes < *bytes_max {
+        return;
+    }
+    let emptied = conn.busy_timeout(CHECKPOINT_PATIENCE).and_then(|()| {
+        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| {
+            row.get::<_, i64>(0)
+        })
+    });
+    *bytes_max = if matches!(emptied, Ok(0)) {
+        WAL_BYTES_MAX
+    } else {
+        bytes.saturating_mul(2)
+    };
+    // Setting a timeout has no way to fail on an open connection.
+    let _ = conn.busy_timeout(PATIENCE);
+}
+
+/// Numbers of ours to SQLite's; sequences and epochs never come near the limit.
+fn int(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// SQLite's numbers to ours; none of these columns is ever negative.
+fn natural(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+    use crate::Ledger;
+
+    /// Lost, one forgotten reader would let the WAL fill the disk, or stop every writer.
+    #[test]
+    fn an_outgrown_wal_is_emptied_and_a_reader_only_delays_that() {
+        let home = tempfile::tempdir().unwrap();
+        let mut ledger = Sqlite::open(home.path(), Open::ReadWrite).unwrap();
+        let wal_bytes = || {
+            fs::metadata(home.path().join("ledger.db-wal"))
+                .unwrap()
+                .len()
+        };
+        let reader = connect(ledger.path(), OpenFlags::empty()).unwrap();
+        reader
+            .execute_batch("BEGIN; SELECT count(*) FROM blobs")
+            .unwrap();
+
+        (ledger.wal_bytes_max, ledger.commits) = (1, 0);
+        ledger.put_blob("one", &[1; 10_000]).unwrap();
+        assert!(wal_bytes() > 10_000);
+        assert_eq!(ledger.wal_bytes_max, wal_bytes() * 2);
+
+        reader.execute_batch("COMMIT").unwrap();
+        (ledger.wal_bytes_max, ledger.commits) = (1, 0);
+        ledger.put_blob("two", &[2; 10_000]).unwrap();
+        assert_eq!((wal_bytes(), ledger.wal_bytes_max), (0, WAL_BYTES_MAX));
+        assert_eq!(ledger.blob("one").unwrap().unwrap(), [1; 10_000]);
+    }
+
+    #[test]
+    fn a_failed_write_leaves_no_transaction_open() {
+        let home = tempfile::tempdir().unwrap();
+        let mut ledger = Sqlite::open(home.path(), Open::ReadWrite).unwrap();
+        let failed = ledger.write(|conn| {
+            conn.execute("INSERT INTO blobs VALUES ('half', x'')", ())?;
+            Err::<(), _>(Error::NoRun)
+        });
+        assert!(matches!(failed, Err(Error::NoRun)));
+        assert!(ledger.conn.is_autocommit());
+        assert_eq!(ledger.blob("half").unwrap(), None);
+        ledger.put_blob("whole", b"").unwrap();
+    }
+}

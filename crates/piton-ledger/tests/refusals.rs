@@ -1,0 +1,248 @@
+//! What is refused and left alone: damaged, newer and foreign files, writes through a reader.
+//!
+//! Also what a crash may leave behind at creation, and what the check and the backup say.
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use piton_ledger::{
+    Append, DATABASE_FILE, Error, Ledger, NewEvent, NewRun, Open, Owner, RunKey, Severity, Sqlite,
+    backup, check,
+};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+fn scratch() -> (TempDir, PathBuf) {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("deep/piton");
+    (home, dir)
+}
+
+/// A ledger with a run of ten events.
+fn filled(dir: &Path) -> (Sqlite, RunKey) {
+    let mut ledger = Sqlite::open(dir, Open::ReadWrite).unwrap();
+    let new = NewRun {
+        run_id: "run",
+        plan: "p",
+        title: "t",
+        root: "/",
+        at: 1,
+    };
+    let run = ledger.create_run(&new, &Owner::current()).unwrap().run;
+    let events = [NewEvent {
+        at: 1,
+        tag: "tag",
+        version: 1,
+        body: &[1; 900],
+    }; 10];
+    ledger.append(&Append::new(run, 1, 0, 1, &events)).unwrap();
+    (ledger, run)
+}
+
+fn raw(dir: &Path, sql: &str) {
+    let conn = Connection::open(dir.join(DATABASE_FILE)).unwrap();
+    conn.execute_batch(sql).unwrap();
+}
+
+fn refused(dir: &Path, mode: Open) -> Error {
+    Sqlite::open(dir, mode).map(|_| ()).unwrap_err()
+}
+
+#[test]
+fn a_ledger_is_for_its_user_alone() {
+    let (_home, dir) = scratch();
+    let ledger = filled(&dir);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&dir), 0o700);
+    for entry in fs::read_dir(&dir).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+    drop(ledger);
+}
+
+#[test]
+fn a_reader_creates_nothing_and_writes_nothing() {
+    let (_home, dir) = scratch();
+    assert!(matches!(
+        refused(&dir, Open::ReadOnly),
+        Error::NoLedger { .. }
+    ));
+    assert!(matches!(check(&dir), Err(Error::NoLedger { .. })));
+    assert!(!dir.exists());
+    let (_writer, run) = filled(&dir);
+    let mut reader = Sqlite::open(&dir, Open::ReadOnly).unwrap();
+    assert_eq!(reader.load(run).unwrap().1.len(), 10);
+    assert!(matches!(reader.heartbeat(run, 1, 2), Err(Error::ReadOnly)));
+    assert!(matches!(reader.put_blob("hash", b""), Err(Error::ReadOnly)));
+}
+
+/// Lost, a crash in the first moments would leave a project that cannot be used.
+#[test]
+fn an_interrupted_creation_is_completed() {
+    for (step, leave) in [
+        ("the lock alone", None),
+        ("an empty file", Some("")),
+        ("the journal mode alone", Some("PRAGMA journal_mode = WAL")),
+        (
+            "a rolled back schema",
+            Some("PRAGMA journal_mode = WAL; BEGIN; CREATE TABLE runs (id)"),
+        ),
+    ] {
+        let (_home, dir) = scratch();
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("ledger.lock"), "").unwrap();
+        if let Some(sql) = leave {
+            fs::write(dir.join(DATABASE_FILE), "").unwrap();
+            raw(&dir, sql);
+        }
+        assert!(
+            matches!(refused(&dir, Open::ReadOnly), Error::NoLedger { .. }),
+            "{step}"
+        );
+        drop(filled(&dir));
+        assert_eq!(check(&dir).unwrap(), [], "{step}");
+    }
+}
+
+#[test]
+fn a_newer_ledger_is_refused_and_not_touched() {
+    let (_home, dir) = scratch();
+    drop(filled(&dir));
+    raw(&dir, "PRAGMA user_version = 99");
+    let before = fs::read(dir.join(DATABASE_FILE)).unwrap();
+    for mode in [Open::ReadOnly, Open::ReadWrite] {
+        let error = refused(&dir, mode);
+        assert!(
+            matches!(
+                error,
+                Error::Newer {
+                    found: 99,
+                    known: 1
+                }
+            ),
+            "{error}"
+        );
+    }
+    assert_eq!(check(&dir).unwrap()[0].severity, Severity::Broken);
+    assert_eq!(fs::read(dir.join(DATABASE_FILE)).unwrap(), before);
+}
+
+#[test]
+fn what_is_no_ledger_is_refused_and_not_touched() {
+    let (_home, dir) = scratch();
+    fs::create_dir_all(&dir).unwrap();
+    let path = dir.join(DATABASE_FILE);
+    fs::write(
+        &path,
+        "certainly not a database, but long enough to look at".repeat(99),
+    )
+    .unwrap();
+    let text = fs::read(&path).unwrap();
+    let both = [Open::ReadOnly, Open::ReadWrite];
+    for mode in both {
+        assert!(matches!(refused(&dir, mode), Error::Corrupt { .. }));
+    }
+    assert_eq!(check(&dir).unwrap()[0].severity, Severity::Broken);
+    assert_eq!(fs::read(&path).unwrap(), text);
+
+    fs::remove_file(&path).unwrap();
+    raw(&dir, "CREATE TABLE theirs (id)");
+    let theirs = fs::read(&path).unwrap();
+    for mode in both {
+        assert!(matches!(refused(&dir, mode), Error::Corrupt { .. }));
+    }
+    assert_eq!(fs::read(&path).unwrap(), theirs);
+}
+
+#[test]
+fn a_damaged_page_is_found_and_reported_as_damage() {
+    let (_home, dir) = scratch();
+    let (ledger, run) = filled(&dir);
+    drop(ledger);
+    let path = dir.join(DATABASE_FILE);
+    let mut bytes = fs::read(&path).unwrap();
+    // Everything but the first page, which holds the header and the schema.
+    bytes[4096..].fill(0x5a);
+    fs::write(&path, &bytes).unwrap();
+    let findings = check(&dir).unwrap();
+    assert_eq!(findings[0].severity, Severity::Broken);
+    let mut ledger = Sqlite::open(&dir, Open::ReadWrite).unwrap();
+    assert!(matches!(
+        ledger.events(run, 0, 10),
+        Err(Error::Corrupt { .. })
+    ));
+    drop(ledger);
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn the_check_names_gaps_and_strays() {
+    for (sql, expected) in [
+        (
+            "DELETE FROM events WHERE seq = 5",
+            "should have events 1 to 10, but has 9",
+        ),
+        (
+            "DELETE FROM events WHERE seq = 10",
+            "should have events 1 to 10, but has 9",
+        ),
+        (
+            "UPDATE runs SET seq = 9",
+            "is at event 9, but has events up to 10",
+        ),
+        (
+            "INSERT INTO snapshots VALUES (1, 11, 1, x'')",
+            "cached state at event 11",
+        ),
+        (
+            "INSERT INTO events VALUES (7, 1, 1, 'tag', 1, x'')",
+            "1 rows of events belong to no run",
+        ),
+        ("DELETE FROM run_info", "1 runs have lost their names"),
+        ("DELETE FROM owners", "1 leases do not match"),
+    ] {
+        let (_home, dir) = scratch();
+        drop(filled(&dir));
+        assert_eq!(check(&dir).unwrap(), []);
+        raw(&dir, sql);
+        let findings = check(&dir).unwrap();
+        assert_eq!(findings.len(), 1, "{sql}: {findings:?}");
+        assert!(
+            findings[0].what.contains(expected),
+            "{sql}: {}",
+            findings[0].what
+        );
+        assert!(!findings[0].next.is_empty());
+    }
+}
+
+#[test]
+fn a_backup_of_a_live_ledger_opens_as_a_ledger() {
+    let (home, dir) = scratch();
+    let (mut ledger, run) = filled(&dir);
+    let restored = home.path().join("restored");
+    fs::create_dir(&restored).unwrap();
+    let copy = restored.join(DATABASE_FILE);
+    backup(&dir, &copy).unwrap();
+    // What comes later is not in it, and a second copy does not replace it.
+    ledger.append(&Append::new(run, 1, 10, 1, &[])).unwrap();
+    ledger.put_blob("later", b"").unwrap();
+    assert!(matches!(backup(&dir, &copy), Err(Error::Exists { .. })));
+    assert_eq!(fs::read_dir(&restored).unwrap().count(), 1);
+    assert_eq!(
+        fs::metadata(&copy).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+
+    assert_eq!(check(&restored).unwrap(), []);
+    let mut reopened = Sqlite::open(&restored, Open::ReadWrite).unwrap();
+    assert_eq!(
+        reopened.events(run, 0, 100).unwrap(),
+        ledger.events(run, 0, 100).unwrap()
+    );
+    assert_eq!(reopened.blob("later").unwrap(), None);
+    reopened.heartbeat(run, 1, 2).unwrap();
+}

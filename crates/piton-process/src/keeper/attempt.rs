@@ -1,0 +1,158 @@
+//! One running attempt: what is known of it, and what its limits say.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::process::WaitStatus;
+
+use crate::logs::Mark;
+use crate::os::Pid;
+use crate::processes::number;
+use crate::protocol::{Cause, ChildReport, Dropped, Exit, Start};
+
+use super::log_files::Output;
+
+/// The wall clock, milliseconds since 1970.
+pub(super) fn wall_ms() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A duration in whole milliseconds.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// An attempt, or a helper treated like one.
+pub(super) struct Attempt {
+    pub(super) spec: Start,
+    /// A helper has no exit report and no journal lines.
+    pub(super) helper: bool,
+    pub(super) part: usize,
+    /// The process of the present part; none once it was waited for.
+    pub(super) pid: Option<Pid>,
+    /// The sessions of all parts so far.
+    pub(super) sessions: Vec<Pid>,
+    pub(super) began: Instant,
+    /// When it began, in the ticks of process start times.
+    pub(super) began_ticks: u64,
+    pub(super) started_ms: u64,
+    pub(super) stdout: Output,
+    pub(super) stderr: Output,
+    /// When a log last grew.
+    pub(super) grew: Instant,
+    pub(super) ending: Option<Ending>,
+    pub(super) status: Option<WaitStatus>,
+}
+
+/// An attempt on its way out.
+pub(super) struct Ending {
+    pub(super) cause: Cause,
+    /// When politeness is over.
+    pub(super) kill_at: Instant,
+    /// How many times it was killed.
+    pub(super) passes: u32,
+    /// Those who got the polite signal, by pid and start time: once is enough.
+    pub(super) told: HashSet<(Pid, u64)>,
+}
+
+impl Attempt {
+    /// Looks at the logs: growth, marks, bounds. Gives a complaint for the keeper's log.
+    pub(super) fn observe(&mut self, now: Instant) -> Option<String> {
+        let out = self.stdout.measure();
+        let err = self.stderr.measure();
+        if !out && !err {
+            return None;
+        }
+        self.grew = now;
+        if self.helper {
+            return None;
+        }
+        let mark = Mark {
+            wall_ms: wall_ms(),
+            stdout: self.stdout.range.end,
+            stderr: self.stderr.range.end,
+        };
+        let marked = self.stdout.log.mark(mark);
+        let bounded = self.bound();
+        match (marked, bounded) {
+            (Err(error), _) => Some(format!(
+                "{}: could not mark its log: {error}",
+                self.spec.key
+            )),
+            (_, Err(error)) => Some(format!(
+                "{}: could not free the middle of its log, which keeps growing: {error}",
+                self.spec.key
+            )),
+            _ => None,
+        }
+    }
+
+    fn bound(&mut self) -> std::io::Result<()> {
+        self.stdout.bound(self.spec.log_bytes_max)?;
+        self.stderr.bound(self.spec.log_bytes_max)
+    }
+
+    /// Which limit is exceeded, if any.
+    pub(super) fn exceeded(&self, now: Instant) -> Option<Cause> {
+        let over =
+            |since: Instant, limit: u64| now.duration_since(since).as_millis() >= limit.into();
+        if self.ending.is_some() {
+            return None;
+        }
+        if self.spec.timeout_ms > 0 && over(self.began, self.spec.timeout_ms) {
+            return Some(Cause::Timeout);
+        }
+        self.spec
+            .idle_timeout_ms
+            .filter(|&limit| over(self.grew, limit))
+            .map(|_| Cause::IdleTimeout)
+    }
+
+    /// What to tell a driver that just connected.
+    pub(super) fn report(&self, now: Instant) -> ChildReport {
+        ChildReport {
+            key: self.spec.key.clone(),
+            pid: self.sessions.last().copied().map_or(0, number),
+            part: self.part,
+            started_ms: self.started_ms,
+            running_ms: millis(now.duration_since(self.began)),
+            stdout_start: self.stdout.range.start,
+            stderr_start: self.stderr.range.start,
+            ending: self.ending.as_ref().map(|ending| ending.cause),
+        }
+    }
+
+    /// Closes the books.
+    pub(super) fn exit(&mut self, cause: Cause, error: Option<String>) -> Exit {
+        self.stdout.measure();
+        self.stderr.measure();
+        // A failure to bound was said when it was first seen.
+        let _ = self.bound();
+        if Rc::ptr_eq(&self.stdout.log, &self.stderr.log) {
+            // Both streams in one file: its bytes are told once.
+            self.stderr.range.end = self.stderr.range.start;
+            self.stderr.dropped = None;
+        }
+        Exit {
+            key: self.spec.key.clone(),
+            part: self.part,
+            code: self.status.and_then(WaitStatus::exit_status),
+            signal: self.status.and_then(WaitStatus::terminating_signal),
+            cause,
+            error,
+            started_ms: self.started_ms,
+            ended_ms: wall_ms(),
+            duration_ms: millis(self.began.elapsed()),
+            stdout: self.stdout.range,
+            stderr: self.stderr.range,
+            dropped: Dropped {
+                stdout: self.stdout.dropped,
+                stderr: self.stderr.dropped,
+            },
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! The keeper's state and its one loop: signals, connections, ticks, in that order, then replies.
+//!
+//! Everything happens in one thread and nothing in it waits, so there is no order of events to
+//! get wrong. What a driver asks is in `requests`, how trees end in `ending`, how the keeper
+//! itself ends in `shutdown`.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{WaitOptions, WaitStatus};
+use signal_hook::consts::{SIGCHLD, SIGTERM};
+
+use crate::error::{Error, Result};
+use crate::journal::{Journal, Line};
+use crate::lock::Held;
+use crate::os::Pid;
+use crate::protocol::{Cause, Exit, Reply};
+
+use super::attempt::Attempt;
+use super::connection::Connection;
+use super::diagnostics::Diagnostics;
+use super::launch::BaseEnv;
+use super::log_files::LogFiles;
+use super::shutdown::Shutdown;
+
+/// How often running attempts are looked at while a driver watches: people see output in order to
+/// a twentieth of a second.
+const TICK: Duration = Duration::from_millis(50);
+
+/// The same without a driver: only limits matter then.
+const TICK_ALONE: Duration = Duration::from_millis(250);
+
+/// How often trees that are being ended are looked at; a look reads the whole process table.
+const TICK_ENDING: Duration = Duration::from_millis(10);
+
+/// How long a keeper without driver and children stays, for the next driver to find it.
+const IDLE_EXIT: Duration = Duration::from_secs(10);
+
+/// How many connections are open at most: one driver, one that takes over, some that are mistaken.
+const CONNECTIONS_MAX: usize = 16;
+
+/// How many sessions of finished attempts are remembered, to tell whose a daemon is.
+const SESSIONS_MAX: usize = 1024;
+
+/// Everything the keeper holds.
+pub(super) struct Hold {
+    pub(super) mark: String,
+    pub(super) epoch: u64,
+    pub(super) journal: Journal,
+    pub(super) diagnostics: Diagnostics,
+    pub(super) null: File,
+    pub(super) env: BaseEnv,
+    pub(super) logs: LogFiles,
+    pub(super) connections: Vec<Connection>,
+    /// The connection of the driver that is obeyed.
+    pub(super) driver: Option<u64>,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) finished: BTreeMap<String, Exit>,
+    pub(super) acknowledged: HashSet<String>,
+    /// Sessions of attempts that ended while something of them may still live.
+    pub(super) sessions: VecDeque<(Pid, String)>,
+    /// Programs that may outlive their step, from all steps so far.
+    pub(super) keep: BTreeSet<String>,
+    pub(super) shutdown: Option<Shutdown>,
+    pub(super) helpers_count: u64,
+    listener: UnixListener,
+    wake: UnixStream,
+    terminate: Arc<AtomicBool>,
+    connections_count: u64,
+    next_tick: Option<Instant>,
+    idle_since: Option<Instant>,
+    _held: Held,
+}
+
+impl Hold {
+    pub(super) fn new(
+        held: Held,
+        mark: &str,
+        epoch: u64,
+        journal: Journal,
+        diagnostics: Diagnostics,
+        listener: UnixListener,
+        null: File,
+    ) -> Result<Self> {
+        let (wake, terminate) = signals().map_err(Error::io("could not handle signals"))?;
+        Ok(Self {
+            mark: mark.to_owned(),
+            epoch,
+            journal,
+            diagnostics,
+            null,
+            env: BaseEnv::default(),
+            logs: LogFiles::default(),
+            connections: Vec::new(),
+            driver: None,
+            attempts: Vec::new(),
+            finished: BTreeMap::new(),
+            acknowledged: HashSet::new(),
+            sessions: VecDeque::new(),
+            keep: BTreeSet::new(),
+            shutdown: None,
+            helpers_count: 0,
+            listener,
+            wake,
+            terminate,
+            connections_count: 0,
+            next_tick: None,
+            idle_since: None,
+            _held: held,
+        })
+    }
+
+    pub(super) fn null(&self) -> &File {
+        &self.null
+    }
+
+    pub(super) fn diagnostics(&self) -> &Diagnostics {
+        &self.diagnostics
+    }
+
+    /// Runs until the keeper has ended.
+    pub(super) fn run(&mut self) -> Result<()> {
+        loop {
+            let ready = self
+                .wait()
+                .map_err(Error::io("the keeper could not wait"))?;
+            if ready.signal {
+                self.drain_wake();
+                self.reap();
+                if self.terminate.swap(false, Ordering::Relaxed) {
+                    self.diagnostics
+                        .say("told to end by a signal; ending all steps");
+                    self.begin_shutdown(None);
+                }
+            }
+            if ready.listener {
+                self.accept();
+            }
+            for id in ready.connections {
+                self.serve(id);
+            }
+            self.tick(Instant::now());
+            let over = self.advance_shutdown(Instant::now());
+            self.flush();
+            if over {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for something to do.
+    fn wait(&mut self) -> io::Result<Ready> {
+        let timeout = self
+            .timeout(Instant::now())
+            .and_then(|wait| Timespec::try_from(wait).ok());
+        let mut fds = Vec::with_capacity(2 + self.connections.len());
+        fds.push(PollFd::new(&self.wake, PollFlags::IN));
+        fds.push(PollFd::new(&self.listener, PollFlags::IN));
+        for connection in &self.connections {
+            let output = if connection.has_output() {
+                PollFlags::OUT
+            } else {
+                PollFlags::empty()
+            };
+            fds.push(PollFd::new(&connection.stream, PollFlags::IN | output));
+        }
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) => {}
+            // A signal that arrived is in the pipe; the next turn sees it.
+            Err(rustix::io::Errno::INTR) => return Ok(Ready::default()),
+            Err(error) => return Err(error.into()),
+        }
+        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let connections = fds[2..].iter().zip(&self.connections);
+        Ok(Ready {
+            signal: is_ready(&fds[0]),
+            listener: is_ready(&fds[1]),
+            connections: connections
+                .filter(|(fd, _)| is_ready(fd))
+                .map(|(_, connection)| connection.id)
+                .collect(),
+        })
+    }
+
+    /// How long nothing needs to be done.
+    fn timeout(&mut self, now: Instant) -> Option<Duration> {
+        let ending = self.attempts.iter().any(|attempt| attempt.ending.is_some());
+        if ending || self.shutdown.is_some() {
+            return Some(TICK_ENDING);
+        }
+        if !self.attempts.is_empty() {
+            let tick = if self.driver.is_some() {
+                TICK
+            } else {
+                TICK_ALONE
+            };
+            let next = *self.next_tick.get_or_insert(now + tick);
+            return Some(next.saturating_duration_since(now));
+        }
+        if self.driver.is_some() {
+            return None;
+        }
+        let since = *self.idle_since.get_or_insert(now);
+        Some((since + IDLE_EXIT).saturating_duration_since(now))
+    }
+
+    fn drain_wake(&mut self) {
+        let mut bytes = [0; 64];
+        while matches!((&self.wake).read(&mut bytes), Ok(count) if count == bytes.len()) {}
+    }
+
+    /// Waits for every child that has ended: parts of attempts, and orphans that became ours.
+    fn reap(&mut self) {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => self.reaped(pid.as_raw_nonzero().get(), status),
+                Ok(None) => return,
+                Err(rustix::io::Errno::INTR) => {}
+                // No children at all: nothing that could be told apart by session is left.
+                Err(_) => {
+                    self.sessions.clear();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn reaped(&mut self, pid: Pid, status: WaitStatus) {
+        let Some(index) = self
+            .attempts
+            .iter()
+            .position(|attempt| attempt.pid == Some(pid))
+        else {
+            return;
+        };
+        let attempt = &mut self.attempts[index];
+        attempt.pid = None;
+        attempt.status = Some(status);
+        if attempt.ending.is_some() {
+            // Whether its tree is gone too is looked at in this turn's tick.
+            return;
+        }
+        let more = attempt.part + 1 < attempt.spec.parts.len();
+        if more && status.exit_status() == Some(0) {
+            self.start_next_part(index);
+        } else {
+            self.finish(index, Cause::Exited, None);
+        }
+    }
+
+    /// Records the end of an attempt and tells the driver.
+    pub(super) fn finish(&mut self, index: usize, cause: Cause, error: Option<String>) {
+        let mut attempt = self.attempts.swap_remove(index);
+        for session in &attempt.sessions {
+            self.sessions
+                .push_back((*session, attempt.spec.key.clone()));
+        }
+        while self.sessions.len() > SESSIONS_MAX {
+            self.sessions.pop_front();
+        }
+        if attempt.helper {
+            return;
+        }
+        let exit = attempt.exit(cause, error);
+        self.record(&Line::Exited(exit.clone()));
+        self.say(&Reply::Exited(exit.clone()));
+        self.finished.insert(exit.key.clone(), exit);
+    }
+
+    /// Writes to the journal what cannot be refused any more.
+    pub(super) fn record(&mut self, line: &Line) {
+        if let Err(error) = self.journal.append(line) {
+            self.diagnostics.say(&format!(
+                "could not write the journal: {error}; free some disk"
+            ));
+        }
+    }
+
+    /// Queues a reply for the driver, if one is there.
+    pub(super) fn say(&mut self, reply: &Reply) {
+        let driver = self.driver;
+        let Some(connection) = self.connections.iter_mut().find(|c| Some(c.id) == driver) else {
+            return;
+        };
+        if let Err(error) = connection.say(reply) {
+            self.diagnostics
+                .say(&format!("could not say {reply:?}: {error}"));
+        }
+    }
+
+    fn accept(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.connections.len() >= CONNECTIONS_MAX {
+                self.diagnostics
+                    .say("too many connections; one was turned away");
+                continue;
+            }
+            self.connections_count += 1;
+            if let Ok(connection) = Connection::new(self.connections_count, stream) {
+                let id = connection.id;
+                self.connections.push(connection);
+                // A client sends its greeting at once: often it is there already.
+                self.serve(id);
+            }
+        }
+    }
+
+    /// Checks the limits of all attempts, and goes on with those that end.
+    fn tick(&mut self, now: Instant) {
+        if self.next_tick.is_some_and(|next| next <= now) {
+            self.next_tick = None;
+            for attempt in &mut self.attempts {
+                if let Some(complaint) = attempt.observe(now) {
+                    self.diagnostics.say(&complaint);
+                }
+            }
+            let exceeded: Vec<(String, Cause)> = self
+                .attempts
+                .iter()
+                .filter_map(|attempt| Some((attempt.spec.key.clone(), attempt.exceeded(now)?)))
+                .collect();
+            self.end(&exceeded, now);
+        }
+        self.advance_endings(now);
+        if !self.attempts.is_empty() || self.driver.is_some() {
+            self.idle_since = None;
+        } else if self
+            .idle_since
+            .is_some_and(|since| now >= since + IDLE_EXIT)
+        {
+            self.begin_shutdown(None);
+        }
+    }
+
+    /// Sends what this turn had to say, and lets go of connections that are over.
+    fn flush(&mut self) {
+        for connection in &mut self.connections {
+            if connection.has_output() {
+                connection.flush();
+            }
+        }
+        let driver = self.driver;
+        let mut lost = false;
+        self.connections.retain(|connection| {
+            let over = connection.is_over();
+            lost |= over && Some(connection.id) == driver;
+            !over
+        });
+        if lost {
+            self.driver = None;
+        }
+    }
+}
+
+/// What a wait found.
+#[derive(Default)]
+struct Ready {
+    signal: bool,
+    listener: bool,
+    connections: Vec<u64>,
+}
+
+/// Lets the end of a child, and the wish that the keeper ends, wake the loop.
+fn signals() -> io::Result<(UnixStream, Arc<AtomicBool>)> {
+    let (wake, write) = UnixStream::pair()?;
+    wake.set_nonblocking(true)?;
+    let terminate = Arc::new(AtomicBool::new(false));
+    // The flag first: when the pipe wakes the loop it must be set.
+    signal_hook::flag::register(SIGTERM, Arc::clone(&terminate))?;
+    signal_hook::low_level::pipe::register(SIGTERM, write.try_clone()?)?;
+    signal_hook::low_level::pipe::register(SIGCHLD, write)?;
+    Ok((wake, terminate))
+}

@@ -1,0 +1,282 @@
+//! From a request to a process: environment, program lookup, standard input, and words for what
+//! went wrong.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
+
+use crate::journal::Ticks;
+use crate::os::{self, Command, Pid};
+use crate::protocol::{ATTEMPT_VARIABLE, Env, MARK_VARIABLE, NewFile, NotStarted, Part, Start};
+
+/// Where programs are looked up when the environment has no `PATH`.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// What runs a script without an interpreter line, as a shell would.
+const SHELL: &CStr = c"/bin/sh";
+
+/// The driver's environment, ready to be passed on.
+#[derive(Default)]
+pub(super) struct BaseEnv(Vec<(Vec<u8>, CString)>);
+
+impl BaseEnv {
+    pub(super) fn new(env: &Env) -> Self {
+        let ready = env.0.iter().filter_map(|(name, value)| {
+            Some((
+                name.as_bytes().to_owned(),
+                entry(name.as_bytes(), value.as_bytes())?,
+            ))
+        });
+        Self(ready.collect())
+    }
+}
+
+/// `name=value`, unless it contains a zero byte, which no environment can hold.
+fn entry(name: &[u8], value: &[u8]) -> Option<CString> {
+    CString::new([name, b"=", value].concat()).ok()
+}
+
+/// What a new child has besides its request.
+pub(super) struct Surroundings<'a> {
+    pub(super) env: &'a BaseEnv,
+    pub(super) mark: &'a str,
+    pub(super) null: &'a File,
+    pub(super) stdout: &'a File,
+    pub(super) stderr: &'a File,
+}
+
+/// Why a start failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: String,
+    errno: Option<i32>,
+    command_not_found: bool,
+}
+
+impl Failure {
+    pub(super) fn new(error: impl Into<String>) -> Self {
+        Self {
+            error: error.into(),
+            errno: None,
+            command_not_found: false,
+        }
+    }
+
+    pub(super) fn io(what: &str, error: &io::Error) -> Self {
+        Self {
+            errno: error.raw_os_error(),
+            ..Self::new(format!("{what}: {error}"))
+        }
+    }
+
+    pub(super) fn into_reply(self, key: &str) -> NotStarted {
+        NotStarted {
+            key: key.to_owned(),
+            error: self.error,
+            errno: self.errno,
+            command_not_found: self.command_not_found,
+        }
+    }
+}
+
+/// Starts one part of an attempt; gives its pid and the bounds of its start time.
+pub(super) fn part(
+    start: &Start,
+    part: &Part,
+    around: &Surroundings<'_>,
+) -> Result<(Pid, Ticks), Failure> {
+    let Some(program) = part.argv.first().filter(|program| !program.is_empty()) else {
+        return Err(Failure::new(
+            "the command is empty; give it a program to run",
+        ));
+    };
+    let own: Vec<(&str, CString)> = own_variables(start, around.mark)?;
+    let env = compose(around.env, &start.unset, &own);
+    let path = lookup(program, &env, &start.dir)?;
+    let argv: Option<Vec<CString>> = part
+        .argv
+        .iter()
+        .map(|arg| CString::new(arg.as_bytes()).ok())
+        .collect();
+    let argv = argv.ok_or_else(|| {
+        Failure::new("an argument contains a zero byte; pass such data through a file")
+    })?;
+    let dir = CString::new(start.dir.as_os_str().as_bytes())
+        .map_err(|_| Failure::new("the working directory's name contains a zero byte"))?;
+    let content = part
+        .stdin
+        .as_ref()
+        .map(|text| os::memory_file(text.as_bytes()))
+        .transpose();
+    let content = content.map_err(|error| Failure::io("could not prepare the input", &error))?;
+    let mut command = Command {
+        program: &path,
+        argv: &argv,
+        env: &env,
+        dir: &dir,
+        stdin: content.as_ref().map_or(around.null.as_fd(), AsFd::as_fd),
+        stdout: around.stdout.as_fd(),
+        stderr: around.stderr.as_fd(),
+    };
+    let from = os::now_ticks();
+    let mut started = os::spawn(&command);
+    if started
+        .as_ref()
+        .is_err_and(|error| error.raw_os_error() == Some(libc::ENOEXEC))
+    {
+        let shell = CString::from(SHELL);
+        let argv: Vec<CString> = [shell.clone(), path.clone()]
+            .into_iter()
+            .chain(argv.iter().skip(1).cloned())
+            .collect();
+        command.program = &shell;
+        command.argv = &argv;
+        started = os::spawn(&command);
+    }
+    let to = os::now_ticks();
+    match started {
+        Ok(pid) => Ok((pid, Ticks { from, to })),
+        Err(error) => Err(explain(&error, program, &start.dir)),
+    }
+}
+
+/// The variables of the attempt; the mark and the key cannot be overridden.
+fn own_variables<'a>(start: &'a Start, mark: &str) -> Result<Vec<(&'a str, CString)>, Failure> {
+    let given = start
+        .env
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let given = given.filter(|(name, _)| *name != MARK_VARIABLE && *name != ATTEMPT_VARIABLE);
+    let ours = [
+        (MARK_VARIABLE, mark),
+        (ATTEMPT_VARIABLE, start.key.as_str()),
+    ];
+    given
+        .chain(ours)
+        .map(
+            |(name, value)| match entry(name.as_bytes(), value.as_bytes()) {
+                Some(entry) if !name.is_empty() && !name.contains('=') => Ok((name, entry)),
+                _ => Err(Failure::new(format!(
+                    "the variable {name:?} cannot be in an environment; check its name and value"
+                ))),
+            },
+        )
+        .collect()
+}
+
+/// Puts the environment of a child together.
+fn compose<'a>(base: &'a BaseEnv, unset: &[String], own: &'a [(&str, CString)]) -> Vec<&'a CStr> {
+    let replaced = |name: &[u8]| {
+        own.iter().any(|(own, _)| own.as_bytes() == name)
+            || unset.iter().any(|unset| unset.as_bytes() == name)
+    };
+    // The last of several values for one name wins, as it does in a shell.
+    let last = |index: usize, name: &str| !own[index + 1..].iter().any(|(later, _)| *later == name);
+    let kept = base
+        .0
+        .iter()
+        .filter(|(name, _)| !replaced(name))
+        .map(|(_, entry)| entry.as_c_str());
+    let own = own
+        .iter()
+        .enumerate()
+        .filter(|(index, (name, _))| last(*index, name));
+    kept.chain(own.map(|(_, (_, entry))| entry.as_c_str()))
+        .collect()
+}
+
+/// Finds a program in the child's own `PATH`.
+fn lookup(program: &str, env: &[&CStr], dir: &Path) -> Result<CString, Failure> {
+    let path = |bytes: &OsStr| {
+        CString::new(bytes.as_bytes())
+            .map_err(|_| Failure::new("the program's name contains a zero byte"))
+    };
+    if program.contains('/') {
+        return path(OsStr::new(program));
+    }
+    let search = env
+        .iter()
+        .find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
+    let search = search.unwrap_or(DEFAULT_PATH.as_bytes());
+    for entry in search.split(|&byte| byte == b':') {
+        let candidate: PathBuf = dir.join(OsStr::from_bytes(entry)).join(program);
+        if rustix::fs::access(&candidate, Access::EXEC_OK).is_ok() && candidate.is_file() {
+            return path(candidate.as_os_str());
+        }
+    }
+    if !dir.is_dir() {
+        return Err(explain(
+            &io::Error::from_raw_os_error(libc::ENOENT),
+            program,
+            dir,
+        ));
+    }
+    Err(Failure {
+        error: format!("command not found: {program}; install it or correct PATH"),
+        errno: Some(libc::ENOENT),
+        command_not_found: true,
+    })
+}
+
+/// Says what a failed start means.
+fn explain(error: &io::Error, program: &str, dir: &Path) -> Failure {
+    let errno = error.raw_os_error();
+    let command_not_found = dir.is_dir() && errno == Some(libc::ENOENT);
+    let error = match errno {
+        _ if !dir.is_dir() => format!(
+            "the working directory {} is not there; restore it or correct the plan",
+            dir.display()
+        ),
+        Some(libc::E2BIG) => format!(
+            "arguments and environment of {program} are too long for the system; pass large text \
+             through standard input or a file"
+        ),
+        Some(libc::ENOENT) => {
+            format!("command not found: {program} (or its interpreter); correct its path")
+        }
+        Some(libc::EACCES) => {
+            format!("{program} may not be executed; check its mode (chmod +x) and its directory")
+        }
+        Some(libc::EAGAIN | libc::ENOMEM) => {
+            format!("the system has no room for another process ({error}); free some and retry")
+        }
+        _ => format!("could not start {program}: {error}; try it by hand"),
+    };
+    Failure {
+        error,
+        errno,
+        command_not_found,
+    }
+}
+
+/// Writes the files that an attempt wants to find.
+pub(super) fn write_files(dir: &Path, files: &[NewFile]) -> Result<(), Failure> {
+    for file in files {
+        let path = dir.join(&file.path);
+        write_file(&path, file.content.as_bytes())
+            .map_err(|error| Failure::io(&format!("could not write {}", path.display()), &error))?;
+    }
+    Ok(())
+}
+
+fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(parent)?;
+    }
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?
+        .write_all(content)
+}

@@ -1,0 +1,334 @@
+//! What drivers ask for, and whom the keeper obeys.
+//!
+//! The driver with the highest epoch ever seen is obeyed, on one connection. A process that this
+//! keeper itself started (a step, an agent) is never obeyed, whatever epoch it claims.
+
+use std::path::Path;
+use std::time::Instant;
+
+use crate::journal::{Line, Ticks};
+use crate::os::{self, Pid};
+use crate::processes::{ancestors, number};
+use crate::protocol::{
+    Cause, Hello, NotStarted, PROTOCOL, Part, Reply, Request, Spawn, Start, Started, State, Welcome,
+};
+
+use super::attempt::{Attempt, wall_ms};
+use super::hold::Hold;
+use super::launch::{self, BaseEnv, Failure, Surroundings};
+use super::log_files::Output;
+
+/// The longest a helper may take if it says nothing: a notification that hangs must not keep the
+/// keeper alive.
+const HELPER_TIMEOUT_MS: u64 = 60_000;
+
+/// How long a helper has between the polite signal and the kill.
+const HELPER_GRACE_MS: u64 = 2_000;
+
+impl Hold {
+    /// Handles everything that a connection has sent.
+    pub(super) fn serve(&mut self, id: u64) {
+        let Some(index) = self.index(id) else { return };
+        self.connections[index].fill();
+        loop {
+            let Some(index) = self.index(id) else { return };
+            let connection = &mut self.connections[index];
+            if connection.closing {
+                return;
+            }
+            match connection.next() {
+                Ok(Some(Request::Hello(hello))) => self.greet(id, &hello),
+                Ok(Some(request)) if self.driver == Some(id) => self.handle(request),
+                Ok(Some(_)) => self.refuse(id),
+                Ok(None) => return,
+                Err(error) => {
+                    connection.closing = true;
+                    self.diagnostics
+                        .say(&format!("dropped a connection: {error}"));
+                }
+            }
+        }
+    }
+
+    fn index(&self, id: u64) -> Option<usize> {
+        self.connections
+            .iter()
+            .position(|connection| connection.id == id)
+    }
+
+    fn refuse(&mut self, id: u64) {
+        let highest = self.epoch;
+        if let Some(index) = self.index(id) {
+            let connection = &mut self.connections[index];
+            // A refusal is a few bytes: it cannot be too long.
+            let _ = connection.say(&Reply::Refused { highest });
+            connection.closing = true;
+        }
+    }
+
+    fn greet(&mut self, id: u64, hello: &Hello) {
+        let index = self.index(id);
+        let peer = index.and_then(|index| os::peer_pid(&self.connections[index].stream));
+        if hello.protocol != PROTOCOL || peer.is_some_and(is_below_us) {
+            self.diagnostics
+                .say("refused a driver of another version, or from inside a step");
+            return self.refuse(id);
+        }
+        if hello.epoch < self.epoch {
+            return self.refuse(id);
+        }
+        if self.shutdown.is_some() {
+            // Closed without a word: the client comes back until there is no keeper, then reads
+            // the journal and starts a new one.
+            if let Some(index) = index {
+                self.connections[index].closing = true;
+            }
+            return;
+        }
+        if let Some(other) = self.driver.filter(|&other| other != id) {
+            if hello.epoch == self.epoch {
+                // The other may be gone without our having noticed; what it sent still counts.
+                self.serve(other);
+                if self
+                    .index(other)
+                    .is_some_and(|index| !self.connections[index].is_over())
+                {
+                    return self.refuse(id);
+                }
+            } else {
+                self.epoch = hello.epoch;
+                self.refuse(other);
+            }
+        }
+        self.epoch = hello.epoch;
+        self.record(&Line::Epoch { epoch: hello.epoch });
+        self.env = BaseEnv::new(&hello.env);
+        self.driver = Some(id);
+        let now = Instant::now();
+        let steps = self.attempts.iter().filter(|attempt| !attempt.helper);
+        let welcome = Welcome {
+            pid: std::process::id(),
+            children: steps.map(|attempt| attempt.report(now)).collect(),
+            finished: self.finished.values().cloned().collect(),
+        };
+        self.say(&Reply::Welcome(welcome));
+    }
+
+    fn handle(&mut self, request: Request) {
+        match request {
+            Request::Hello(_) => {}
+            Request::Start(start) => self.start(*start),
+            Request::Ack { key } => self.acknowledge(key),
+            Request::End { key } => self.end(&[(key, Cause::Ended)], Instant::now()),
+            Request::EndAll => {
+                let all: Vec<_> = self
+                    .attempts
+                    .iter()
+                    .filter(|attempt| !attempt.helper)
+                    .map(|attempt| (attempt.spec.key.clone(), Cause::Ended))
+                    .collect();
+                self.end(&all, Instant::now());
+            }
+            Request::Probe { key } => {
+                let state = self.state(&key);
+                self.say(&Reply::Known { key, state });
+            }
+            Request::Spawn(spawn) => self.spawn(spawn),
+            Request::Shutdown => self.begin_shutdown(self.driver),
+        }
+    }
+
+    fn state(&self, key: &str) -> State {
+        if self
+            .attempts
+            .iter()
+            .any(|attempt| attempt.spec.key == key && !attempt.helper)
+        {
+            State::Running
+        } else if let Some(exit) = self.finished.get(key) {
+            State::Finished(exit.clone())
+        } else if self.acknowledged.contains(key) {
+            State::Acknowledged
+        } else {
+            State::NotStarted
+        }
+    }
+
+    fn acknowledge(&mut self, key: String) {
+        if self.finished.remove(&key).is_some() {
+            self.acknowledged.insert(key);
+        }
+        if self.finished.is_empty()
+            && self.attempts.is_empty()
+            && let Err(error) = self.journal.renew_if_large(self.epoch)
+        {
+            self.diagnostics
+                .say(&format!("could not renew the journal: {error}"));
+        }
+    }
+
+    fn start(&mut self, start: Start) {
+        let key = start.key.clone();
+        match self.try_start(start) {
+            Ok(started) => self.say(&Reply::Started(started)),
+            Err(reply) => {
+                self.diagnostics
+                    .say(&format!("{key}: not started: {}", reply.error));
+                self.say(&Reply::NotStarted(reply));
+            }
+        }
+    }
+
+    fn try_start(&mut self, start: Start) -> Result<Started, NotStarted> {
+        let key = start.key.clone();
+        let refuse = |failure: Failure| failure.into_reply(&key);
+        if self.shutdown.is_some() {
+            let failure = Failure::new("the keeper is ending; resume the run to get a new one");
+            return Err(refuse(failure));
+        }
+        if self.state(&key) != State::NotStarted {
+            let failure = Failure::new("this attempt was started before; probe it instead");
+            return Err(refuse(failure));
+        }
+        let starting = Line::Starting { key: key.clone() };
+        self.journal.append(&starting).map_err(|error| {
+            refuse(Failure::io(
+                "could not write the keeper's journal; free some disk",
+                &error,
+            ))
+        })?;
+        match self.launch(start, false) {
+            Ok((attempt, pid, ticks)) => {
+                let (part, number) = (0, number(pid));
+                let line = Line::Started {
+                    key: key.clone(),
+                    part,
+                    pid: number,
+                    start: ticks,
+                };
+                self.record(&line);
+                let started = Started {
+                    key,
+                    pid: number,
+                    started_ms: attempt.started_ms,
+                    stdout_start: attempt.stdout.range.start,
+                    stderr_start: attempt.stderr.range.start,
+                };
+                self.keep.extend(attempt.spec.keep.iter().cloned());
+                self.attempts.push(attempt);
+                Ok(started)
+            }
+            Err(failure) => {
+                self.record(&Line::NotStarted { key: key.clone() });
+                Err(refuse(failure))
+            }
+        }
+    }
+
+    /// Opens the logs, writes the files and starts the first part.
+    fn launch(&mut self, start: Start, helper: bool) -> Result<(Attempt, Pid, Ticks), Failure> {
+        let mut open = |path: &Path| {
+            self.logs.open(path).map(Output::new).map_err(|error| {
+                Failure::io(
+                    &format!("could not open the log {}", path.display()),
+                    &error,
+                )
+            })
+        };
+        let stdout = open(&start.stdout)?;
+        let stderr = open(&start.stderr)?;
+        launch::write_files(&start.dir, &start.files)?;
+        let Some(part) = start.parts.first() else {
+            return Err(Failure::new("the attempt has no command; give it one"));
+        };
+        let around = Surroundings {
+            env: &self.env,
+            mark: &self.mark,
+            null: &self.null,
+            stdout: &stdout.log.file,
+            stderr: &stderr.log.file,
+        };
+        let began = Instant::now();
+        let started_ms = wall_ms();
+        let (pid, ticks) = launch::part(&start, part, &around)?;
+        let attempt = Attempt {
+            spec: start,
+            helper,
+            part: 0,
+            pid: Some(pid),
+            sessions: vec![pid],
+            began,
+            began_ticks: ticks.from,
+            started_ms,
+            stdout,
+            stderr,
+            grew: began,
+            ending: None,
+            status: None,
+        };
+        Ok((attempt, pid, ticks))
+    }
+
+    /// Goes on with the next part after one that exited with 0.
+    pub(super) fn start_next_part(&mut self, index: usize) {
+        let attempt = &mut self.attempts[index];
+        attempt.part += 1;
+        attempt.status = None;
+        let around = Surroundings {
+            env: &self.env,
+            mark: &self.mark,
+            null: &self.null,
+            stdout: &attempt.stdout.log.file,
+            stderr: &attempt.stderr.log.file,
+        };
+        match launch::part(&attempt.spec, &attempt.spec.parts[attempt.part], &around) {
+            Ok((pid, start)) => {
+                attempt.pid = Some(pid);
+                attempt.sessions.push(pid);
+                let (key, part) = (attempt.spec.key.clone(), attempt.part);
+                self.record(&Line::Started {
+                    key,
+                    part,
+                    pid: number(pid),
+                    start,
+                });
+            }
+            Err(failure) => self.finish(index, Cause::NotStarted, Some(failure.error)),
+        }
+    }
+
+    fn spawn(&mut self, spawn: Spawn) {
+        self.helpers_count += 1;
+        let timeout_ms = if spawn.timeout_ms == 0 {
+            HELPER_TIMEOUT_MS
+        } else {
+            spawn.timeout_ms
+        };
+        let start = Start {
+            key: format!("helper-{}", self.helpers_count),
+            parts: vec![Part {
+                argv: spawn.argv,
+                stdin: None,
+            }],
+            dir: spawn.dir,
+            env: spawn.env,
+            stdout: spawn.log.clone(),
+            stderr: spawn.log,
+            timeout_ms,
+            grace_ms: HELPER_GRACE_MS,
+            ..Start::default()
+        };
+        match self.launch(start, true) {
+            Ok((attempt, ..)) => self.attempts.push(attempt),
+            Err(failure) => self
+                .diagnostics
+                .say(&format!("helper not started: {}", failure.error)),
+        }
+    }
+}
+
+/// Whether a process descends from this keeper.
+fn is_below_us(pid: Pid) -> bool {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    ancestors(pid).any(|ancestor| ancestor.pid == own)
+}

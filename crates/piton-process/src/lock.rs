@@ -1,0 +1,91 @@
+//! `keeper.lock`: who the keeper of a run directory is, and whether it lives.
+//!
+//! The keeper holds an exclusive flock on it for its whole life, so the kernel answers, not a
+//! pid file. The content (pid and start time) only says whom to name. The lock also outlives the
+//! keeper for the microseconds in which a child it was just starting has not reached its exec:
+//! when the lock is free, every child carries its mark.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::os;
+use crate::processes::number;
+
+/// The file's name in the run directory.
+pub(crate) const LOCK: &str = "keeper.lock";
+
+/// How often a keeper tries the lock before it believes another one has it: those who only ask
+/// whether a keeper lives hold it for microseconds.
+const TRIES: u32 = 20;
+
+/// The pause between two tries; all of them together stay well below what a person notices.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The lock, held until dropped.
+#[derive(Debug)]
+pub(crate) struct Held(#[expect(dead_code, reason = "held, not used")] File);
+
+/// Takes the lock for the calling process; none if another keeper has it.
+pub(crate) fn take(dir: &Path) -> Result<Option<Held>> {
+    let path = dir.join(LOCK);
+    let what = || format!("could not lock {}", path.display());
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(Error::io(what()))?;
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Ok(()) => {
+                let own = rustix::process::getpid().as_raw_nonzero().get();
+                let start = os::one(own).map_or(0, |process| process.start);
+                file.set_len(0).map_err(Error::io(what()))?;
+                writeln!(file, "{own} {start}").map_err(Error::io(what()))?;
+                return Ok(Some(Held(file)));
+            }
+            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(Error::io(what())(error)),
+        }
+    }
+    Ok(None)
+}
+
+/// The pid of the keeper that holds this run directory, if one lives.
+pub fn keeper_alive(dir: &Path) -> Option<u32> {
+    for _ in 0..TRIES {
+        let file = File::open(dir.join(LOCK)).ok()?;
+        if file.try_lock_shared().is_ok() {
+            return None;
+        }
+        // A keeper that took the lock this instant has not written its name yet.
+        if let Some((pid, _)) = recorded(dir) {
+            return Some(pid);
+        }
+        thread::sleep(PAUSE);
+    }
+    None
+}
+
+/// What the lock file says: pid and start time of the last keeper, alive or not.
+pub(crate) fn recorded(dir: &Path) -> Option<(u32, u64)> {
+    let mut text = String::new();
+    File::open(dir.join(LOCK))
+        .ok()?
+        .read_to_string(&mut text)
+        .ok()?;
+    let (pid, start) = text.strip_suffix('\n')?.split_once(' ')?;
+    Some((pid.parse().ok()?, start.parse().ok()?))
+}
+
+/// Whether the recorded keeper is this process.
+pub(crate) fn is_recorded(dir: &Path, process: &os::Process) -> bool {
+    recorded(dir) == Some((number(process.pid), process.start))
+}

@@ -1,0 +1,460 @@
+//! Reading what an attempt wrote: each stream apart, both together, and the last lines for people.
+//!
+//! The two log files of a lane hold the bytes exactly as written. The keeper adds marks (how far
+//! both files had grown, at every tick in which they grew), by which the streams are put together
+//! again: exact from tick to tick, standard output first within one. What was dropped to bound
+//! the logs is shown as such, never as the zeros that the file reads there.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+pub use crate::text::{SHOWN_CHARS_MAX, sanitize};
+
+use crate::protocol::{Dropped, Exit, Range};
+
+/// The longest line that is given whole; a longer one comes in pieces.
+pub const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// How far from the end of each stream the last lines are looked for.
+const TAIL_BYTES: u64 = 256 << 10;
+
+/// Bytes read from a log at once.
+const READ_BYTES: u64 = 64 << 10;
+
+/// The size of one mark on disk: three little-endian `u64`: wall time in milliseconds, size of
+/// the standard output log, size of the standard error log.
+const MARK_BYTES: usize = 24;
+
+/// One of the two streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Which streams to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Selection {
+    /// Both, in the approximate order in which they were written.
+    #[default]
+    Both,
+    /// Standard output only.
+    Stdout,
+    /// Standard error only.
+    Stderr,
+}
+
+/// The place of an attempt's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptLog {
+    /// The lane's standard output log.
+    pub stdout: PathBuf,
+    /// The lane's standard error log.
+    pub stderr: PathBuf,
+    /// The attempt's bytes in the first.
+    pub stdout_range: Range,
+    /// The attempt's bytes in the second.
+    pub stderr_range: Range,
+    /// What is no longer there.
+    pub dropped: Dropped,
+}
+
+impl AttemptLog {
+    /// The output of an attempt that ended.
+    pub fn of_exit(stdout: &Path, stderr: &Path, exit: &Exit) -> Self {
+        Self {
+            stdout: stdout.to_owned(),
+            stderr: stderr.to_owned(),
+            stdout_range: exit.stdout,
+            stderr_range: exit.stderr,
+            dropped: exit.dropped,
+        }
+    }
+
+    /// The output so far of an attempt that runs (or whose end nobody saw), from where its
+    /// output starts to where the files end.
+    pub fn of_running(stdout: &Path, stderr: &Path, stdout_start: u64, stderr_start: u64) -> Self {
+        let end = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
+        Self {
+            stdout: stdout.to_owned(),
+            stderr: stderr.to_owned(),
+            stdout_range: Range {
+                start: stdout_start,
+                end: end(stdout).max(stdout_start),
+            },
+            stderr_range: Range {
+                start: stderr_start,
+                end: end(stderr).max(stderr_start),
+            },
+            dropped: Dropped::default(),
+        }
+    }
+}
+
+/// A piece of an attempt's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// A line as written, with its line feed if it has one (a very long line comes in pieces).
+    Line {
+        /// Where it was written.
+        stream: Stream,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Bytes that were dropped to bound the log.
+    Dropped {
+        /// Where.
+        stream: Stream,
+        /// How many.
+        bytes: u64,
+    },
+}
+
+/// The file of marks that belongs to a standard output log.
+pub fn marks_path(stdout: &Path) -> PathBuf {
+    let mut name = stdout.as_os_str().to_owned();
+    name.push(".marks");
+    name.into()
+}
+
+/// How far both logs had grown at some moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) wall_ms: u64,
+    pub(crate) stdout: u64,
+    pub(crate) stderr: u64,
+}
+
+impl Mark {
+    pub(crate) fn to_bytes(self) -> [u8; MARK_BYTES] {
+        let mut bytes = [0; MARK_BYTES];
+        bytes[..8].copy_from_slice(&self.wall_ms.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.stdout.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.stderr.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        Some(Self {
+            wall_ms: number(0)?,
+            stdout: number(8)?,
+            stderr: number(16)?,
+        })
+    }
+}
+
+/// Reads an attempt's output piece by piece.
+pub fn read(log: &AttemptLog, selection: Selection) -> io::Result<Pieces> {
+    let marks = match selection {
+        Selection::Both => std::fs::read(marks_path(&log.stdout)).unwrap_or_default(),
+        Selection::Stdout | Selection::Stderr => Vec::new(),
+    };
+    let marks = marks.chunks_exact(MARK_BYTES).filter_map(Mark::from_bytes);
+    let segments = segments(log, selection, marks);
+    Ok(Pieces {
+        stdout: Source::open(&log.stdout, Stream::Stdout, log.dropped.stdout)?,
+        stderr: Source::open(&log.stderr, Stream::Stderr, log.dropped.stderr)?,
+        segments,
+        ready: VecDeque::new(),
+    })
+}
+
+/// Both streams together, in the approximate order in which they were written.
+pub fn merged(log: &AttemptLog) -> io::Result<Pieces> {
+    read(log, Selection::Both)
+}
+
+/// The last `count` lines that are not empty, made harmless for a terminal or a prompt (see
+/// [`sanitize`]).
+pub fn tail_lines(log: &AttemptLog, selection: Selection, count: usize) -> io::Result<Vec<String>> {
+    let near = |range: Range| {
+        let start = range.start.max(range.end.saturating_sub(TAIL_BYTES));
+        Range {
+            start,
+            end: range.end,
+        }
+    };
+    let mut near_end = log.clone();
+    near_end.stdout_range = near(log.stdout_range);
+    near_end.stderr_range = near(log.stderr_range);
+    let mut last = VecDeque::with_capacity(count + 1);
+    for piece in read(&near_end, selection)? {
+        if let Piece::Line { bytes, .. } = piece? {
+            let text = sanitize(&bytes);
+            if !text.is_empty() {
+                last.push_back(text);
+                if last.len() > count {
+                    last.pop_front();
+                }
+            }
+        }
+    }
+    Ok(last.into())
+}
+
+/// Cuts the ranges of both streams at the marks.
+fn segments(
+    log: &AttemptLog,
+    selection: Selection,
+    marks: impl Iterator<Item = Mark>,
+) -> VecDeque<(Stream, Range)> {
+    let mut segments = VecDeque::new();
+    let (mut out, mut err) = (log.stdout_range, log.stderr_range);
+    let mut upto = |range: &mut Range, stream, end: u64| {
+        let end = end.clamp(range.start, range.end.max(range.start));
+        if end > range.start {
+            segments.push_back((
+                stream,
+                Range {
+                    start: range.start,
+                    end,
+                },
+            ));
+            range.start = end;
+        }
+    };
+    for mark in marks {
+        upto(&mut out, Stream::Stdout, mark.stdout);
+        upto(&mut err, Stream::Stderr, mark.stderr);
+    }
+    if selection != Selection::Stderr {
+        upto(&mut out, Stream::Stdout, u64::MAX);
+    }
+    if selection != Selection::Stdout {
+        upto(&mut err, Stream::Stderr, u64::MAX);
+    }
+    segments
+}
+
+/// One log file being read: its hole, and the line that is not complete yet.
+#[derive(Debug)]
+struct Source {
+    file: Option<File>,
+    stream: Stream,
+    dropped: Option<Range>,
+    /// Whether the hole was given as a piece already.
+    said: bool,
+    partial: Vec<u8>,
+}
+
+impl Source {
+    /// Opens a log; one that is not there has nothing in it.
+    fn open(path: &Path, stream: Stream, dropped: Option<Range>) -> io::Result<Self> {
+        let file = match File::open(path) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            file,
+            stream,
+            dropped,
+            said: false,
+            partial: Vec::new(),
+        })
+    }
+
+    /// Reads the next stretch of a range into pieces; gives what remains of the range.
+    fn advance(&mut self, range: Range, ready: &mut VecDeque<Piece>) -> io::Result<Range> {
+        let mut end = range.end.min(range.start + READ_BYTES);
+        if let Some(hole) = self.dropped.filter(|hole| !hole.is_empty()) {
+            if (hole.start..hole.end).contains(&range.start) {
+                let skipped = hole.end.min(range.end);
+                // Said once, however many marks lie in the hole.
+                if !std::mem::replace(&mut self.said, true) {
+                    self.flush(ready);
+                    let bytes = hole.end - range.start;
+                    ready.push_back(Piece::Dropped {
+                        stream: self.stream,
+                        bytes,
+                    });
+                }
+                return Ok(Range {
+                    start: skipped,
+                    end: range.end,
+                });
+            }
+            if range.start < hole.start {
+                end = end.min(hole.start);
+            }
+        }
+        let mut chunk = vec![0; usize::try_from(end - range.start).unwrap_or(0)];
+        let count = match &self.file {
+            Some(file) => file.read_at(&mut chunk, range.start)?,
+            None => 0,
+        };
+        if count == 0 {
+            return Ok(Range {
+                start: range.end,
+                end: range.end,
+            });
+        }
+        for line in chunk[..count].split_inclusive(|&byte| byte == b'\n') {
+            self.partial.extend_from_slice(line);
+            if line.ends_with(b"\n") || self.partial.len() >= LINE_BYTES_MAX {
+                self.flush(ready);
+            }
+        }
+        Ok(Range {
+            start: range.start + count as u64,
+            end: range.end,
+        })
+    }
+
+    fn flush(&mut self, ready: &mut VecDeque<Piece>) {
+        if !self.partial.is_empty() {
+            let bytes = std::mem::take(&mut self.partial);
+            ready.push_back(Piece::Line {
+                stream: self.stream,
+                bytes,
+            });
+        }
+    }
+}
+
+/// The pieces of an attempt's output, in order.
+#[derive(Debug)]
+pub struct Pieces {
+    stdout: Source,
+    stderr: Source,
+    segments: VecDeque<(Stream, Range)>,
+    ready: VecDeque<Piece>,
+}
+
+impl Iterator for Pieces {
+    type Item = io::Result<Piece>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.ready.is_empty() {
+            let Some((stream, range)) = self.segments.pop_front() else {
+                // Last lines without a line feed.
+                self.stdout.flush(&mut self.ready);
+                self.stderr.flush(&mut self.ready);
+                break;
+            };
+            let source = match stream {
+                Stream::Stdout => &mut self.stdout,
+                Stream::Stderr => &mut self.stderr,
+            };
+            match source.advance(range, &mut self.ready) {
+                Ok(rest) if rest.is_empty() => {}
+                Ok(rest) => self.segments.push_front((stream, rest)),
+                Err(error) => {
+                    self.segments.clear();
+                    return Some(Err(error));
+                }
+            }
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn log(dir: &Path, out: &[u8], err: &[u8], marks: &[(u64, u64)]) -> io::Result<AttemptLog> {
+        let (stdout, stderr) = (dir.join("out"), dir.join("err"));
+        fs::write(&stdout, out)?;
+        fs::write(&stderr, err)?;
+        let marks: Vec<u8> = marks
+            .iter()
+            .flat_map(|&(stdout, stderr)| {
+                Mark {
+                    wall_ms: 0,
+                    stdout,
+                    stderr,
+                }
+                .to_bytes()
+            })
+            .collect();
+        fs::write(marks_path(&stdout), marks)?;
+        Ok(AttemptLog::of_running(&stdout, &stderr, 0, 0))
+    }
+
+    fn shown(pieces: Pieces) -> io::Result<Vec<String>> {
+        pieces
+            .map(|piece| {
+                Ok(match piece? {
+                    Piece::Line { stream, bytes } => {
+                        format!("{stream:?} {}", String::from_utf8_lossy(&bytes).trim_end())
+                    }
+                    Piece::Dropped { stream, bytes } => format!("{stream:?} dropped {bytes}"),
+                })
+            })
+            .collect()
+    }
+
+    /// An error must appear after the output that led to it, and lines must not be cut by ticks.
+    #[test]
+    fn streams_come_together_at_the_marks() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let marks = [(3, 0), (3, 6), (12, 6)];
+        let log = log(dir.path(), b"a\nbb\nccc\nend", b"E1\nE2\nE3", &marks)?;
+        let pieces = shown(merged(&log)?)?;
+        let expected = [
+            "Stdout a",
+            "Stderr E1",
+            "Stderr E2",
+            "Stdout bb",
+            "Stdout ccc",
+            "Stdout end",
+            "Stderr E3",
+        ];
+        assert_eq!(pieces, expected);
+        let apart = shown(read(&log, Selection::Stderr)?)?;
+        assert_eq!(apart, ["Stderr E1", "Stderr E2", "Stderr E3"]);
+        Ok(())
+    }
+
+    /// Marks of earlier attempts of the lane, and a torn mark, must not disturb.
+    #[test]
+    fn foreign_marks_are_harmless() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let mut log = log(
+            dir.path(),
+            b"old\nnew\n",
+            b"old\nnew\n",
+            &[(4, 4), (900, 900)],
+        )?;
+        log.stdout_range = Range { start: 4, end: 8 };
+        log.stderr_range = Range { start: 4, end: 8 };
+        assert_eq!(shown(merged(&log)?)?, ["Stdout new", "Stderr new"]);
+        Ok(())
+    }
+
+    /// What was dropped must be said, and its zeros must not be shown as output.
+    #[test]
+    fn holes_are_named() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let mut log = log(dir.path(), b"head\n\0\0\0\0\0tail\n", b"", &[])?;
+        log.dropped.stdout = Some(Range { start: 5, end: 10 });
+        assert_eq!(
+            shown(merged(&log)?)?,
+            ["Stdout head", "Stdout dropped 5", "Stdout tail"]
+        );
+        Ok(())
+    }
+
+    /// Failure context is the last lines that say something.
+    #[test]
+    fn tails_skip_empty_lines() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let log = log(
+            dir.path(),
+            b"one\n\n  \ntwo\n\x1b[31mthree\x1b[0m\r\n\n",
+            b"",
+            &[],
+        )?;
+        assert_eq!(tail_lines(&log, Selection::Both, 2)?, ["two", "three"]);
+        Ok(())
+    }
+}

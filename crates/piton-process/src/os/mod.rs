@@ -1,0 +1,54 @@
+//! Everything that differs between systems: starting processes, looking at them, signalling them.
+//!
+//! Linux is complete. Elsewhere the crate builds, and the keeper says that it cannot run.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other;
+#[cfg(target_os = "linux")]
+mod table;
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{
+    become_subreaper, close_inherited, ignore_signals, memory_file, now_ticks, peer_pid,
+    punch_hole, socket_path, spawn,
+};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use other::{
+    all, become_subreaper, boot_id, close_inherited, command_line, ignore_signals, memory_file,
+    now_ticks, one, peer_pid, punch_hole, signal, socket_path, spawn, variable, wait_gone,
+};
+#[cfg(target_os = "linux")]
+pub(crate) use table::{all, boot_id, command_line, one, signal, variable, wait_gone};
+
+use std::ffi::{CStr, CString};
+use std::os::fd::BorrowedFd;
+
+/// A process id as the system has it, always positive.
+pub(crate) type Pid = i32;
+
+/// A process as the system's table shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    pub(crate) parent: Pid,
+    pub(crate) session: Pid,
+    /// When it started, in the kernel's clock ticks since boot: with the pid, its identity.
+    pub(crate) start: u64,
+    /// Dead but not yet waited for: nothing runs, nothing can be signalled.
+    pub(crate) zombie: bool,
+    /// The kernel's short name of the program, at most 15 bytes.
+    pub(crate) name: String,
+}
+
+/// What to start, ready for the kernel: no allocation happens between here and the start.
+pub(crate) struct Command<'a> {
+    pub(crate) program: &'a CStr,
+    pub(crate) argv: &'a [CString],
+    pub(crate) env: &'a [&'a CStr],
+    pub(crate) dir: &'a CStr,
+    pub(crate) stdin: BorrowedFd<'a>,
+    pub(crate) stdout: BorrowedFd<'a>,
+    pub(crate) stderr: BorrowedFd<'a>,
+}

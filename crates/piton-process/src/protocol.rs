@@ -1,0 +1,473 @@
+//! What driver and keeper say to each other, as plain values.
+//!
+//! The messages travel as length-prefixed JSON (see `frame`) between two processes of the same
+//! version family; `Exit` is also stored in the journal, so its tags are frozen strings. Nothing
+//! here does input or output. Paths and environment values may be any bytes: on the wire each
+//! byte is one character of U+0000..U+00FF, which leaves ASCII readable and loses nothing.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The protocol version that this build speaks.
+pub const PROTOCOL: u32 = 1;
+
+/// The variable in every child's environment that names the run it belongs to.
+pub const MARK_VARIABLE: &str = "PITON_MARK";
+
+/// The variable in every child's environment that names the attempt it belongs to (the plain
+/// `PITON_ATTEMPT` is the number that steps are promised).
+pub const ATTEMPT_VARIABLE: &str = "PITON_ATTEMPT_KEY";
+
+/// A full environment, as the driver has it; names and values may be any bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Env(#[serde(with = "pairs")] pub Vec<(OsString, OsString)>);
+
+impl Env {
+    /// Collects an environment, usually from `std::env::vars_os()`.
+    pub fn new<K: Into<OsString>, V: Into<OsString>>(
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        Self(
+            pairs
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        )
+    }
+
+    /// Finds the value of a variable.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_os_str())
+    }
+}
+
+/// What a driver asks of the keeper. `Hello` is sent by the client when it connects; every other
+/// request counts for the epoch of that `Hello`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Introduces the driver.
+    Hello(Hello),
+    /// Starts an attempt; answered by `Started` or `NotStarted`, later by `Exited`.
+    Start(Box<Start>),
+    /// Confirms that the exit of an attempt is recorded; the keeper then forgets it.
+    Ack {
+        /// The attempt.
+        key: String,
+    },
+    /// Ends an attempt and its whole tree: politely, then by force after its grace.
+    End {
+        /// The attempt.
+        key: String,
+    },
+    /// Ends every running attempt.
+    EndAll,
+    /// Asks what became of an attempt; answered by `Known`.
+    Probe {
+        /// The attempt.
+        key: String,
+    },
+    /// Starts a helper that belongs to no step (the notify command); no answer, no exit report.
+    Spawn(Spawn),
+    /// Ends every attempt and what steps left behind (except what is in `keep`), answers
+    /// `Leftovers`, lets helpers finish within their time, and ends the keeper.
+    Shutdown,
+}
+
+/// The first message of a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// See [`PROTOCOL`].
+    pub protocol: u32,
+    /// The driver's epoch; the keeper obeys only the highest it has seen.
+    pub epoch: u64,
+    /// The environment that all children start from.
+    pub env: Env,
+}
+
+/// An attempt to start: its commands, where they run, and their limits.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// Names the attempt; opaque, unique within the run, e.g. `P1/A/build#3`.
+    pub key: String,
+    /// Commands that run one after the other, the next only if the previous exited with 0.
+    pub parts: Vec<Part>,
+    /// The working directory.
+    #[serde(with = "bytes")]
+    pub dir: PathBuf,
+    /// Variables added to the driver's environment (they win over it and over `unset`).
+    pub env: Vec<(String, String)>,
+    /// Variables taken away from the driver's environment.
+    pub unset: Vec<String>,
+    /// Small files written (0600, parents created) before the first command starts.
+    pub files: Vec<NewFile>,
+    /// The lane's log of standard output, appended to; absolute.
+    #[serde(with = "bytes")]
+    pub stdout: PathBuf,
+    /// The lane's log of standard error, appended to; absolute.
+    #[serde(with = "bytes")]
+    pub stderr: PathBuf,
+    /// The longest the attempt (all parts) may take; 0 means no limit.
+    pub timeout_ms: u64,
+    /// The longest the attempt may go without writing to either log.
+    pub idle_timeout_ms: Option<u64>,
+    /// How long the tree has between the polite signal and the kill.
+    pub grace_ms: u64,
+    /// How many bytes of each stream stay on disk (first quarter, last three quarters);
+    /// 0 means no limit.
+    pub log_bytes_max: u64,
+    /// Names of programs that may outlive the attempt and the run.
+    pub keep: Vec<String>,
+}
+
+/// One command of an attempt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The program and its arguments; a program without `/` is looked up in the child's `PATH`.
+    pub argv: Vec<String>,
+    /// What the command reads from standard input; without it, `/dev/null`.
+    pub stdin: Option<String>,
+}
+
+/// A small file that the keeper writes before it starts an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewFile {
+    /// Where; relative paths are below the attempt's directory.
+    #[serde(with = "bytes")]
+    pub path: PathBuf,
+    /// The content, which replaces what was there.
+    pub content: String,
+}
+
+/// A helper to start and forget.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spawn {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Variables added to the driver's environment.
+    pub env: Vec<(String, String)>,
+    /// The working directory.
+    #[serde(with = "bytes")]
+    pub dir: PathBuf,
+    /// Where both its streams are appended; absolute.
+    #[serde(with = "bytes")]
+    pub log: PathBuf,
+    /// The longest it may take; 0 means the keeper's own limit for helpers.
+    pub timeout_ms: u64,
+}
+
+/// What the keeper says on the wire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reply {
+    Welcome(Welcome),
+    Refused { highest: u64 },
+    Started(Started),
+    NotStarted(NotStarted),
+    Exited(Exit),
+    Known { key: String, state: State },
+    Leftovers { list: Vec<Leftover> },
+}
+
+/// What a driver hears from the keeper.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// An attempt runs.
+    Started(Started),
+    /// An attempt could not be started; nothing of it ran.
+    NotStarted(NotStarted),
+    /// An attempt is over, its tree included if it was ended; repeated to the next driver until
+    /// acknowledged.
+    Exited(Exit),
+    /// A driver with a higher epoch took over (or the same epoch is connected elsewhere); this
+    /// connection is dead.
+    Refused {
+        /// The highest epoch the keeper has seen.
+        highest: u64,
+    },
+    /// The answer to `Probe`.
+    Known {
+        /// The attempt.
+        key: String,
+        /// What became of it.
+        state: State,
+    },
+    /// The answer to `Shutdown`: what steps had left running and is now ended.
+    Leftovers(Vec<Leftover>),
+    /// The connection is lost: the keeper exited or was killed. Read the journal.
+    Gone,
+}
+
+/// The keeper's greeting: what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// The keeper's process id.
+    pub pid: u32,
+    /// Attempts that run.
+    pub children: Vec<ChildReport>,
+    /// Exits that nobody acknowledged yet; they are not pushed again on this connection.
+    pub finished: Vec<Exit>,
+}
+
+/// A running attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildReport {
+    /// The attempt.
+    pub key: String,
+    /// The process id of the part that runs.
+    pub pid: u32,
+    /// The index of the part that runs.
+    pub part: usize,
+    /// When the attempt started, wall clock, milliseconds since 1970.
+    pub started_ms: u64,
+    /// How long it has run, not counting suspended time.
+    pub running_ms: u64,
+    /// Where its output starts in the standard output log.
+    pub stdout_start: u64,
+    /// Where its output starts in the standard error log.
+    pub stderr_start: u64,
+    /// Why it is being ended, if it is.
+    pub ending: Option<Cause>,
+}
+
+/// An attempt that was started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// The attempt.
+    pub key: String,
+    /// The process id of its first part, also its session and process group.
+    pub pid: u32,
+    /// When, wall clock, milliseconds since 1970.
+    pub started_ms: u64,
+    /// Where its output starts in the standard output log.
+    pub stdout_start: u64,
+    /// Where its output starts in the standard error log.
+    pub stderr_start: u64,
+}
+
+/// An attempt that could not be started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotStarted {
+    /// The attempt.
+    pub key: String,
+    /// Why, for people, with what to do about it.
+    pub error: String,
+    /// The system's error number, if the system refused.
+    pub errno: Option<i32>,
+    /// Whether the command itself was not found (a shell would exit with 127).
+    pub command_not_found: bool,
+}
+
+/// How an attempt ended. Stored in the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// The attempt.
+    pub key: String,
+    /// The index of the last part that ran (or could not be started).
+    pub part: usize,
+    /// The exit code, if the last part exited by itself.
+    pub code: Option<i32>,
+    /// The signal that ended the last part.
+    pub signal: Option<i32>,
+    /// Why it ended.
+    pub cause: Cause,
+    /// Why a later part could not be started, when `cause` is `NotStarted`.
+    pub error: Option<String>,
+    /// When it started, wall clock, milliseconds since 1970.
+    pub started_ms: u64,
+    /// When it ended, wall clock, milliseconds since 1970.
+    pub ended_ms: u64,
+    /// How long it took by the monotonic clock, not counting suspended time.
+    pub duration_ms: u64,
+    /// The attempt's bytes in the standard output log.
+    pub stdout: Range,
+    /// The attempt's bytes in the standard error log.
+    pub stderr: Range,
+    /// What was dropped from the logs to keep them within their limit.
+    pub dropped: Dropped,
+}
+
+impl Exit {
+    /// Whether all parts ran and the last exited with 0, by itself.
+    pub fn success(&self) -> bool {
+        self.code == Some(0) && self.cause == Cause::Exited
+    }
+}
+
+/// Why an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cause {
+    /// By itself (or by a signal that was not ours).
+    #[serde(rename = "exited")]
+    Exited,
+    /// It took longer than `timeout_ms`.
+    #[serde(rename = "timeout")]
+    Timeout,
+    /// It wrote nothing for `idle_timeout_ms`.
+    #[serde(rename = "idle-timeout")]
+    IdleTimeout,
+    /// A driver asked for it, or the keeper was told to end.
+    #[serde(rename = "ended")]
+    Ended,
+    /// A later part could not be started; see `Exit::error`.
+    #[serde(rename = "not-started")]
+    NotStarted,
+    /// Written by a newer version.
+    #[serde(rename = "unknown", other)]
+    Unknown,
+}
+
+/// A range of bytes in a log file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// The first byte.
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+}
+
+impl Range {
+    /// How many bytes.
+    pub fn len(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The bytes of an attempt that are no longer in the logs (they read as zeros).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// Of standard output.
+    pub stdout: Option<Range>,
+    /// Of standard error.
+    pub stderr: Option<Range>,
+}
+
+/// What the keeper knows of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It runs.
+    Running,
+    /// It is over and not yet acknowledged.
+    Finished(Exit),
+    /// It is over and was acknowledged.
+    Acknowledged,
+    /// This keeper never started it.
+    NotStarted,
+}
+
+/// A process that a step left behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftover {
+    /// Its process id.
+    pub pid: u32,
+    /// Its program's name.
+    pub name: String,
+    /// The attempt that left it, where that can be told.
+    pub key: Option<String>,
+}
+
+/// Any bytes as a JSON string, one character per byte.
+mod bytes {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn text(bytes: &[u8]) -> String {
+        bytes.iter().copied().map(char::from).collect()
+    }
+
+    pub(super) fn os<E: de::Error>(text: &str) -> Result<OsString, E> {
+        let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
+        bytes
+            .map(OsString::from_vec)
+            .map_err(|_| E::custom("a character is not a byte"))
+    }
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&text(path.as_os_str().as_bytes()))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        os(&String::deserialize(from)?).map(PathBuf::from)
+    }
+}
+
+/// The same for a list of pairs.
+mod pairs {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStrExt;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::bytes;
+
+    type Pairs = Vec<(OsString, OsString)>;
+
+    pub(super) fn serialize<S: Serializer>(
+        pairs: &[(OsString, OsString)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(
+            pairs
+                .iter()
+                .map(|(name, value)| (bytes::text(name.as_bytes()), bytes::text(value.as_bytes()))),
+        )
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Pairs, D::Error> {
+        let pairs = Vec::<(String, String)>::deserialize(from)?;
+        pairs
+            .iter()
+            .map(|(name, value)| Ok((bytes::os(name)?, bytes::os(value)?)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    /// A step in a directory with a name that is not UTF-8 must run there and nowhere else.
+    #[test]
+    fn any_bytes_survive_the_wire() -> Result<(), serde_json::Error> {
+        let odd = OsString::from_vec((1..=255).collect());
+        let env = Env::new([(odd.clone(), odd.clone())]);
+        let hello = Request::Hello(Hello {
+            protocol: PROTOCOL,
+            epoch: 1,
+            env,
+        });
+        let text = serde_json::to_string(&hello)?;
+        assert_eq!(serde_json::from_str::<Request>(&text)?, hello);
+        let start = Start {
+            dir: PathBuf::from(odd),
+            key: "schlüssel".into(),
+            ..Start::default()
+        };
+        let text = serde_json::to_string(&start)?;
+        assert_eq!(serde_json::from_str::<Start>(&text)?, start);
+        Ok(())
+    }
+
+    /// An exit written by a newer version must still read as an exit.
+    #[test]
+    fn an_unknown_cause_is_tolerated() -> Result<(), serde_json::Error> {
+        assert_eq!(serde_json::from_str::<Cause>("\"eaten\"")?, Cause::Unknown);
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! What still runs of a dead run: found by its mark in the environment, or by the journal.
+//!
+//! The last resort at take-over, after the keeper is known to be dead. It cannot see a process
+//! that cleared its environment and left its session and whose parents are all gone; and one that
+//! runs as another user cannot be read. While a keeper lives it ends its children better.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::journal::{Fact, JournalFacts};
+use crate::lock;
+use crate::os::{self, Pid, Process};
+use crate::processes::{Table, ancestors, number};
+use crate::protocol::{ATTEMPT_VARIABLE, MARK_VARIABLE};
+
+/// How many times the tree is killed anew before those who fork faster are given up.
+const PASSES_MAX: u32 = 50;
+
+/// How long one pass waits for the killed to be gone; a process in an uninterruptible system
+/// call can take that long.
+const PASS_WAIT: Duration = Duration::from_millis(200);
+
+/// The word in a keeper's command line.
+const KEEPER_WORD: &str = "__keeper";
+
+/// A process that belongs to a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stray {
+    /// Its process id.
+    pub pid: u32,
+    /// Its program's name.
+    pub name: String,
+    /// The attempt that started it, if its environment says so.
+    pub key: Option<String>,
+    process: Process,
+}
+
+/// Finds the processes of a run by its mark. Left out are this process and its ancestors, and,
+/// if a keeper is named (one that lives), that keeper and all it holds.
+pub fn find(mark: &str, keeper: Option<u32>) -> Vec<Stray> {
+    let own = own_pid();
+    let excluded: Vec<Pid> = ancestors(own)
+        .map(|process| process.pid)
+        .chain([own])
+        .collect();
+    let table = Table::now();
+    let keeper = keeper.and_then(|pid| table.get(Pid::try_from(pid).ok()?));
+    let held: Vec<Pid> = table
+        .trees(keeper, |_| false)
+        .iter()
+        .map(|held| held.pid)
+        .collect();
+    table
+        .iter()
+        .filter(|process| !process.zombie)
+        .filter(|process| !excluded.contains(&process.pid) && !held.contains(&process.pid))
+        .filter(|process| os::variable(process.pid, MARK_VARIABLE).as_deref() == Some(mark))
+        .map(|process| Stray {
+            pid: number(process.pid),
+            name: process.name.clone(),
+            key: os::variable(process.pid, ATTEMPT_VARIABLE),
+            process: process.clone(),
+        })
+        .collect()
+}
+
+/// Ends these processes with everything below them, by force, and waits until they are gone;
+/// gives those that would not go.
+pub fn end(strays: &[Stray]) -> Vec<Stray> {
+    let mut left: Vec<Process> = strays.iter().map(|stray| stray.process.clone()).collect();
+    kill_trees(&mut left);
+    strays
+        .iter()
+        .filter(|stray| left.contains(&stray.process))
+        .cloned()
+        .collect()
+}
+
+/// Ends what the journal says was started and not seen to end, where it still lives: the process
+/// itself (known by its start time), its session, and everything below. Gives their pids.
+pub fn end_recorded(facts: &JournalFacts) -> Vec<u32> {
+    if !facts.boot_matches {
+        return Vec::new();
+    }
+    let table = Table::now();
+    let mut found: Vec<Process> = Vec::new();
+    for fact in facts.keys.values() {
+        let Fact::Started { pid, start, .. } = fact else {
+            continue;
+        };
+        let Ok(pid) = Pid::try_from(*pid) else {
+            continue;
+        };
+        // Only with its leader alive is a session surely the recorded one; what a dead leader
+        // left is found by its mark.
+        if table
+            .get(pid)
+            .is_some_and(|leader| start.contains(leader.start))
+        {
+            let session = table
+                .iter()
+                .filter(|process| process.session == pid && !process.zombie);
+            found.extend(session.cloned());
+        }
+    }
+    let pids = found.iter().map(|process| number(process.pid)).collect();
+    kill_trees(&mut found);
+    pids
+}
+
+/// Kills in passes until nothing is left; what is left in `seeds` would not go.
+fn kill_trees(seeds: &mut Vec<Process>) {
+    let own = own_pid();
+    for _ in 0..PASSES_MAX {
+        let table = Table::now();
+        let same = |process: &&Process| {
+            seeds
+                .iter()
+                .any(|seed| seed.pid == process.pid && seed.start == process.start)
+        };
+        let roots = table.iter().filter(same);
+        let mut tree: Vec<Process> = table
+            .trees(roots, |process| process.pid == own)
+            .into_iter()
+            .filter(|process| !process.zombie)
+            .cloned()
+            .collect();
+        if tree.is_empty() {
+            seeds.clear();
+            return;
+        }
+        for process in &tree {
+            os::signal(process, Signal::KILL);
+        }
+        os::wait_gone(&tree, PASS_WAIT);
+        // Those found below must be followed too when their parents are gone.
+        seeds.append(&mut tree);
+        seeds.sort_unstable_by_key(|process| (process.pid, process.start));
+        seeds.dedup_by_key(|process| (process.pid, process.start));
+    }
+}
+
+/// A keeper above this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Above {
+    /// Its process id.
+    pub pid: u32,
+    /// Its run directory, where that is known.
+    pub dir: Option<PathBuf>,
+}
+
+/// Says whether this process was started by a step: whether one of its ancestors is the keeper of
+/// one of these run directories, or of any other (by its command line).
+pub fn ancestors_include_keeper(dirs: &[&Path]) -> Option<Above> {
+    ancestors(own_pid()).find_map(|process| {
+        let pid = number(process.pid);
+        if let Some(dir) = dirs.iter().find(|dir| lock::is_recorded(dir, &process)) {
+            return Some(Above {
+                pid,
+                dir: Some(dir.to_path_buf()),
+            });
+        }
+        let mut words = os::command_line(process.pid).into_iter().skip(1);
+        words.next().filter(|word| word == KEEPER_WORD)?;
+        Some(Above {
+            pid,
+            dir: words.next().map(PathBuf::from),
+        })
+    })
+}
+
+fn own_pid() -> Pid {
+    rustix::process::getpid().as_raw_nonzero().get()
+}

@@ -1,0 +1,340 @@
+//! The command line: what can be said, and its help. What is done stands in `commands/`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Run long work done by coding agents so that a crash costs no more than the step in flight.
+#[derive(Debug, Parser)]
+#[command(name = "piton", version, max_term_width = 100, propagate_version = true)]
+#[command(after_help = "Exit codes: 0 complete, 1 failed, 2 usage or plan error, 3 waiting for a person, \
+4 blocked, 5 driven by another process, 6 stopped by a budget, 130 interrupted.")]
+pub struct Cli {
+    /// Work as if called in this folder.
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Print data as JSON on stdout.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Answer questions with yes; never approves a gate or a changed spec.
+    #[arg(short, long, global = true)]
+    pub yes: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a plan, or go on with what is unfinished here.
+    Run(RunArgs),
+    /// Go on with a run where it stood.
+    Resume(ResumeArgs),
+    /// Watch a run that another process drives.
+    Attach(RunName),
+    /// Show where a run stands.
+    Status(StatusArgs),
+    /// Show the output of a run's steps.
+    Log(LogArgs),
+    /// List the runs of this project.
+    Runs(RunsArgs),
+    /// Show a run, or one phase, lane or step of it.
+    Show(ShowArgs),
+    /// Record a checkpoint.
+    Checkpoint(CheckpointArgs),
+    /// Approve a gate.
+    Approve(GateArgs),
+    /// Reject a gate.
+    Reject(GateArgs),
+    /// Try a failed step again, or run finished work again on purpose.
+    Retry(RetryArgs),
+    /// Leave a step out.
+    Skip(SkipArgs),
+    /// End a run: running steps are ended first.
+    Abort(AbortArgs),
+    /// Delete what the policy does not keep. This is final.
+    Gc(GcArgs),
+    /// Check ledger, leases, keepers, strays, disk and git.
+    Doctor(DoctorArgs),
+    /// Explain an error code.
+    Explain(ExplainArgs),
+    /// Print the JSON Schema of a document.
+    Schema(SchemaArgs),
+    /// Print the completion script for a shell.
+    Completions(CompletionsArgs),
+    /// Show a run that is killed and resumed, in a scratch repository.
+    Demo(DemoArgs),
+    /// Hold the children of a run (started by Piton itself).
+    #[command(name = "__keeper", hide = true)]
+    Keeper {
+        /// The run's folder.
+        dir: PathBuf,
+        /// Anything the starter adds.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<std::ffi::OsString>,
+    },
+}
+
+/// How a run is driven; shared by `run` and `resume`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct DriveArgs {
+    /// Run only this phase.
+    #[arg(long, value_name = "PHASE")]
+    pub phase: Option<String>,
+    /// Run only this lane.
+    #[arg(long, value_name = "LANE")]
+    pub lane: Option<String>,
+    /// Run at most so many lanes at once.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub jobs: Option<u32>,
+    /// Try each failed step so many times again.
+    #[arg(long, value_name = "N")]
+    pub retries: Option<u32>,
+    /// Go on after a failure with what does not depend on it.
+    #[arg(long)]
+    pub keep_going: bool,
+    /// Print what would run and what would not, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Let it run in the background.
+    #[arg(long)]
+    pub detach: bool,
+    /// Take the run from the process that drives it.
+    #[arg(long)]
+    pub takeover: bool,
+    /// Accept that finished steps changed in the plan; they run again.
+    #[arg(long)]
+    pub accept_plan: bool,
+    /// Accept that the spec changed.
+    #[arg(long)]
+    pub accept_spec: bool,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The plan; without it, what is unfinished here.
+    pub plan: Option<PathBuf>,
+    /// Go on with the unfinished run of this plan.
+    #[arg(long, conflicts_with = "fresh")]
+    pub resume: bool,
+    /// Set an unfinished run of this plan aside and start anew.
+    #[arg(long)]
+    pub fresh: bool,
+    /// Name the run.
+    #[arg(long, value_name = "ID", conflicts_with = "resume")]
+    pub run_id: Option<String>,
+    /// How it is driven.
+    #[command(flatten)]
+    pub drive: DriveArgs,
+}
+
+/// Arguments of `resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// The run; without it, the newest unfinished one.
+    pub run: Option<String>,
+    /// How it is driven.
+    #[command(flatten)]
+    pub drive: DriveArgs,
+}
+
+/// Names a run.
+#[derive(Debug, Args)]
+pub struct RunName {
+    /// The run; without it, the newest that fits.
+    pub run: Option<String>,
+}
+
+/// Arguments of `status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// The run; without it, the newest.
+    pub run: Option<String>,
+    /// Show it again and again until it ends.
+    #[arg(short, long)]
+    pub watch: bool,
+}
+
+/// Which stream of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Stream {
+    /// Both, in the order they were written.
+    #[default]
+    Both,
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Arguments of `log`.
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    /// The run; without it, the newest.
+    pub run: Option<String>,
+    /// Go on printing as output comes.
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only lanes with this id (or PHASE/LANE).
+    #[arg(long, value_name = "LANE")]
+    pub lane: Option<String>,
+    /// Only steps with this id (or PHASE/LANE/STEP).
+    #[arg(long, value_name = "STEP")]
+    pub step: Option<String>,
+    /// Only this attempt.
+    #[arg(long, value_name = "N")]
+    pub attempt: Option<u32>,
+    /// Which stream.
+    #[arg(long, value_enum, default_value_t)]
+    pub stream: Stream,
+}
+
+/// Arguments of `runs`.
+#[derive(Debug, Args)]
+pub struct RunsArgs {
+    /// Show archived runs too.
+    #[arg(short, long)]
+    pub all: bool,
+}
+
+/// Arguments of `show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// `RUN[/PHASE[/LANE[/STEP]]]`; without it, the newest run.
+    pub what: Option<String>,
+}
+
+/// Arguments of `checkpoint`.
+#[derive(Debug, Args)]
+pub struct CheckpointArgs {
+    /// The run; without it, the newest unfinished one.
+    pub run: Option<String>,
+    /// What to say of it.
+    #[arg(short, long)]
+    pub message: String,
+}
+
+/// Arguments of `approve` and `reject`.
+#[derive(Debug, Args)]
+pub struct GateArgs {
+    /// The run, or the gate where the run is plain.
+    pub run_or_gate: String,
+    /// The gate, by its place (PHASE or PHASE/LANE) or its text.
+    pub gate: Option<String>,
+    /// What to say about it.
+    #[arg(short, long, default_value = "")]
+    pub message: String,
+}
+
+/// Arguments of `retry`.
+#[derive(Debug, Args)]
+pub struct RetryArgs {
+    /// The run, or the step where the run is plain.
+    pub run_or_step: Option<String>,
+    /// The step: PHASE/LANE/STEP, or an id that occurs once.
+    pub step: Option<String>,
+    /// Run it again although it is finished.
+    #[arg(long)]
+    pub again: bool,
+    /// Run what comes after it again too.
+    #[arg(long, requires = "again")]
+    pub downstream: bool,
+}
+
+/// Arguments of `skip`.
+#[derive(Debug, Args)]
+pub struct SkipArgs {
+    /// The run, or the step where the run is plain.
+    pub run_or_step: Option<String>,
+    /// The step: PHASE/LANE/STEP, or an id that occurs once.
+    pub step: Option<String>,
+    /// Let what needs it go on as if it had finished.
+    #[arg(long)]
+    pub satisfy: bool,
+}
+
+/// Arguments of `abort`.
+#[derive(Debug, Args)]
+pub struct AbortArgs {
+    /// The run; without it, the newest unfinished one.
+    pub run: Option<String>,
+    /// End it for good: it can't be resumed.
+    #[arg(long)]
+    pub cancel: bool,
+    /// What to say about it.
+    #[arg(short, long, default_value = "")]
+    pub message: String,
+}
+
+/// Arguments of `gc`.
+#[derive(Debug, Args)]
+pub struct GcArgs {
+    /// Print what would go, and delete nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Keep so many of the newest runs.
+    #[arg(long, value_name = "N")]
+    pub keep_runs: Option<u32>,
+    /// Keep runs younger than so many days.
+    #[arg(long, value_name = "N")]
+    pub keep_days: Option<u32>,
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Copy the live ledger, consistently, to a new file.
+    #[arg(long, value_name = "FILE")]
+    pub backup: Option<PathBuf>,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The code; without it, all are listed.
+    pub code: Option<String>,
+}
+
+/// Which document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Document {
+    /// `plan.toml`.
+    Plan,
+    /// `piton.toml`.
+    Settings,
+}
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// The document.
+    pub document: Document,
+}
+
+/// A shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// Bash.
+    Bash,
+    /// Zsh.
+    Zsh,
+    /// Fish.
+    Fish,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell.
+    pub shell: Shell,
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Keep the scratch repository.
+    #[arg(long)]
+    pub keep: bool,
+}

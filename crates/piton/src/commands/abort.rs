@@ -1,0 +1,103 @@
+//! `piton abort`: ends a run, its running steps first.
+
+use std::time::{Duration, Instant};
+
+use piton_core::event::RunAborted;
+use piton_core::request::Request;
+use piton_engine::Store;
+use piton_engine::store::{Answer, Asked};
+use piton_ledger::{RunRow, owner_liveness};
+
+use super::resume::acquire;
+use crate::cli::{AbortArgs, DriveArgs};
+use crate::context::{Context, now};
+use crate::error::{CommandError, Result};
+use crate::session::{self, Session};
+use crate::ui;
+
+/// Steps get their grace before they are killed; the driver answers after that.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
+/// Pause between two looks at the answer.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Ends a run.
+pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
+    super::request::refuse_inside_a_step(context)?;
+    let mut store = context.write_store()?;
+    let unfinished = |r: &RunRow| !matches!(r.status.as_str(), "complete" | "archived" | "cancelled" | "aborted");
+    let row = context.pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
+    let message = context.redactor.redact(&args.message).into_owned();
+    if Context::driver_lives(&row) {
+        return ask_driver(context, &mut store, &row, args.cancel, message);
+    }
+    let event = RunAborted { by: Context::who(), message, cancel: args.cancel };
+    drive_to_the_end(context, &mut store, &row.run_id, event)?;
+    said(context, &row.run_id, if args.cancel { "cancelled the run" } else { "aborted the run" });
+    Ok(())
+}
+
+fn said(context: &Context, run_id: &str, what: &str) {
+    if context.json {
+        ui::data_json(&serde_json::json!({"run_id": run_id, "answer": what}));
+    } else {
+        ui::say(&format!("{run_id}: {what}"));
+    }
+}
+
+fn ask_driver(context: &Context, store: &mut Store, row: &RunRow, cancel: bool, message: String) -> Result<()> {
+    let answer = store.ask(
+        &row.run_id,
+        &Asked {
+            request: &Request::Abort { cancel, message },
+            key: &format!("abort-{}-{}", row.epoch, cancel),
+            by: &Context::who(),
+            at: now(),
+            owner: &Context::owner(),
+            alive: &owner_liveness,
+        },
+    )?;
+    let id = match answer {
+        Answer::Done(words) => {
+            said(context, &row.run_id, &words);
+            return Ok(());
+        }
+        Answer::Asked(id) => id,
+    };
+    let deadline = Instant::now() + ANSWER_WAIT;
+    while Instant::now() < deadline {
+        if let Some(words) = store.ledger().answer_of(id)? {
+            said(context, &row.run_id, &words);
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Err(CommandError::failed("no-answer", format!("the driver of {} did not answer yet", row.run_id))
+        .hint("the request stays in its inbox; `piton status` shows what comes of it"))
+}
+
+/// Drives a run that nobody drives just far enough to end what runs, then records the abort.
+fn drive_to_the_end(context: &Context, store: &mut Store, run_id: &str, event: RunAborted) -> Result<()> {
+    let row = store.load(run_id)?.row;
+    let lease = acquire(store, &row, false)?;
+    let loaded = store.load(run_id)?;
+    if let Some(status) = loaded.state.ended.filter(|s| s.is_final()) {
+        store.ledger().release(row.run, lease.epoch, now().0)?;
+        return Err(CommandError::usage("run-over", format!("run {run_id} is {status} already")));
+    }
+    let plan = store.plan(&loaded.state)?;
+    let opening = vec![session::attached(context, &lease, false)];
+    let session =
+        Session { loaded, live: plan.clone(), plan, opening, abort: Some(event) };
+    session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
+    Ok(())
+}
+
+/// Ends what still runs of a run that nobody drives, if anything does.
+pub fn end_steps(context: &Context, store: &mut Store, run_id: &str, why: &str) -> Result<()> {
+    let loaded = store.load(run_id)?;
+    if loaded.state.running().is_empty() {
+        return Ok(());
+    }
+    let event = RunAborted { by: Context::who(), message: why.to_owned(), cancel: false };
+    drive_to_the_end(context, store, run_id, event)
+}

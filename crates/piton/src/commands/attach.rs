@@ -1,0 +1,252 @@
+//! `piton attach`: watches a run that another process drives, through the ledger alone.
+//!
+//! The same observers that a driver feeds are fed with what it wrote, so both look alike. Ctrl-C ends
+//! the watching, never the run.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use piton_core::event::{DriverLeft, Event, Verdict};
+use piton_core::{LanePath, RunState, StepPath, apply};
+use piton_engine::{Loaded, Observer, Store};
+use piton_ledger::RunRow;
+use piton_process::logs::{AttemptLog, Selection, tail_lines};
+use signal_hook::consts::SIGINT;
+
+use super::request::unfinished;
+use crate::cli::RunName;
+use crate::context::{Context, now};
+use crate::error::{CommandError, Kind, Result};
+use crate::ui::{self, JsonStream, Live, Plain};
+
+/// The pause between two looks: asking whether anything was committed is nearly free.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How the watching ended.
+enum End {
+    /// The driver left with a verdict.
+    Left(DriverLeft),
+    /// The driver is gone without a word.
+    Gone,
+    /// The person looks away.
+    Detached,
+}
+
+/// Watches a driven run.
+pub fn run(context: &Context, args: &RunName) -> Result<()> {
+    let mut store = context.read_store()?;
+    let row = pick(context, &mut store, args.run.as_deref())?;
+    let run_id = row.run_id.clone();
+    if !Context::driver_lives(&row) {
+        return Err(not_driven(&row));
+    }
+    let mut loaded = store.load_row(row)?;
+    let ends = Rc::new(RefCell::new(ends(&loaded.state)));
+    let mut observer = observer(context, &mut store, &loaded, &ends);
+    if !context.json {
+        ui::say(&format!("watching run {run_id}; Ctrl-C stops watching, the run goes on"));
+    }
+    let end = watch(&mut store, &mut loaded, observer.as_mut(), &ends)?;
+    // Takes the live tree off the screen before anything else is said.
+    drop(observer);
+    finish(&loaded, end)
+}
+
+fn pick(context: &Context, store: &mut Store, named: Option<&str>) -> Result<RunRow> {
+    if named.is_some() {
+        return context.pick(store, named, |_| true, "run");
+    }
+    let driven = store.runs()?.into_iter().find(Context::driver_lives);
+    driven.map_or_else(|| context.pick(store, None, unfinished, "unfinished run"), Ok)
+}
+
+fn not_driven(row: &RunRow) -> CommandError {
+    let run = &row.run_id;
+    let error = CommandError::new(Kind::Blocked, "not-driven", format!("no process drives run {run}"));
+    if unfinished(row) {
+        error.hint(format!("`piton resume {run}` goes on with it"))
+    } else {
+        error.hint(format!("it is {}; `piton show {run}` tells of it", row.status))
+    }
+}
+
+/// Where the output of the running attempt of each lane begins, in its two logs.
+type Ends = Rc<RefCell<BTreeMap<LanePath, (u64, u64)>>>;
+
+fn ends(state: &RunState) -> BTreeMap<LanePath, (u64, u64)> {
+    let mut ends = BTreeMap::new();
+    for (path, step) in state.steps() {
+        let end: &mut (u64, u64) = ends.entry(path.lane()).or_default();
+        *end = (end.0.max(step.logs.stdout.1), end.1.max(step.logs.stderr.1));
+    }
+    ends
+}
+
+fn observer(
+    context: &Context,
+    store: &mut Store,
+    loaded: &Loaded,
+    ends: &Ends,
+) -> Box<dyn Observer> {
+    if context.json {
+        return Box::new(JsonStream::new());
+    }
+    if !std::io::stderr().is_terminal() {
+        return Box::new(Plain::new());
+    }
+    let logs = context.run_dir(&loaded.row.run_id).join("logs");
+    let redactor = context.redactor.clone();
+    let ends = Rc::clone(ends);
+    let live = Live::new(Box::new(move |step| {
+        let line = last_line(&logs, step, ends.borrow().get(&step.lane()).copied())?;
+        Some(redactor.redact(&line).into_owned())
+    }));
+    match store.plan(&loaded.state) {
+        Ok(plan) => Box::new(live.with_plan(&plan, None)),
+        Err(_) => Box::new(live),
+    }
+}
+
+fn last_line(logs: &std::path::Path, step: &StepPath, start: Option<(u64, u64)>) -> Option<String> {
+    let file = |end: &str| -> PathBuf { logs.join(&step.phase).join(format!("{}.{end}", step.lane)) };
+    let (out, err) = start.unwrap_or_default();
+    let log = AttemptLog::of_running(&file("out"), &file("err"), out, err);
+    tail_lines(&log, Selection::Both, 1).ok()?.pop()
+}
+
+fn watch(
+    store: &mut Store,
+    loaded: &mut Loaded,
+    observer: &mut dyn Observer,
+    ends: &Ends,
+) -> Result<End> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGINT, Arc::clone(&interrupted))
+        .map_err(|e| CommandError::failed("signal", format!("cannot listen for Ctrl-C: {e}")))?;
+    loop {
+        if interrupted.load(Ordering::Relaxed) {
+            return Ok(End::Detached);
+        }
+        // Looked at before the events, so that the last ones of a driver are not missed.
+        let lives = Context::driver_lives(&loaded.row);
+        let changed = store.ledger().changed()?;
+        if changed || !lives {
+            if let Some(left) = take_events(store, loaded, observer, ends)? {
+                return Ok(End::Left(left));
+            }
+            if let Some(row) = store.ledger().run(&loaded.row.run_id)? {
+                loaded.row = row;
+            }
+            // Another driver may have taken over from the one that is gone.
+            if !lives && !Context::driver_lives(&loaded.row) {
+                return Ok(End::Gone);
+            }
+        }
+        if observer.wants_ticks() {
+            observer.tick(now(), &loaded.state);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn take_events(
+    store: &mut Store,
+    loaded: &mut Loaded,
+    observer: &mut dyn Observer,
+    ends: &Ends,
+) -> Result<Option<DriverLeft>> {
+    let mut left = None;
+    loop {
+        let page = store.events(&loaded.row, loaded.seq)?;
+        if page.is_empty() {
+            return Ok(left);
+        }
+        for (seq, at, event) in page {
+            if apply(&mut loaded.state, at, &event).is_err() {
+                // What cannot follow is for `doctor` to explain; the view goes on from the record.
+                *loaded = store.load(&loaded.row.run_id)?;
+                return Ok(left);
+            }
+            loaded.seq = seq;
+            // A driver that attaches takes back what the one before said on leaving.
+            left = match &event {
+                Event::DriverLeft(event) => Some(event.clone()),
+                Event::DriverAttached(_) => None,
+                _ => left,
+            };
+            if let Event::StepFinished(e) = &event
+                && !e.logs.is_empty()
+            {
+                ends.borrow_mut().insert(e.step.lane(), (e.logs.stdout.1, e.logs.stderr.1));
+            }
+            observer.event(seq, at, &event, &loaded.state);
+        }
+    }
+}
+
+fn finish(loaded: &Loaded, end: End) -> Result<()> {
+    let run = &loaded.row.run_id;
+    match end {
+        End::Detached => {
+            ui::say(&format!("stopped watching; run {run} goes on (`piton attach {run}`)"));
+            Err(CommandError::silent(Kind::Interrupted(SIGINT)))
+        }
+        End::Gone => {
+            let message = format!("the driver of run {run} is gone; steps it started may go on");
+            Err(CommandError::new(Kind::Interrupted(SIGINT), "driver-gone", message)
+                .hint(format!("`piton resume {run}` goes on with it")))
+        }
+        End::Left(left) => {
+            let next = ui::summary::next_commands(&loaded.state, left.verdict);
+            for command in next {
+                ui::say(&format!("next: {command}"));
+            }
+            exit(&left)
+        }
+    }
+}
+
+/// The ending that the driver itself gave its caller.
+fn exit(left: &DriverLeft) -> Result<()> {
+    let kind = match left.verdict {
+        Verdict::Complete | Verdict::SelectionDone => return Ok(()),
+        Verdict::Failed | Verdict::Unknown => Kind::Failed,
+        Verdict::Waiting => Kind::Waiting,
+        Verdict::Blocked => Kind::Blocked,
+        Verdict::Budget => Kind::Budget,
+        Verdict::Interrupted | Verdict::Aborted => Kind::Interrupted(left.signal.unwrap_or(SIGINT)),
+    };
+    Err(CommandError::silent(kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_of_the_driver_is_the_ending_of_the_watcher() {
+        let code = |verdict, signal| {
+            let left = DriverLeft { verdict, head: None, signal };
+            exit(&left).map_or_else(|e| e.kind.exit_code(), |()| 0)
+        };
+        let all = [
+            (Verdict::Complete, None, 0),
+            (Verdict::Failed, None, 1),
+            (Verdict::Waiting, None, 3),
+            (Verdict::Blocked, None, 4),
+            (Verdict::Budget, None, 6),
+            (Verdict::Interrupted, None, 130),
+            (Verdict::Interrupted, Some(15), 143),
+        ];
+        for (verdict, signal, expected) in all {
+            assert_eq!(code(verdict, signal), expected, "{verdict:?}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `piton checkpoint`: a named point of a run with a person's, or an agent's, remark.
+//!
+//! Allowed from inside a step too: it records, it decides nothing.
+
+use piton_core::request::Request;
+
+use super::request::{self, Target};
+use crate::cli::CheckpointArgs;
+use crate::context::Context;
+use crate::error::Result;
+
+/// Records a checkpoint.
+pub fn run(context: &Context, args: &CheckpointArgs) -> Result<()> {
+    let mut store = request::open(context)?;
+    let own = std::env::var("PITON_RUN_ID").ok();
+    let row = match (&args.run, own) {
+        // Inside a step its own run is meant, whatever else runs here.
+        (None, Some(own)) => {
+            let is_own = |r: &piton_ledger::RunRow| r.run_id == own;
+            let found = context.pick(&mut store, None, is_own, "run of this step");
+            found.or_else(|_| context.pick(&mut store, None, request::unfinished, "unfinished run"))?
+        }
+        (named, _) => {
+            context.pick(&mut store, named.as_deref(), request::unfinished, "unfinished run")?
+        }
+    };
+    let loaded = store.load_row(row)?;
+    let message = request::message(context, &args.message)?;
+    let asked = Request::Checkpoint { message, head: context.project.head() };
+    let sent = request::send(&mut store, &loaded, &asked, Target::Run)?;
+    request::report(context, &mut store, &loaded.row.run_id, &[sent])
+}

@@ -1,0 +1,39 @@
+//! `piton completions`: the completion script for a shell, made from the command line's own types.
+
+use clap::CommandFactory as _;
+use clap_complete::Shell as Generator;
+
+use crate::cli::{Cli, CompletionsArgs, Shell};
+use crate::error::Result;
+use crate::ui;
+
+/// Prints the script.
+#[expect(clippy::unnecessary_wraps, reason = "all commands have one form")]
+pub fn run(args: &CompletionsArgs) -> Result<()> {
+    ui::data(script(args.shell).trim_end());
+    Ok(())
+}
+
+fn script(shell: Shell) -> String {
+    let generator = match shell {
+        Shell::Bash => Generator::Bash,
+        Shell::Zsh => Generator::Zsh,
+        Shell::Fish => Generator::Fish,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(generator, &mut Cli::command(), "piton", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shell_gets_the_commands() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let script = script(shell);
+            assert!(script.contains("resume") && script.contains("takeover"), "{shell:?}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Driving in the background: the same program, in a session of its own, its words in a file.
+
+use std::fs::OpenOptions;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::cli::DriveArgs;
+use crate::context::Context;
+use crate::error::{CommandError, Result};
+use crate::ui;
+
+/// How long a background driver may take to get hold of its run.
+const START_WAIT: Duration = Duration::from_secs(20);
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Starts a driver for a run in the background and returns once it drives.
+pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
+    let failed = |e: std::io::Error| CommandError::failed("detach", format!("no background driver: {e}"));
+    let dir = context.run_dir(run_id);
+    std::fs::create_dir_all(&dir).map_err(failed)?;
+    let log_path = dir.join("driver.log");
+    let log = OpenOptions::new().create(true).append(true).open(&log_path).map_err(failed)?;
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.arg("--yes").arg("-C").arg(&context.cwd).args(["resume", run_id]);
+    for (flag, value) in [("--phase", &args.phase), ("--lane", &args.lane)] {
+        if let Some(value) = value {
+            command.args([flag, value]);
+        }
+    }
+    for (flag, value) in [("--jobs", args.jobs), ("--retries", args.retries)] {
+        if let Some(value) = value {
+            command.arg(flag).arg(value.to_string());
+        }
+    }
+    for (flag, set) in [
+        ("--keep-going", args.keep_going),
+        ("--takeover", args.takeover),
+        ("--accept-plan", args.accept_plan),
+        ("--accept-spec", args.accept_spec),
+    ] {
+        if set {
+            command.arg(flag);
+        }
+    }
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().map_err(failed)?)
+        .stderr(log)
+        .process_group(0)
+        .spawn()
+        .map_err(failed)?;
+    let pid = child.id();
+    let deadline = Instant::now() + START_WAIT;
+    loop {
+        let row = context.read_store()?.ledger().run(run_id)?;
+        if row.and_then(|r| r.owner).is_some_and(|l| l.owner.pid == pid) {
+            break;
+        }
+        if let Some(status) = child.try_wait().map_err(failed)? {
+            if status.success() {
+                break; // It was quick.
+            }
+            return Err(CommandError::failed("detach", format!("the background driver ended: {status}"))
+                .hint(format!("its words are in {}", log_path.display())));
+        }
+        if Instant::now() > deadline {
+            return Err(CommandError::failed("detach", "the background driver does not get hold of the run")
+                .hint(format!("its words are in {}", log_path.display())));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    if context.json {
+        ui::data_json(&serde_json::json!({"run_id": run_id, "pid": pid, "log": log_path}));
+    } else {
+        ui::say(&format!("run {run_id} goes on in the background (process {pid})"));
+        ui::say(&format!("hint: watch it with `piton attach {run_id}`, end it with `piton abort {run_id}`"));
+    }
+    Ok(())
+}

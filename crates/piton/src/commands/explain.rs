@@ -1,0 +1,129 @@
+//! `piton explain`: what an error code means and what to do.
+
+use piton_core::error_codes::{Entry, TABLE, find};
+
+use crate::cli::ExplainArgs;
+use crate::context::Context;
+use crate::error::{CommandError, Result};
+use crate::ui::{self, Look, text};
+
+/// Explains one code, or lists all.
+pub fn run(context: &Context, args: &ExplainArgs) -> Result<()> {
+    let Some(wanted) = &args.code else {
+        list(context);
+        return Ok(());
+    };
+    // A code may be pasted with what stands around it.
+    let wanted = wanted.trim().trim_start_matches("error").trim_matches(['[', ']', ':']);
+    let entry = find(wanted).ok_or_else(|| unknown(wanted))?;
+    if context.json {
+        ui::data_json(&json(entry));
+    } else {
+        ui::data(&explained(entry, Look::stdout().width));
+    }
+    Ok(())
+}
+
+fn explained(entry: &Entry, width: usize) -> String {
+    let cause = text::wrap(entry.cause, width, 0);
+    let next = text::wrap(&format!("next: {}", entry.next), width, 6);
+    format!("{}: {}\n\n{cause}\n\n{next}", entry.code, entry.title)
+}
+
+fn list(context: &Context) {
+    if context.json {
+        let all: Vec<_> = TABLE.iter().map(json).collect();
+        ui::data_json(&all);
+        return;
+    }
+    let wide = TABLE.iter().map(|e| e.code.len()).max().unwrap_or(0);
+    let lines: Vec<String> =
+        TABLE.iter().map(|e| format!("{:wide$}  {}", e.code, e.title)).collect();
+    ui::data(&lines.join("\n"));
+}
+
+fn json(entry: &Entry) -> serde_json::Value {
+    serde_json::json!({
+        "code": entry.code, "title": entry.title, "cause": entry.cause, "next": entry.next,
+    })
+}
+
+fn unknown(wanted: &str) -> CommandError {
+    let lower = wanted.to_lowercase();
+    let distance = |e: &&Entry| strsim::damerau_levenshtein(e.code, &lower);
+    let near = TABLE.iter().min_by_key(distance).filter(|e| distance(e) <= e.code.len() / 2);
+    let error = CommandError::usage("unknown-code", format!("there is no error code `{wanted}`"));
+    match near {
+        Some(near) => error.hint(format!("did you mean `{}`?", near.code)),
+        None => error.hint("`piton explain` lists all"),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Every code that a source file makes an error with.
+    fn codes(source: &str) -> BTreeSet<String> {
+        let dense: String = source.chars().filter(|c| !c.is_whitespace()).collect();
+        let literal = |rest: &str| {
+            let rest = rest.strip_prefix('"')?;
+            rest.split_once('"').map(|(code, _)| code.to_owned()).filter(|c| !c.is_empty())
+        };
+        let mut found = BTreeSet::new();
+        for maker in ["::failed(", "::usage("] {
+            found.extend(dense.split(maker).skip(1).filter_map(literal));
+        }
+        let kinds = dense.split("::new(Kind::").skip(1).chain(dense.split("::new(kind").skip(1));
+        found.extend(kinds.filter_map(|rest| literal(rest.split_once(',')?.1)));
+        found
+    }
+
+    fn sources(dir: &Path, all: &mut String) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, all);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                // Tests may make errors of their own.
+                all.push_str(text.split("#[cfg(test)]").next().unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn every_error_of_the_program_is_explained() {
+        let mut all = String::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
+        let used = codes(&all);
+        assert!(used.contains("no-run") && used.contains("ledger-newer"), "{used:?}");
+        let missing: Vec<_> = used.iter().filter(|code| find(code).is_none()).collect();
+        assert!(missing.is_empty(), "not in the table: {missing:?}");
+    }
+
+    #[test]
+    fn every_problem_of_a_document_is_explained() {
+        let known = piton_formats::diagnostic::CODES.iter();
+        let missing: Vec<_> = known.filter(|c| find(c.code).is_none()).map(|c| c.code).collect();
+        assert!(missing.is_empty(), "not in the table: {missing:?}");
+    }
+
+    #[test]
+    fn a_code_is_found_as_it_was_printed_and_the_nearest_is_named() {
+        assert!(find("NO-RUN").is_some());
+        let error = unknown("no-rum");
+        assert_eq!(error.hints, ["did you mean `no-run`?"]);
+        assert_eq!(unknown("something else altogether").hints, ["`piton explain` lists all"]);
+    }
+
+    #[test]
+    fn codes_are_found_over_line_breaks() {
+        let source = "CommandError::new(\n Kind::Interrupted(2),\n \"a-b\", x); Self::usage(\"c\", y)";
+        assert_eq!(codes(source), ["a-b".to_owned(), "c".to_owned()].into());
+    }
+}

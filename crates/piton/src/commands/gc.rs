@@ -1,0 +1,313 @@
+//! `piton gc`: deletes finished runs that the policy does not keep. This is final.
+//!
+//! First a plan that is printed, then its execution. Never touched are runs that may go on, runs that
+//! are driven or still have a keeper, and the newest complete run of each plan: the last good one.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use piton_core::id::is_valid_id;
+use piton_core::summary::run_status;
+use piton_core::{Status, Timestamp};
+use piton_engine::Store;
+use piton_ledger::{RunRow, owner_liveness};
+use serde::Serialize;
+
+use super::log::size;
+use super::request;
+use crate::cli::GcArgs;
+use crate::context::{Context, now};
+use crate::error::{CommandError, Result};
+use crate::ui;
+
+/// A day in milliseconds.
+const DAY_MS: i64 = 86_400_000;
+/// A folder without a run may belong to a run that is being created; after an hour it does not.
+const FOLDER_AGE_MIN: Duration = Duration::from_secs(3600);
+
+/// What is kept.
+#[derive(Clone, Copy, Debug)]
+struct Policy {
+    runs: usize,
+    days: i64,
+}
+
+/// What the choice needs to know of a run.
+#[derive(Clone, Debug)]
+struct Candidate {
+    row: RunRow,
+    status: Status,
+    /// Whether a driver or keeper of it lives.
+    lives: bool,
+}
+
+/// What will go.
+#[derive(Debug, Default, Serialize)]
+struct Doomed {
+    runs: Vec<DoomedRun>,
+    /// Folders whose run is gone already.
+    folders: Vec<PathBuf>,
+}
+
+/// A run that will go.
+#[derive(Debug, Serialize)]
+struct DoomedRun {
+    run_id: String,
+    status: String,
+    plan: String,
+    updated_at: String,
+    bytes: u64,
+    #[serde(skip)]
+    row: RunRow,
+}
+
+/// Deletes what the policy does not keep.
+pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
+    let mut store = request::open(context)?;
+    let policy = policy(context, args);
+    let candidates = candidates(context, &mut store)?;
+    let doomed = Doomed {
+        runs: choose(&candidates, policy, now())
+            .into_iter()
+            .map(|c| doomed_run(context, c))
+            .collect(),
+        folders: orphans(context, &candidates),
+    };
+    if !context.json {
+        print(&doomed, candidates.len());
+    }
+    let empty = doomed.runs.is_empty() && doomed.folders.is_empty();
+    if empty || args.dry_run {
+        return report(context, &doomed, true);
+    }
+    if !context.yes && !confirmed(context)? {
+        ui::say("nothing was deleted");
+        return Ok(());
+    }
+    let done = execute(context, &mut store, doomed)?;
+    report(context, &done, false)
+}
+
+/// A policy given on the command line stands alone; else both settings hold.
+fn policy(context: &Context, args: &GcArgs) -> Policy {
+    let settings = context.settings.gc;
+    let (runs, days) = match (args.keep_runs, args.keep_days) {
+        (None, None) => (settings.keep_runs, settings.keep_days),
+        (runs, days) => (runs.unwrap_or(0), days.unwrap_or(0)),
+    };
+    Policy { runs: runs as usize, days: i64::from(days) }
+}
+
+fn candidates(context: &Context, store: &mut Store) -> Result<Vec<Candidate>> {
+    let mut found = Vec::new();
+    for row in store.runs()? {
+        let driven = Context::driver_lives(&row);
+        let lives =
+            driven || piton_process::keeper_alive(&context.run_dir(&row.run_id)).is_some();
+        match store.load_row(row.clone()) {
+            Ok(loaded) => {
+                let status = run_status(&loaded.state, driven);
+                found.push(Candidate { row, status, lives });
+            }
+            // What cannot be read is not deleted either, and its folder stays with it.
+            Err(error) => {
+                ui::say(&format!("warning: run {} is kept: {error}", row.run_id));
+                found.push(Candidate { row, status: Status::Blocked, lives });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Picks the runs to delete; `runs` are the newest first.
+fn choose(runs: &[Candidate], policy: Policy, now: Timestamp) -> Vec<&Candidate> {
+    let mut last_good = BTreeSet::new();
+    let mut finished = 0;
+    let mut doomed = Vec::new();
+    for run in runs {
+        if !run.status.is_final() {
+            continue;
+        }
+        finished += 1;
+        let good = run.status == Status::Complete && last_good.insert(run.row.plan.as_str());
+        let young = now.0.saturating_sub(run.row.updated_at) < policy.days.saturating_mul(DAY_MS);
+        if !good && !run.lives && !young && finished > policy.runs {
+            doomed.push(run);
+        }
+    }
+    doomed
+}
+
+fn doomed_run(context: &Context, run: &Candidate) -> DoomedRun {
+    DoomedRun {
+        run_id: run.row.run_id.clone(),
+        status: run.status.to_string(),
+        plan: run.row.plan.clone(),
+        updated_at: ui::time::rfc3339(Timestamp(run.row.updated_at)),
+        bytes: bytes_in(&context.run_dir(&run.row.run_id)),
+        row: run.row.clone(),
+    }
+}
+
+fn bytes_in(dir: &Path) -> u64 {
+    let files = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);
+    files.filter_map(|f| f.metadata().ok()).filter(fs::Metadata::is_file).map(|m| m.len()).sum()
+}
+
+/// Folders of runs that the ledger does not know (any more).
+pub fn folders_without_run(context: &Context, known: &BTreeSet<&str>) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(context.project.state_dir.join("runs")) else {
+        return Vec::new();
+    };
+    let mut found: Vec<PathBuf> = entries
+        .filter_map(Result::ok)
+        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
+        .filter(|e| e.file_name().to_str().is_some_and(|name| !known.contains(name)))
+        .map(|e| e.path())
+        .collect();
+    found.sort();
+    found
+}
+
+fn orphans(context: &Context, runs: &[Candidate]) -> Vec<PathBuf> {
+    let known: BTreeSet<&str> = runs.iter().map(|c| c.row.run_id.as_str()).collect();
+    let old = |dir: &PathBuf| {
+        let changed = dir.metadata().and_then(|m| m.modified()).ok();
+        changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age >= FOLDER_AGE_MIN)
+    };
+    let mut found = folders_without_run(context, &known);
+    found.retain(|dir| old(dir) && piton_process::keeper_alive(dir).is_none());
+    found
+}
+
+fn print(doomed: &Doomed, all: usize) {
+    for run in &doomed.runs {
+        let plan = ui::text::sanitize(&run.plan);
+        let DoomedRun { run_id, status, updated_at, bytes, .. } = run;
+        ui::data(&format!("delete run {run_id} ({status}, {updated_at}, {plan}): {}", size(*bytes)));
+    }
+    for folder in &doomed.folders {
+        ui::data(&format!("delete folder {} (its run is gone)", folder.display()));
+    }
+    let kept = all - doomed.runs.len();
+    ui::say(&format!("{} kept, {} to delete", ui::text::count(kept, "run"), doomed.runs.len()));
+}
+
+fn confirmed(context: &Context) -> Result<bool> {
+    if !context.interactive {
+        let message = "deleting is final and nobody can be asked here; nothing was deleted";
+        return Err(CommandError::usage("needs-yes", message)
+            .hint("`piton gc --yes` deletes, `piton gc --dry-run` only shows"));
+    }
+    let choices = [('y', "delete"), ('n', "keep all")];
+    let question = "Delete these? This is final.";
+    Ok(ui::ask(question, &choices, Some('n'), &mut || false) == Some('y'))
+}
+
+fn execute(context: &Context, store: &mut Store, doomed: Doomed) -> Result<Doomed> {
+    let mut done = Doomed::default();
+    for run in doomed.runs {
+        // Since the plan was made somebody may have taken the run up again.
+        let same = store.ledger().run(&run.run_id)?.is_some_and(|row| row.seq == run.row.seq);
+        if !same {
+            ui::say(&format!("run {} has changed meanwhile and is kept", run.run_id));
+            continue;
+        }
+        let deleted = store.ledger().delete_run(run.row.run, now().0, &owner_liveness);
+        if let Err(piton_ledger::Error::Held { owner }) = &deleted {
+            ui::say(&format!("run {} is driven by {owner} now and is kept", run.run_id));
+            continue;
+        }
+        deleted?;
+        // The ledger goes first: a folder without a run is harmless and goes with the next gc.
+        remove(&context.run_dir(&run.run_id))?;
+        done.runs.push(run);
+    }
+    for folder in doomed.folders {
+        remove(&folder)?;
+        done.folders.push(folder);
+    }
+    Ok(done)
+}
+
+fn remove(dir: &Path) -> Result<()> {
+    // A name that is no id could lead out of the folder of runs.
+    if !dir.file_name().and_then(|n| n.to_str()).is_some_and(is_valid_id) {
+        return Ok(());
+    }
+    match fs::remove_dir_all(dir) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(CommandError::failed("gc", format!("cannot delete {}: {e}", dir.display()))
+            .hint("see who uses or owns it, then call `piton gc` again")),
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "ends the command")]
+fn report(context: &Context, done: &Doomed, dry_run: bool) -> Result<()> {
+    if context.json {
+        let (runs, folders) = (&done.runs, &done.folders);
+        ui::data_json(&serde_json::json!({ "dry_run": dry_run, "runs": runs, "folders": folders }));
+    } else if !dry_run {
+        let bytes = done.runs.iter().map(|r| r.bytes).sum();
+        let runs = ui::text::count(done.runs.len(), "run");
+        ui::say(&format!("deleted {runs}, {} of logs", size(bytes)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use piton_ledger::RunKey;
+
+    use super::*;
+
+    fn run(id: &str, status: Status, plan: &str, age_days: i64) -> Candidate {
+        let row = RunRow {
+            run: RunKey(1),
+            run_id: id.to_owned(),
+            plan: plan.to_owned(),
+            title: String::new(),
+            root: String::new(),
+            status: status.to_string(),
+            epoch: 1,
+            seq: 1,
+            created_at: 0,
+            updated_at: (100 - age_days) * DAY_MS,
+            owner: None,
+        };
+        Candidate { row, status, lives: false }
+    }
+
+    fn chosen(runs: &[Candidate], keep_runs: usize, days: i64) -> Vec<&str> {
+        let policy = Policy { runs: keep_runs, days };
+        let doomed = choose(runs, policy, Timestamp(100 * DAY_MS));
+        doomed.iter().map(|c| c.row.run_id.as_str()).collect()
+    }
+
+    #[test]
+    fn what_may_go_on_and_the_last_good_run_of_a_plan_stay() {
+        let mut runs = vec![
+            run("a", Status::Failed, "p", 90),
+            run("b", Status::Complete, "p", 91),
+            run("c", Status::Complete, "p", 92),
+            run("d", Status::Complete, "q", 93),
+            run("e", Status::Cancelled, "q", 94),
+            run("f", Status::Interrupted, "q", 95),
+        ];
+        assert_eq!(chosen(&runs, 0, 0), ["c", "e"]);
+        runs[2].lives = true;
+        assert_eq!(chosen(&runs, 0, 0), ["e"]);
+    }
+
+    #[test]
+    fn number_and_age_both_keep() {
+        let runs: Vec<Candidate> =
+            (0..5).map(|n| run(&n.to_string(), Status::Archived, "p", n * 10)).collect();
+        assert_eq!(chosen(&runs, 2, 0), ["2", "3", "4"]);
+        assert_eq!(chosen(&runs, 0, 25), ["3", "4"]);
+        assert_eq!(chosen(&runs, 4, 25), ["4"]);
+    }
+}

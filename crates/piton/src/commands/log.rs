@@ -1,0 +1,214 @@
+//! `piton log`: the output of a run's steps, attempt by attempt, or as it comes.
+//!
+//! Children write straight to two files per lane; which bytes belong to which attempt is told by the
+//! ledger ([`attempts`]). What is shown is redacted, and harmless to a terminal ([`print`]).
+
+mod attempts;
+mod print;
+
+pub use self::print::size;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use piton_core::{RunState, StepPath};
+use piton_engine::Store;
+use piton_ledger::RunRow;
+use piton_process::logs::{self, AttemptLog, Piece, Selection};
+use piton_process::protocol::{Dropped, Range};
+
+use self::attempts::{Attempt, Attempts};
+use self::print::{Form, Printer};
+use super::request::names;
+use super::show::history;
+use crate::cli::{LogArgs, Stream};
+use crate::context::Context;
+use crate::error::{CommandError, Result};
+use crate::ui;
+
+/// The pause between two looks while following: quick enough to feel live.
+const FOLLOW_EVERY: Duration = Duration::from_millis(100);
+
+/// Shows the output of a run's steps.
+pub fn run(context: &Context, args: &LogArgs) -> Result<()> {
+    let mut store = context.read_store()?;
+    let row = context.pick(&mut store, args.run.as_deref(), |_| true, "run")?;
+    let loaded = store.load_row(row)?;
+    check_names(&loaded.state, args)?;
+    let form = match (context.json, std::io::stdout().is_terminal()) {
+        (true, _) => Form::Json,
+        (false, true) => Form::Terminal,
+        (false, false) => Form::Plain,
+    };
+    let mut view = View {
+        args,
+        dir: context.run_dir(&loaded.row.run_id).join("logs"),
+        attempts: Attempts::default(),
+        cursors: BTreeMap::new(),
+        printer: Printer::new(&context.redactor, form),
+    };
+    let seq = view.learn(&mut store, &loaded.row, 0)?;
+    view.printer.headings = args.follow || view.selected().count() > 1;
+    if args.follow {
+        return follow(context, &mut store, &loaded.row, &mut view, seq);
+    }
+    view.show(true)?;
+    if !view.printer.printed {
+        ui::say("there is no output (yet)");
+    }
+    Ok(())
+}
+
+/// A name that fits nothing is a mistake, not an empty answer.
+fn check_names(state: &RunState, args: &LogArgs) -> Result<()> {
+    let fits = |path: &StepPath| {
+        args.lane.as_ref().is_none_or(|lane| names::fits_lane(path, lane))
+            && args.step.as_ref().is_none_or(|step| names::fits(path, step))
+    };
+    if state.steps().any(|(path, _)| fits(&path)) {
+        return Ok(());
+    }
+    let wanted: Vec<String> = [("lane", &args.lane), ("step", &args.step)]
+        .iter()
+        .filter_map(|(kind, name)| name.as_ref().map(|name| format!("{kind} `{name}`")))
+        .collect();
+    let run = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    let message = format!("run {run} has no {}", wanted.join(" with "));
+    Err(CommandError::usage("no-step", message)
+        .hint(format!("`piton status {run}` shows its lanes and steps")))
+}
+
+fn follow(
+    context: &Context,
+    store: &mut Store,
+    row: &RunRow,
+    view: &mut View<'_>,
+    mut seq: u64,
+) -> Result<()> {
+    let dir = context.run_dir(&row.run_id);
+    loop {
+        // Looked at before the output, so that what was written last is still shown.
+        let row = store.ledger().run(&row.run_id)?.unwrap_or_else(|| row.clone());
+        let goes_on = Context::driver_lives(&row) || piton_process::keeper_alive(&dir).is_some();
+        if row.seq > seq {
+            seq = view.learn(store, &row, seq)?;
+        }
+        view.show(!goes_on)?;
+        if !goes_on {
+            return Ok(());
+        }
+        thread::sleep(FOLLOW_EVERY);
+    }
+}
+
+/// What is shown of a run's output, and how far it has been.
+struct View<'a> {
+    args: &'a LogArgs,
+    dir: PathBuf,
+    attempts: Attempts,
+    /// How far each attempt has been shown: places in the lane's two files.
+    cursors: BTreeMap<usize, (u64, u64)>,
+    printer: Printer<'a>,
+}
+
+impl View<'_> {
+    /// Takes in the events after a sequence number.
+    fn learn(&mut self, store: &mut Store, row: &RunRow, seq: u64) -> Result<u64> {
+        history::after(store, row, seq, |_, _, event| self.attempts.take(event))
+    }
+
+    fn selected(&self) -> impl Iterator<Item = (usize, &Attempt)> {
+        let args = self.args;
+        self.attempts.list.iter().enumerate().filter(move |(_, a)| {
+            args.lane.as_ref().is_none_or(|lane| names::fits_lane(&a.step, lane))
+                && args.step.as_ref().is_none_or(|step| names::fits(&a.step, step))
+                && args.attempt.is_none_or(|attempt| attempt == a.number)
+        })
+    }
+
+    /// Prints what is new; the last line of a running attempt only when it is whole, or `all`.
+    fn show(&mut self, all: bool) -> Result<()> {
+        // What is over and was shown is passed over: a long run has many attempts.
+        let shown = |index: &usize, a: &Attempt| {
+            a.outcome.is_some()
+                && self.cursors.get(index).is_some_and(|c| *c == self.attempts.end(*index, || *c))
+        };
+        let selected: Vec<(usize, Attempt)> = self
+            .selected()
+            .filter(|(index, a)| !shown(index, a))
+            .map(|(index, a)| (index, a.clone()))
+            .collect();
+        for (index, attempt) in selected {
+            let (out, err) = self.attempts.files(&self.dir, &attempt);
+            let end = self.attempts.end(index, || (length(&out), length(&err)));
+            let start = attempt.start;
+            let at = self.cursors.get(&index).map_or(start, |c| (c.0.max(start.0), c.1.max(start.1)));
+            let whole = all || attempt.outcome.is_some();
+            let reached = self
+                .piece(&attempt, (out, err), at, end, whole)
+                .map_err(|e| CommandError::failed("log", format!("cannot read the log: {e}")))?;
+            self.cursors.insert(index, reached);
+        }
+        self.printer.flush();
+        Ok(())
+    }
+
+    fn piece(
+        &mut self,
+        attempt: &Attempt,
+        (stdout, stderr): (PathBuf, PathBuf),
+        (mut out, mut err): (u64, u64),
+        end: (u64, u64),
+        whole: bool,
+    ) -> std::io::Result<(u64, u64)> {
+        let selection = match self.args.stream {
+            Stream::Both => Selection::Both,
+            Stream::Stdout => Selection::Stdout,
+            Stream::Stderr => Selection::Stderr,
+        };
+        let grown = (selection != Selection::Stderr && end.0 > out)
+            || (selection != Selection::Stdout && end.1 > err);
+        if !grown {
+            return Ok((out, err));
+        }
+        let range = |(start, end): (u64, u64)| Range { start, end: end.max(start) };
+        let log = AttemptLog {
+            stdout,
+            stderr,
+            stdout_range: range((out, end.0)),
+            stderr_range: range((err, end.1)),
+            dropped: Dropped {
+                stdout: attempt.dropped.0.map(range),
+                stderr: attempt.dropped.1.map(range),
+            },
+        };
+        for piece in logs::read(&log, selection)? {
+            let (stream, bytes) = match piece? {
+                Piece::Line { stream, bytes } => {
+                    let is_whole = bytes.ends_with(b"\n") || bytes.len() >= logs::LINE_BYTES_MAX;
+                    if !is_whole && !whole {
+                        continue;
+                    }
+                    self.printer.line(attempt, stream, &bytes);
+                    (stream, bytes.len() as u64)
+                }
+                Piece::Dropped { stream, bytes } => {
+                    self.printer.dropped(attempt, stream, bytes);
+                    (stream, bytes)
+                }
+            };
+            match stream {
+                logs::Stream::Stdout => out += bytes,
+                logs::Stream::Stderr => err += bytes,
+            }
+        }
+        Ok((out, err))
+    }
+}
+
+fn length(path: &Path) -> u64 {
+    path.metadata().map_or(0, |m| m.len())
+}

@@ -1,0 +1,63 @@
+//! One file per command; here is what they share.
+
+pub mod abort;
+pub mod approve;
+pub mod attach;
+pub mod checkpoint;
+pub mod completions;
+pub mod demo;
+pub mod detach;
+pub mod doctor;
+pub mod dry_run;
+pub mod explain;
+pub mod gc;
+pub mod log;
+pub mod retry;
+pub mod resume;
+pub mod run;
+pub mod runs;
+pub mod schema;
+pub mod show;
+pub mod skip;
+pub mod status;
+
+mod request;
+
+use piton_formats::Diagnostic;
+
+use crate::cli::Command;
+use crate::context::Context;
+use crate::error::{CommandError, Kind, Result};
+
+/// Carries out a command.
+pub fn dispatch(context: &Context, command: Command) -> Result<()> {
+    match command {
+        Command::Run(args) => run::run(context, args),
+        Command::Resume(args) => resume::run(context, args),
+        Command::Attach(args) => attach::run(context, &args),
+        Command::Status(args) => status::run(context, &args),
+        Command::Log(args) => log::run(context, &args),
+        Command::Runs(args) => runs::run(context, &args),
+        Command::Show(args) => show::run(context, &args),
+        Command::Checkpoint(args) => checkpoint::run(context, &args),
+        Command::Approve(args) => approve::run(context, &args, true),
+        Command::Reject(args) => approve::run(context, &args, false),
+        Command::Retry(args) => retry::run(context, &args),
+        Command::Skip(args) => skip::run(context, &args),
+        Command::Abort(args) => abort::run(context, &args),
+        Command::Gc(args) => gc::run(context, &args),
+        Command::Doctor(args) => doctor::run(context, &args),
+        Command::Explain(args) => explain::run(context, &args),
+        Command::Schema(args) => schema::run(context, &args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Demo(args) => demo::run(context, &args),
+        Command::Keeper { dir, .. } => piton_process::keeper::main(&dir)
+            .map_err(|e| CommandError::failed("keeper", e.to_string())),
+    }
+}
+
+/// Prints all problems of a document and returns the usage error that ends the command.
+pub fn document_error(problems: &[Diagnostic], source: &str) -> CommandError {
+    crate::ui::diagnostics(problems, source);
+    CommandError::silent(Kind::Usage)
+}

@@ -1,0 +1,233 @@
+//! What the asking commands share: which run is meant, who may ask, sending, and the answer.
+//!
+//! Nothing is decided here: a request becomes events in the core, by the driver where one lives and
+//! else by this process under the run's lease. Names that people type are resolved in [`names`].
+
+pub mod names;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use piton_core::event::Event;
+use piton_core::hash::Sha;
+use piton_core::request::Request;
+use piton_core::summary::run_status;
+use piton_core::{GateRef, StepPath};
+use piton_engine::store::Asked;
+use piton_engine::{Answer, Loaded, Store};
+use piton_ledger::{DATABASE_FILE, RunRow, owner_liveness};
+use piton_process::protocol::MARK_VARIABLE;
+use serde::Serialize;
+
+use super::show::history;
+use crate::context::{Context, now};
+use crate::error::{CommandError, Kind, Result};
+use crate::ui;
+
+/// How long a command waits for the driver: it looks into its inbox many times a second, so only a
+/// stopped one takes longer, and a person should not be kept waiting for that.
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
+/// The pause between two looks for the answer.
+const ANSWER_POLL: Duration = Duration::from_millis(50);
+/// Longest message: it is kept for ever, and is a remark, not a document.
+const MESSAGE_BYTES_MAX: usize = 16 * 1024;
+/// How an answer of the driver begins when it did not do what was asked.
+const REFUSED: &str = "refused";
+
+/// What a request is about: two equal requests are one until this has changed.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'a> {
+    /// A step.
+    Step(&'a StepPath),
+    /// A gate.
+    Gate(&'a GateRef),
+    /// The run as a whole.
+    Run,
+}
+
+/// What came of one request.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sent {
+    /// The step, gate or run that was meant.
+    pub target: String,
+    /// `done`, `asked` (in the inbox, not answered yet) or `refused`.
+    pub outcome: &'static str,
+    /// The answer in words.
+    pub answer: String,
+}
+
+/// Opens the ledger for asking; unlike a run, a request never makes one.
+pub fn open(context: &Context) -> Result<Store> {
+    if !context.project.state_dir.join(DATABASE_FILE).exists() {
+        context.read_store()?;
+    }
+    context.write_store()
+}
+
+/// Whether a run may still go on, as far as its row tells.
+pub fn unfinished(row: &RunRow) -> bool {
+    !matches!(row.status.as_str(), "complete" | "cancelled" | "archived")
+}
+
+/// Refuses to decide about a run from inside one of its own steps: agents cannot approve themselves.
+pub fn refuse_inside(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()> {
+    let mark = std::env::var(MARK_VARIABLE).ok();
+    let by_mark = match &mark {
+        Some(mark) => *mark == loaded.state.mark,
+        None => std::env::var("PITON_RUN_ID").is_ok_and(|id| id == loaded.row.run_id),
+    };
+    if !by_mark && !below_keeper(context, store)? {
+        return Ok(());
+    }
+    let message = format!("this is a step of run {}; a step cannot decide about it", loaded.row.run_id);
+    Err(CommandError::new(Kind::Blocked, "inside-a-step", message)
+        .hint("give the command in a terminal of your own"))
+}
+
+/// Whether a keeper of this project is above this process: the environment can be changed by a
+/// step, its ancestors cannot.
+fn below_keeper(context: &Context, store: &mut Store) -> Result<bool> {
+    let dirs: Vec<_> = store.runs()?.iter().map(|r| context.run_dir(&r.run_id)).collect();
+    let dirs: Vec<_> = dirs.iter().map(std::path::PathBuf::as_path).collect();
+    let above = piton_process::strays::ancestors_include_keeper(&dirs);
+    let runs = context.project.state_dir.join("runs");
+    Ok(above.and_then(|a| a.dir).is_some_and(|dir| dir.starts_with(&runs)))
+}
+
+/// A person's message as it may be kept: without secrets, not too long.
+pub fn message(context: &Context, text: &str) -> Result<String> {
+    if text.len() > MESSAGE_BYTES_MAX {
+        let problem = format!("the message has {} bytes; {MESSAGE_BYTES_MAX} are the most", text.len());
+        return Err(CommandError::usage("message-too-long", problem)
+            .hint("say it shorter, and put the rest into a file of the project"));
+    }
+    Ok(context.redactor.redact(text).into_owned())
+}
+
+/// Sends a request, and waits for a living driver's answer.
+pub fn send(
+    store: &mut Store,
+    loaded: &Loaded,
+    request: &Request,
+    target: Target<'_>,
+) -> Result<Sent> {
+    let by = Context::who();
+    let owner = Context::owner();
+    let key = key(store, loaded, request, target)?;
+    let asked = Asked {
+        request,
+        key: &key,
+        by: &by,
+        at: now(),
+        owner: &owner,
+        alive: &|owner| owner_liveness(owner),
+    };
+    let (outcome, answer) = match store.ask(&loaded.row.run_id, &asked)? {
+        Answer::Done(answer) => ("done", answer),
+        Answer::Asked(id) => match wait_for_answer(store, id)? {
+            Some(answer) if answer.starts_with(REFUSED) => (REFUSED, answer),
+            Some(answer) => ("done", answer),
+            None => ("asked", "in the inbox; the run takes it when its driver next looks".to_owned()),
+        },
+    };
+    let target = match target {
+        Target::Step(step) => step.to_string(),
+        Target::Gate(gate) => gate.to_string(),
+        Target::Run => loaded.row.run_id.clone(),
+    };
+    Ok(Sent { target, outcome, answer })
+}
+
+fn wait_for_answer(store: &mut Store, id: i64) -> Result<Option<String>> {
+    let deadline = Instant::now() + ANSWER_WAIT;
+    loop {
+        if let Some(answer) = store.ledger().answer_of(id)? {
+            return Ok(Some(answer));
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        thread::sleep(ANSWER_POLL);
+    }
+}
+
+/// The idempotency key: the same command given twice is one request until its target has changed.
+fn key(store: &mut Store, loaded: &Loaded, request: &Request, target: Target<'_>) -> Result<String> {
+    // Without a driver nothing goes through the inbox, and the history need not be read.
+    let seen = if Context::driver_lives(&loaded.row) {
+        last_event_of(store, &loaded.row, target)?
+    } else {
+        loaded.seq
+    };
+    Ok(Sha::of_json(&(&loaded.row.run_id, request, seen)).0)
+}
+
+fn last_event_of(store: &mut Store, row: &RunRow, target: Target<'_>) -> Result<u64> {
+    let mut last = 0;
+    history::each(store, row, |seq, _, event| {
+        if concerns(event, target) {
+            last = seq;
+        }
+    })?;
+    Ok(last)
+}
+
+fn concerns(event: &Event, target: Target<'_>) -> bool {
+    match target {
+        Target::Step(step) => history::step_of(event) == Some(step),
+        Target::Gate(gate) => match event {
+            Event::GateAsked(e) => e.gate == *gate,
+            Event::GateDecided(e) => e.gate == *gate,
+            _ => false,
+        },
+        Target::Run => matches!(
+            event,
+            Event::CheckpointRecorded(_)
+                | Event::RunAborted(_)
+                | Event::RunArchived(_)
+                | Event::DriverAttached(_)
+        ),
+    }
+}
+
+/// Tells what came of the requests, and the next command where nobody drives the run.
+pub fn report(context: &Context, store: &mut Store, run_id: &str, sent: &[Sent]) -> Result<()> {
+    let loaded = store.load(run_id)?;
+    let lives = Context::driver_lives(&loaded.row);
+    let over = run_status(&loaded.state, lives).is_final();
+    let next = (!lives && !over).then(|| format!("piton resume {run_id}"));
+    if context.json {
+        ui::data_json(&serde_json::json!({ "run_id": run_id, "requests": sent, "next": next }));
+    } else {
+        for one in sent {
+            ui::data(&one.answer);
+        }
+        if let Some(next) = &next {
+            ui::say(&format!("next: {next}"));
+        }
+    }
+    if sent.iter().any(|s| s.outcome == REFUSED) {
+        return Err(CommandError::silent(Kind::Usage));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use piton_core::event::{GateAsked, StepRetried};
+
+    use super::*;
+
+    #[test]
+    fn only_what_happened_to_the_target_makes_a_new_request_of_the_same_words() {
+        let step = StepPath::new("P1", "A", "build");
+        let other = StepPath::new("P1", "A", "test");
+        let retried = Event::StepRetried(StepRetried { step: step.clone(), by: "ann".to_owned() });
+        assert!(concerns(&retried, Target::Step(&step)));
+        assert!(!concerns(&retried, Target::Step(&other)));
+        let gate = GateRef("P1".to_owned());
+        let asked = Event::GateAsked(GateAsked { gate: gate.clone(), name: "Go?".to_owned() });
+        assert!(concerns(&asked, Target::Gate(&gate)));
+        assert!(!concerns(&asked, Target::Run));
+    }
+}

@@ -1,0 +1,277 @@
+//! `piton resume`: compares the world with the record, says what it found, goes on.
+
+use piton_core::event::Event;
+use piton_core::summary::{current, progress};
+use piton_core::{Plan, RunState, apply};
+use piton_engine::resume::{Accepts, Check, Difference, Severity, TABLE, check};
+use piton_engine::store::Loaded;
+use piton_engine::{Store, World as _};
+use piton_formats::plan_diff::ChangeKind;
+use piton_ledger::{Acquire, Lease, RunRow, owner_liveness};
+
+use super::{detach, dry_run, run::next_steps};
+use crate::cli::{DriveArgs, ResumeArgs};
+use crate::context::{Context, now};
+use crate::error::{CommandError, Kind, Result};
+use crate::plan_file::PlanFile;
+use crate::session::{self, Session};
+use crate::ui;
+
+/// Resumes a run.
+pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
+    let mut store = context.write_store()?;
+    let unfinished = |r: &RunRow| !matches!(r.status.as_str(), "complete" | "archived" | "cancelled");
+    let row = context.pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
+    let loaded = store.load_row(row)?;
+    if let Some(status) = loaded.state.ended.filter(|s| s.is_final()) {
+        let message = format!("run {} is {status} and can't be resumed", loaded.row.run_id);
+        return Err(CommandError::usage("run-over", message)
+            .hint(format!("start anew: piton run {} --fresh", loaded.state.plan_path)));
+    }
+    if args.drive.dry_run {
+        return look(context, &mut store, &loaded, &args.drive);
+    }
+    if args.drive.detach {
+        return detach::spawn(context, &loaded.row.run_id, &args.drive);
+    }
+    go_on(context, &mut store, loaded, args.drive)
+}
+
+fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveArgs) -> Result<()> {
+    let mut loaded = loaded;
+    loop {
+        let run_id = loaded.row.run_id.clone();
+        let lease = acquire(store, &loaded.row, args.takeover)?;
+        let prepared = prepare(context, store, &run_id, &lease, &args);
+        let session = match prepared {
+            Ok(Some(session)) => session,
+            other => {
+                store.ledger().release(loaded.row.run, lease.epoch, now().0)?;
+                return other.map(|_| ());
+            }
+        };
+        let ending = session::drive(context, store, session, lease.epoch, &args)?;
+        if !session::questions(context, store, &run_id, &ending)? {
+            return session::exit(&ending);
+        }
+        args.takeover = false;
+        loaded = store.load(&run_id)?;
+    }
+}
+
+/// Takes the lease of a run, or says who has it.
+pub fn acquire(store: &mut Store, row: &RunRow, takeover: bool) -> Result<Lease> {
+    let how = if takeover { Acquire::Takeover } else { Acquire::IfFree };
+    let mut taken = store.ledger().acquire(row.run, &Context::owner(), now().0, how, &owner_liveness);
+    if let (true, Err(piton_ledger::Error::HolderStopped { pid, .. })) = (takeover, &taken) {
+        // The driver to be replaced stands still in the middle of a write: it would never let go.
+        let owner = row.owner.as_ref().map(|l| l.owner.pid);
+        if owner == Some(*pid) && kill(*pid) {
+            taken = store.ledger().acquire(row.run, &Context::owner(), now().0, how, &owner_liveness);
+        }
+    }
+    taken.map_err(|error| match error {
+        piton_ledger::Error::Held { owner } => CommandError::new(
+            Kind::Driven,
+            "run-driven",
+            format!("run {} is driven by {owner}", row.run_id),
+        )
+        .hint(format!("watch it with `piton attach {}`", row.run_id))
+        .hint(format!("take it over with `piton resume {} --takeover`", row.run_id)),
+        other => other.into(),
+    })
+}
+
+fn kill(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| {
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok()
+    })
+}
+
+/// Loads and compares under the lease; nothing when there is nothing left to do.
+fn prepare(
+    context: &Context,
+    store: &mut Store,
+    run_id: &str,
+    lease: &Lease,
+    args: &DriveArgs,
+) -> Result<Option<Session>> {
+    let loaded = store.load(run_id)?;
+    let compared = compare(context, store, &loaded, args)?;
+    let Compared { check, live } = compared;
+    let complete = loaded.state.is_over() && check.events.is_empty() && !check.stops();
+    if complete {
+        say_complete(context, &loaded.state);
+        return Ok(None);
+    }
+    report(context, &loaded, &check);
+    if check.stops() {
+        let mut error = CommandError::new(
+            Kind::Blocked,
+            "resume-blocked",
+            format!("run {run_id} is not resumed: the world differs from its record"),
+        );
+        for difference in check.differences.iter().filter(|d| d.severity == Severity::Stops) {
+            error = error.hint(format!("{}: {}", difference.message, difference.next));
+        }
+        return Err(error);
+    }
+    if check.plan.hash() != live_hash(&loaded) {
+        store.keep_plan(&check.plan)?;
+    }
+    let mut opening = vec![session::attached(context, lease, args.takeover)];
+    opening.extend(resets_that_apply(&loaded.state, &opening[0], check.events));
+    Ok(Some(Session { loaded, plan: check.plan, live, opening, abort: None }))
+}
+
+fn live_hash(loaded: &Loaded) -> piton_core::hash::Sha {
+    loaded.state.plan_hash.clone().unwrap_or_else(|| piton_core::hash::Sha::of(b""))
+}
+
+/// Drops events about steps that the new plan no longer has.
+fn resets_that_apply(state: &RunState, attached: &Event, events: Vec<Event>) -> Vec<Event> {
+    let mut state = state.clone();
+    let _ = apply(&mut state, now(), attached);
+    events.into_iter().filter(|event| apply(&mut state, now(), event).is_ok()).collect()
+}
+
+struct Compared {
+    check: Check,
+    live: Plan,
+}
+
+fn compare(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs) -> Result<Compared> {
+    let recorded = store.plan(&loaded.state)?;
+    let file = PlanFile::of_run(context, &loaded.state.plan_path)?;
+    let mut world = session::world(context, &loaded.state);
+    let who = Context::who();
+    let accepts = Accepts { plan: args.accept_plan, spec: args.accept_spec, by: &who };
+    let now_plan = file.as_ref().map(|f| f.recorded.clone());
+    let mut check = check(&loaded.state, &recorded, now_plan, accepts, &mut world)?;
+    let root = session::root_of(context, &loaded.state);
+    if root != std::path::Path::new(&loaded.state.root) {
+        add(&mut check, "root-moved", format!("{} is gone; steps run in {}", loaded.state.root, root.display()));
+    }
+    in_flight(context, &loaded.state, &loaded.row.run_id, &mut check);
+    let _ = world.now();
+    let live = file.map_or(recorded, |f| f.live);
+    Ok(Compared { check, live })
+}
+
+/// Names what is in flight, from the outside: nothing is touched yet.
+fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Check) {
+    let dir = context.run_dir(run_id);
+    let keeper = piton_process::keeper_alive(&dir);
+    let facts = piton_process::Journal::read(&dir).unwrap_or_default();
+    for (step, attempt) in state.running() {
+        use piton_process::Fact;
+        let (name, word) = match facts.fact(&format!("{step}#{attempt}")) {
+            Fact::Started { .. } | Fact::Maybe if keeper.is_some() => ("step-running", "is still running"),
+            Fact::Finished(_) => ("step-running", "has finished meanwhile"),
+            Fact::NotStarted => ("step-running", "was about to start"),
+            _ => ("step-lost", "was in flight and its keeper is gone"),
+        };
+        add(check, name, format!("{step} (attempt {attempt}) {word}"));
+    }
+    if state.epoch > 0 {
+        let strays = piton_process::strays::find(&state.mark, keeper);
+        if !strays.is_empty() {
+            let names: Vec<String> = strays.iter().map(|s| format!("{} ({})", s.name, s.pid)).collect();
+            add(check, "strays", format!("without a keeper: {}", names.join(", ")));
+        }
+    }
+}
+
+fn add(check: &mut Check, name: &'static str, message: String) {
+    if let Some(row) = TABLE.iter().find(|row| row.name == name) {
+        check.differences.push(Difference {
+            name,
+            severity: row.severity,
+            message,
+            next: row.next,
+        });
+    }
+}
+
+fn say_complete(context: &Context, state: &RunState) {
+    let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    if context.json {
+        ui::data_json(&serde_json::json!({"run_id": run_id, "status": "complete"}));
+        return;
+    }
+    ui::say(&format!("run {run_id} is complete: nothing to do"));
+    ui::say(&format!("hint: run it anew with `piton run {} --fresh`", state.plan_path));
+}
+
+/// Prints where the run stands and what differs, before anything runs.
+fn report(context: &Context, loaded: &Loaded, check: &Check) {
+    let state = &loaded.state;
+    let (over, count) = progress(state);
+    let mut after = state.clone();
+    for event in &check.events {
+        let _ = apply(&mut after, now(), event);
+    }
+    let next = next_steps(&check.plan, &after, context.settings.jobs as usize);
+    let stage = current(&after).map_or("none".to_owned(), |s| s.to_string());
+    let checkpoint = format!(
+        "{} (run {}, event {})",
+        context.project.state_dir.join(piton_ledger::DATABASE_FILE).display(),
+        loaded.row.run_id,
+        loaded.seq
+    );
+    if context.json {
+        ui::data_json(&serde_json::json!({"resume": {
+            "run_id": loaded.row.run_id,
+            "current": stage,
+            "checkpoint": checkpoint,
+            "next": next,
+            "differences": check.differences,
+            "rerun": check.reruns,
+        }}));
+        return;
+    }
+    ui::say(&format!("Resuming {} ({}), {over} of {count} steps finished", loaded.row.run_id, state.title));
+    ui::say(&format!("  current stage: {stage}"));
+    ui::say(&format!("  checkpoint:    {checkpoint}"));
+    if !next.is_empty() {
+        ui::say(&format!("  next:          {}", next.join(", ")));
+    }
+    ui::say(&format!("  start over:    piton run {} --fresh", state.plan_path));
+    for rerun in &check.reruns {
+        ui::say(&format!("  runs again:    {}: {}", rerun.step, rerun.reason));
+    }
+    for difference in &check.differences {
+        let word = match difference.severity {
+            Severity::Stops => "stops",
+            Severity::Warns => "warning",
+            Severity::RunsAgain => continue,
+        };
+        ui::say(&format!("  {word}: {}", difference.message));
+    }
+    for change in check.plan_diff.iter().flat_map(|d| &d.steps) {
+        let text = match &change.kind {
+            ChangeKind::Added => "added".to_owned(),
+            ChangeKind::Removed => "removed".to_owned(),
+            ChangeKind::Changed { fields, .. } => {
+                let one = |f: &piton_formats::plan_diff::FieldChange| {
+                    format!("{}: {} -> {}", f.name, f.old, f.new)
+                };
+                fields.iter().map(one).collect::<Vec<_>>().join("; ")
+            }
+        };
+        let text = context.redactor.redact(&text).into_owned();
+        ui::say(&format!("  plan:          {} {text}", change.path));
+    }
+}
+
+fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs) -> Result<()> {
+    let compared = compare(context, store, loaded, args)?;
+    report(context, loaded, &compared.check);
+    let mut state = loaded.state.clone();
+    for event in &compared.check.events {
+        let _ = apply(&mut state, now(), event);
+    }
+    dry_run::print(context, &compared.check.plan, &state, &compared.check.reruns, args);
+    Ok(())
+}

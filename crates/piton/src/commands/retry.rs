@@ -1,0 +1,54 @@
+//! `piton retry`: further attempts for failed steps, or finished work again on purpose.
+
+use piton_core::request::Request;
+use piton_engine::{Loaded, Store};
+
+use super::request::{self, Target, names};
+use crate::cli::RetryArgs;
+use crate::context::Context;
+use crate::error::{CommandError, Result};
+
+/// Gives a step, or all failed ones, further attempts.
+pub fn run(context: &Context, args: &RetryArgs) -> Result<()> {
+    let mut store = request::open(context)?;
+    let (run, wanted) =
+        names::split(&mut store, args.run_or_step.as_deref(), args.step.as_deref())?;
+    let loaded = pick(context, &mut store, run, args.again)?;
+    request::refuse_inside(context, &mut store, &loaded)?;
+    let steps = match wanted {
+        Some(wanted) => vec![names::step(&loaded, wanted)?],
+        None => names::failed(&loaded.state),
+    };
+    if steps.is_empty() || (args.again && wanted.is_none()) {
+        return Err(nothing(&loaded, args.again));
+    }
+    let mut sent = Vec::with_capacity(steps.len());
+    for step in &steps {
+        let (again, downstream) = (args.again, args.downstream);
+        let asked = Request::Retry { step: step.clone(), again, downstream };
+        sent.push(request::send(&mut store, &loaded, &asked, Target::Step(step))?);
+    }
+    request::report(context, &mut store, &loaded.row.run_id, &sent)
+}
+
+/// Finished work may be asked for again in a complete run too.
+fn pick(context: &Context, store: &mut Store, run: Option<&str>, again: bool) -> Result<Loaded> {
+    let row = if again {
+        let open = |r: &piton_ledger::RunRow| !matches!(r.status.as_str(), "cancelled" | "archived");
+        context.pick(store, run, open, "run that can go on")?
+    } else {
+        context.pick(store, run, request::unfinished, "unfinished run")?
+    };
+    Ok(store.load_row(row)?)
+}
+
+fn nothing(loaded: &Loaded, again: bool) -> CommandError {
+    let run = &loaded.row.run_id;
+    if again {
+        return CommandError::usage("no-step", "say which step is to run again")
+            .hint(format!("`piton status {run}` shows its steps"));
+    }
+    CommandError::usage("no-step", format!("no step of run {run} has failed"))
+        .hint(format!("`piton resume {run}` goes on with it"))
+        .hint("`piton retry STEP --again` runs a finished step again")
+}

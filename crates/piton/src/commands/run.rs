@@ -1,0 +1,262 @@
+//! `piton run`: starts a plan, or leads to the unfinished run of it.
+
+use std::io::Read as _;
+
+use piton_core::event::{Event, FileHash, RunCreated, Shape};
+use piton_core::request::Request;
+use piton_core::{RunId, RunState, Status, decide};
+use piton_engine::store::{Commit, Loaded};
+use piton_engine::{Store, World as _};
+use piton_ledger::{Lease, NewRun, RunRow};
+
+use super::{detach, resume};
+use crate::cli::{DriveArgs, ResumeArgs, RunArgs};
+use crate::context::{Context, now};
+use crate::error::{CommandError, Kind, Result};
+use crate::plan_file::PlanFile;
+use crate::session::{self, Session};
+use crate::ui;
+use crate::world::RealWorld;
+
+/// Most runs of one plan that may be started within a second.
+const SAME_SECOND_MAX: u32 = 1000;
+
+/// Runs a plan.
+pub fn run(context: &Context, args: RunArgs) -> Result<()> {
+    let Some(path) = &args.plan else {
+        if args.fresh {
+            return Err(CommandError::usage("no-plan", "`--fresh` needs a plan")
+                .hint("piton run PLAN --fresh"));
+        }
+        return resume::run(context, ResumeArgs { run: None, drive: args.drive });
+    };
+    let plan = PlanFile::read(context, path)?;
+    if args.drive.dry_run && !context.project.state_dir.join(piton_ledger::DATABASE_FILE).exists() {
+        return dry_run(context, &plan, &args.drive);
+    }
+    let mut store = context.write_store()?;
+    let earlier = earlier_run(&mut store, &plan)?;
+    match earlier {
+        Some(row) if !args.fresh && args.run_id.is_none() => {
+            if wants_resume(context, &args, &row, &plan)? {
+                let drive = args.drive;
+                return resume::run(context, ResumeArgs { run: Some(row.run_id), drive });
+            }
+            archive(context, &mut store, &row)?;
+        }
+        Some(row) if !is_final(&row.status) && args.fresh && !args.drive.dry_run => {
+            archive(context, &mut store, &row)?;
+        }
+        None if args.resume => {
+            return Err(CommandError::usage("no-run", "there is no run of this plan to resume")
+                .hint(format!("piton run {}", path.display())));
+        }
+        _ => {}
+    }
+    if args.drive.dry_run {
+        return dry_run(context, &plan, &args.drive);
+    }
+    start(context, &mut store, &plan, &args)
+}
+
+fn is_final(status: &str) -> bool {
+    [Status::Complete, Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == status)
+}
+
+/// The newest run of this plan that is unfinished or complete.
+fn earlier_run(store: &mut Store, plan: &PlanFile) -> Result<Option<RunRow>> {
+    let gone = |r: &RunRow| {
+        [Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == r.status)
+    };
+    Ok(store.runs()?.into_iter().find(|r| r.plan == plan.path && !gone(r)))
+}
+
+/// Whether the earlier run is to be resumed; asks where that is open.
+fn wants_resume(context: &Context, args: &RunArgs, row: &RunRow, plan: &PlanFile) -> Result<bool> {
+    let complete = row.status == Status::Complete.as_str();
+    if args.resume || complete || args.drive.dry_run || context.yes {
+        return Ok(true);
+    }
+    if Context::driver_lives(row) && !args.drive.takeover {
+        let owner = row.owner.as_ref().map(|l| l.owner.to_string()).unwrap_or_default();
+        return Err(CommandError::new(Kind::Driven, "run-driven", format!("run {} of this plan is driven by {owner}", row.run_id))
+            .hint(format!("watch it with `piton attach {}`", row.run_id))
+            .hint("take it over with `--resume --takeover`"));
+    }
+    if !context.interactive || context.json {
+        let message = format!("run {} of {} is unfinished", row.run_id, plan.path);
+        return Err(CommandError::new(Kind::Blocked, "run-unfinished", message)
+            .hint(format!("go on with it: piton run {} --resume", plan.path))
+            .hint(format!("set it aside and start anew: piton run {} --fresh", plan.path)));
+    }
+    ui::say(&format!("Run {} of this plan is unfinished.", row.run_id));
+    let choices = [('y', "yes"), ('n', "no")];
+    match ui::ask("Resume from checkpoint? (Y/n)", &choices, Some('y'), &mut || false) {
+        Some('y') => Ok(true),
+        Some(_) => Ok(false),
+        None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", "no answer")),
+    }
+}
+
+fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()> {
+    if Context::driver_lives(row) {
+        let message = format!("run {} is driven and can't be set aside", row.run_id);
+        return Err(CommandError::new(Kind::Driven, "run-driven", message)
+            .hint(format!("end it first: piton abort {}", row.run_id)));
+    }
+    // What still runs of it is ended first: nothing of a run that was set aside may go on.
+    super::abort::end_steps(context, store, &row.run_id, "the run was archived")?;
+    session::carry_out(store, &row.run_id, &Request::Archive)?;
+    ui::say(&format!("archived {}", row.run_id));
+    Ok(())
+}
+
+fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) -> Result<()> {
+    let state = RunState {
+        run_id: Some(RunId(String::new())),
+        phases: piton_core::replay([(now(), &created(context, plan, "dry-run", None))])
+            .map(|s| s.phases)
+            .unwrap_or_default(),
+        ..RunState::default()
+    };
+    super::dry_run::print(context, &plan.recorded, &state, &[], args);
+    Ok(())
+}
+
+fn created(context: &Context, plan: &PlanFile, run_id: &str, spec: Option<FileHash>) -> Event {
+    Event::RunCreated(Box::new(RunCreated {
+        run_id: RunId(run_id.to_owned()),
+        plan_path: plan.path.clone(),
+        plan_hash: plan.recorded.hash(),
+        title: plan.recorded.title.clone(),
+        spec,
+        root: context.project.root.to_string_lossy().into_owned(),
+        mark: random_word(),
+        head: context.project.head(),
+        shape: Shape::from(&plan.recorded),
+    }))
+}
+
+/// 128 random bits from the system, in hexadecimal.
+fn random_word() -> String {
+    let mut bytes = [0u8; 16];
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
+    if read.is_err() {
+        // Without the device the process and the time still make it unlike any other run here.
+        bytes[..8].copy_from_slice(&now().0.to_le_bytes());
+        bytes[8..12].copy_from_slice(&std::process::id().to_le_bytes());
+    }
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut word, b| {
+        let _ = write!(word, "{b:02x}");
+        word
+    })
+}
+
+fn start(context: &Context, store: &mut Store, plan: &PlanFile, args: &RunArgs) -> Result<()> {
+    let spec = see_spec(context, plan)?;
+    let (row, lease) = create(context, store, plan, args.run_id.as_deref())?;
+    let event = created(context, plan, &row.run_id, spec);
+    let state = RunState::default();
+    let loaded = Loaded { row: row.clone(), state, seq: 0 };
+    if args.drive.detach {
+        let mut state = RunState::default();
+        piton_core::apply(&mut state, now(), &event)
+            .map_err(|e| CommandError::failed("ledger-content", e.to_string()))?;
+        store.append(&Commit {
+            row: &row,
+            epoch: lease.epoch,
+            expected_seq: 0,
+            at: now(),
+            events: std::slice::from_ref(&event),
+            state: &state,
+            answered: &[],
+            release: true,
+        })?;
+        return detach::spawn(context, &row.run_id, &args.drive);
+    }
+    if !context.json {
+        ui::say(&format!("run {}", row.run_id));
+    }
+    let opening = vec![event, session::attached(context, &lease, false)];
+    let session = Session {
+        loaded,
+        plan: plan.recorded.clone(),
+        live: plan.live.clone(),
+        opening,
+        abort: None,
+    };
+    let ending = session::drive(context, store, session, lease.epoch, &args.drive)?;
+    if session::questions(context, store, &row.run_id, &ending)? {
+        let again = ResumeArgs { run: Some(row.run_id), drive: args.drive.clone() };
+        return resume::run(context, again);
+    }
+    session::exit(&ending)
+}
+
+fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
+    let Some(path) = &plan.recorded.spec else { return Ok(None) };
+    let mut world =
+        RealWorld::new(&context.project, &context.project.root, context.run_dir("none"), "none");
+    let seen = world.files(std::slice::from_ref(path))?;
+    match seen.get(path).cloned().flatten() {
+        Some(sha256) => Ok(Some(FileHash { path: path.clone(), sha256 })),
+        None => Err(CommandError::new(Kind::Blocked, "spec-missing", format!("the spec {path} is not there"))
+            .hint("write it, or take `spec` out of the plan")),
+    }
+}
+
+fn create(
+    context: &Context,
+    store: &mut Store,
+    plan: &PlanFile,
+    named: Option<&str>,
+) -> Result<(RunRow, Lease)> {
+    if let Some(name) = named.filter(|n| !piton_core::id::is_valid_id(n)) {
+        return Err(CommandError::usage("run-id", format!("`{name}` can't be the name of a run"))
+            .hint("use letters, digits, dots, dashes and underscores"));
+    }
+    let base = named.map_or_else(|| format!("{}-{}", plan.name(), stamp()), str::to_owned);
+    let owner = Context::owner();
+    let root = context.project.root.to_string_lossy().into_owned();
+    for count in 1..=SAME_SECOND_MAX {
+        let run_id = if count == 1 { base.clone() } else { format!("{base}-{count}") };
+        let new = NewRun {
+            run_id: &run_id,
+            plan: &plan.path,
+            title: &plan.recorded.title,
+            root: &root,
+            at: now().0,
+        };
+        match store.create(&new, &plan.recorded, &owner) {
+            Ok(row) => {
+                let lease = row.owner.clone().ok_or_else(|| {
+                    CommandError::failed("ledger", "a new run came without its lease")
+                })?;
+                return Ok((row, lease));
+            }
+            Err(piton_engine::Error::Ledger(piton_ledger::Error::RunExists { .. }))
+                if named.is_none() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(CommandError::failed("run-exists", "too many runs of this plan were started this second"))
+}
+
+/// The time as it stands in names of runs: `YYYYMMDD-HHMMSS`, UTC.
+fn stamp() -> String {
+    let at = jiff::Timestamp::from_millisecond(now().0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    at.strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+/// The first wave of what would run, for messages before a resume.
+pub fn next_steps(plan: &piton_core::Plan, state: &RunState, jobs: usize) -> Vec<String> {
+    let limits = piton_core::Limits { jobs, ..piton_core::Limits::default() };
+    decide(plan, state, &limits, now())
+        .into_iter()
+        .filter_map(|action| match action {
+            piton_core::Action::Start { step, .. } => Some(step.to_string()),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,150 @@
+//! `piton runs`: the runs of this project, the newest first.
+
+use std::fmt::Write as _;
+
+use piton_core::summary::{progress, run_status};
+use piton_core::{Status, Timestamp};
+use piton_engine::Store;
+use piton_ledger::RunRow;
+use serde::Serialize;
+
+use crate::cli::RunsArgs;
+use crate::context::Context;
+use crate::error::Result;
+use crate::ui;
+
+/// Most runs whose state is loaded; of older ones the list shows what their row says, since the
+/// list must stay quick after years.
+const RUNS_LOADED_MAX: usize = 200;
+
+/// A run as listed.
+#[derive(Debug, Serialize)]
+struct Listed {
+    run_id: String,
+    status: String,
+    steps_done: Option<usize>,
+    steps_total: Option<usize>,
+    plan: String,
+    title: String,
+    root: String,
+    driver: Option<String>,
+    created_at: String,
+    updated_at: String,
+    #[serde(skip)]
+    updated: Timestamp,
+}
+
+/// Lists the runs.
+pub fn run(context: &Context, args: &RunsArgs) -> Result<()> {
+    let mut store = match context.read_store() {
+        Ok(store) => store,
+        // A project without a ledger has no runs, which is no error.
+        Err(error) if error.code == "no-ledger" => return print(context, &[], 0),
+        Err(error) => return Err(error),
+    };
+    let rows = store.runs()?;
+    let all = rows.len();
+    let listed: Vec<Listed> = rows
+        .into_iter()
+        .enumerate()
+        .map(|(index, row)| list(&mut store, row, index < RUNS_LOADED_MAX))
+        .filter(|run| args.all || run.status != Status::Archived.as_str())
+        .collect();
+    print(context, &listed, all - listed.len())
+}
+
+fn list(store: &mut Store, row: RunRow, load: bool) -> Listed {
+    let lives = Context::driver_lives(&row);
+    let driver = row.owner.as_ref().filter(|_| lives).map(|lease| lease.owner.to_string());
+    // A run that cannot be read is still listed: `piton doctor` says what is wrong with it.
+    let loaded = if load { store.load_row(row.clone()).ok() } else { None };
+    let steps = loaded.as_ref().map(|l| progress(&l.state));
+    Listed {
+        status: loaded.map_or(row.status, |l| run_status(&l.state, lives).to_string()),
+        steps_done: steps.map(|(done, _)| done),
+        steps_total: steps.map(|(_, total)| total),
+        run_id: row.run_id,
+        plan: row.plan,
+        title: row.title,
+        root: row.root,
+        driver,
+        created_at: ui::time::rfc3339(Timestamp(row.created_at)),
+        updated_at: ui::time::rfc3339(Timestamp(row.updated_at)),
+        updated: Timestamp(row.updated_at),
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "ends the command")]
+fn print(context: &Context, runs: &[Listed], hidden: usize) -> Result<()> {
+    if context.json {
+        ui::data_json(&runs);
+        return Ok(());
+    }
+    if runs.is_empty() {
+        ui::say("there are no runs here; `piton run PLAN` starts one");
+    } else {
+        ui::data(table(runs).trim_end());
+    }
+    if hidden > 0 {
+        ui::say(&format!("{} not shown; `piton runs --all` does", ui::text::count(hidden, "archived run")));
+    }
+    Ok(())
+}
+
+fn table(runs: &[Listed]) -> String {
+    let wide = |of: fn(&Listed) -> usize, title: &str| {
+        runs.iter().map(of).max().unwrap_or(0).max(title.len())
+    };
+    let id = wide(|r| r.run_id.len(), "RUN");
+    let status = wide(|r| r.status.len(), "STATUS");
+    let steps = wide(|r| steps(r).len(), "STEPS");
+    let mut out = format!(
+        "{:id$}  {:status$}  {:>steps$}  {:19}  {}\n",
+        "RUN", "STATUS", "STEPS", "UPDATED", "PLAN"
+    );
+    for run in runs {
+        let _ = writeln!(
+            out,
+            "{:id$}  {:status$}  {:>steps$}  {:19}  {}",
+            run.run_id,
+            run.status,
+            self::steps(run),
+            ui::time::local(run.updated),
+            ui::text::sanitize(&run.plan),
+        );
+    }
+    out
+}
+
+fn steps(run: &Listed) -> String {
+    match (run.steps_done, run.steps_total) {
+        (Some(done), Some(total)) => format!("{done}/{total}"),
+        _ => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        let run = |id: &str, done| Listed {
+            run_id: id.to_owned(),
+            status: "complete".to_owned(),
+            steps_done: Some(done),
+            steps_total: Some(12),
+            plan: "plan.toml".to_owned(),
+            title: String::new(),
+            root: String::new(),
+            driver: None,
+            created_at: String::new(),
+            updated_at: String::new(),
+            updated: Timestamp(0),
+        };
+        let text = table(&[run("a", 3), run("long-name", 12)]);
+        let at: Vec<Option<usize>> = text.lines().map(|l| l.find("plan.toml").or(l.find("PLAN"))).collect();
+        assert!(at[0].is_some() && at.iter().all(|a| *a == at[0]), "{text}");
+        assert!(text.contains(" 3/12"), "{text}");
+    }
+}

@@ -1,0 +1,231 @@
+//! A run in full: where it stands, what it was made from, what it used, who decided what.
+
+use std::fmt::Write as _;
+
+use piton_core::event::{Event, GateDecided};
+use piton_core::request::gates;
+use piton_core::state::RunState;
+use piton_core::{Millis, Plan, Timestamp};
+use piton_engine::{Loaded, Store};
+use serde::Serialize;
+use serde_json::json;
+
+use super::history;
+use crate::commands::log::size;
+use crate::context::{Context, now};
+use crate::error::{CommandError, Result};
+use crate::ui::{self, Look, text, time};
+
+/// A checkpoint as shown.
+#[derive(Debug, Serialize)]
+struct Point {
+    name: String,
+    message: String,
+    by: String,
+    at: String,
+    head: Option<String>,
+}
+
+/// A decision as shown.
+#[derive(Debug, Serialize)]
+struct Decided {
+    gate: String,
+    approved: bool,
+    by: String,
+    message: String,
+    at: String,
+    plan_hash: String,
+    artifacts: usize,
+}
+
+/// What only the events tell.
+#[derive(Default)]
+struct Told {
+    points: Vec<Point>,
+    decided: Vec<Decided>,
+}
+
+/// One budget: name, what was used, what is allowed.
+type Budget = (&'static str, String, String);
+
+/// Shows a run.
+pub fn show(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()> {
+    let told = told(store, loaded)?;
+    let plan = store.plan(&loaded.state).ok();
+    let lives = Context::driver_lives(&loaded.row);
+    if context.json {
+        let mut value = serde_json::to_value(ui::status_json::status(loaded, lives, &[]))
+            .unwrap_or_default();
+        let state = &loaded.state;
+        value["plan_hash"] = json!(state.plan_hash);
+        value["spec"] = json!(state.spec);
+        value["root"] = json!(state.root);
+        value["head"] = json!(state.head);
+        value["checkpoints"] = json!(told.points);
+        value["gates"] = json!(gates_json(state, &told));
+        value["budgets"] = json!(
+            budgets(state, plan.as_ref())
+                .into_iter()
+                .map(|(name, used, limit)| json!({ "name": name, "used": used, "limit": limit }))
+                .collect::<Vec<_>>()
+        );
+        value["logs"] = json!(context.run_dir(&loaded.row.run_id).join("logs"));
+        ui::data_json(&value);
+        return Ok(());
+    }
+    let look = Look::stdout();
+    let mut out = ui::tree::render(loaded, lives, &[], now(), &look);
+    out.push('\n');
+    origin(&mut out, context, loaded);
+    push_gates(&mut out, &loaded.state, &told);
+    for point in &told.points {
+        let _ = writeln!(out, "checkpoint {}", point_line(point));
+    }
+    out.push_str("budgets used\n");
+    for (name, used, limit) in budgets(&loaded.state, plan.as_ref()) {
+        let _ = writeln!(out, "  {name:14} {used} of {limit}");
+    }
+    ui::data(out.trim_end());
+    Ok(())
+}
+
+/// Shows one checkpoint.
+pub fn checkpoint(context: &Context, store: &mut Store, loaded: &Loaded, name: &str) -> Result<()> {
+    let told = told(store, loaded)?;
+    let run = &loaded.row.run_id;
+    let Some(point) = told.points.into_iter().find(|p| p.name == name) else {
+        return Err(CommandError::usage("no-step", format!("run {run} has no checkpoint `{name}`"))
+            .hint(format!("`piton show {run}` lists its checkpoints")));
+    };
+    if context.json {
+        ui::data_json(&point);
+    } else {
+        ui::data(&format!("checkpoint {}\nrun        {run}", point_line(&point)));
+    }
+    Ok(())
+}
+
+fn told(store: &mut Store, loaded: &Loaded) -> Result<Told> {
+    let mut told = Told::default();
+    history::each(store, &loaded.row, |_, at, event| match event {
+        Event::CheckpointRecorded(e) => told.points.push(Point {
+            name: e.name.clone(),
+            message: e.message.clone(),
+            by: e.by.clone(),
+            at: time::rfc3339(at),
+            head: e.head.clone(),
+        }),
+        Event::GateDecided(e) => told.decided.push(decided(e, at)),
+        _ => {}
+    })?;
+    Ok(told)
+}
+
+fn decided(e: &GateDecided, at: Timestamp) -> Decided {
+    Decided {
+        gate: e.gate.to_string(),
+        approved: e.approved,
+        by: e.by.clone(),
+        message: e.message.clone(),
+        at: time::rfc3339(at),
+        plan_hash: e.plan_hash.to_string(),
+        artifacts: e.artifacts.len(),
+    }
+}
+
+fn origin(out: &mut String, context: &Context, loaded: &Loaded) {
+    let state = &loaded.state;
+    let hash = state.plan_hash.as_ref().map(|h| h.short()).unwrap_or_default();
+    let _ = writeln!(out, "plan   {} (sha256 {hash})", text::sanitize(&state.plan_path));
+    if let Some(spec) = &state.spec {
+        let _ = writeln!(out, "spec   {} (sha256 {})", text::sanitize(&spec.path), spec.sha256.short());
+    }
+    let _ = writeln!(out, "root   {}", text::sanitize(&state.root));
+    if let Some(head) = &state.head {
+        let _ = writeln!(out, "head   {head}");
+    }
+    let _ = writeln!(out, "begun  {}", time::local(state.created_at));
+    let logs = context.run_dir(&loaded.row.run_id).join("logs");
+    let _ = writeln!(out, "logs   {}", logs.display());
+}
+
+fn push_gates(out: &mut String, state: &RunState, told: &Told) {
+    for (place, name) in gates(state) {
+        let _ = write!(out, "gate   {place} \"{}\": ", text::sanitize(&name));
+        let _ = match state.gates.get(&place) {
+            None => writeln!(out, "not reached"),
+            Some(gate) if gate.decision.is_none() => {
+                writeln!(out, "waits since {}", time::local(gate.asked_at))
+            }
+            Some(_) => writeln!(out, "decided"),
+        };
+        for decided in told.decided.iter().filter(|d| d.gate == place.0) {
+            let verb = if decided.approved { "approved" } else { "rejected" };
+            let hash = decided.plan_hash.get(..12).unwrap_or(&decided.plan_hash);
+            let by = text::sanitize(&decided.by);
+            let _ = write!(out, "       {verb} by {by} at {}, plan {hash}", decided.at);
+            let _ = writeln!(out, ", {}", text::count(decided.artifacts, "artifact"));
+            if !decided.message.is_empty() {
+                let _ = writeln!(out, "       {}", text::sanitize(&decided.message));
+            }
+        }
+    }
+}
+
+fn gates_json(state: &RunState, told: &Told) -> Vec<serde_json::Value> {
+    gates(state)
+        .into_iter()
+        .map(|(place, name)| {
+            let gate = state.gates.get(&place);
+            json!({
+                "gate": place,
+                "name": name,
+                "asked_at": gate.map(|g| time::rfc3339(g.asked_at)),
+                "approved": gate.and_then(|g| g.decision.as_ref()).map(|d| d.approved),
+                "decisions": told.decided.iter().filter(|d| d.gate == place.0).collect::<Vec<_>>(),
+            })
+        })
+        .collect()
+}
+
+fn point_line(point: &Point) -> String {
+    let head = point.head.as_ref().map_or(String::new(), |h| {
+        format!(" on {}", h.get(..12).unwrap_or(h))
+    });
+    let (by, message) = (text::sanitize(&point.by), text::sanitize(&point.message));
+    format!("{} by {by} at {}{head}: {message}", point.name, point.at)
+}
+
+fn budgets(state: &RunState, plan: Option<&Plan>) -> Vec<Budget> {
+    let limits = plan.map(|p| p.budgets.clone()).unwrap_or_default();
+    let used = &state.used;
+    let time = |ms: Millis| ms.to_string();
+    let busiest = state.phases.iter().map(|p| p.driven_ms).max().unwrap_or_default();
+    let attempts = state.steps().map(|(_, s)| s.attempts).max().unwrap_or(0);
+    vec![
+        ("run_time", time(used.driven_ms), time(limits.run_time)),
+        ("phase_time", time(busiest), time(limits.phase_time)),
+        ("attempts", attempts.to_string(), limits.attempts.to_string()),
+        ("tokens", used.tokens.to_string(), limits.tokens.to_string()),
+        ("money", dollars(used.money_micros), dollars(limits.money_micros)),
+        ("run_log_bytes", size(used.log_bytes), size(limits.run_log_bytes)),
+    ]
+}
+
+fn dollars(micros: u64) -> String {
+    format!("${}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_stands_beside_what_is_allowed() {
+        let mut state = RunState::default();
+        state.used.money_micros = 1_259_000;
+        let all = budgets(&state, None);
+        let money = all.iter().find(|b| b.0 == "money");
+        assert_eq!(money, Some(&("money", "$1.25".to_owned(), "$1000.00".to_owned())));
+    }
+}

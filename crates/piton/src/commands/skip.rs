@@ -1,0 +1,53 @@
+//! `piton skip`: leaves a step out, after saying what depends on it.
+
+use piton_core::StepPath;
+use piton_core::request::{Request, skip_warning};
+use piton_engine::Loaded;
+
+use super::request::{self, Target, names};
+use crate::cli::SkipArgs;
+use crate::context::Context;
+use crate::error::{CommandError, Result};
+use crate::ui;
+
+/// Leaves a step out.
+pub fn run(context: &Context, args: &SkipArgs) -> Result<()> {
+    let mut store = request::open(context)?;
+    let (run, wanted) =
+        names::split(&mut store, args.run_or_step.as_deref(), args.step.as_deref())?;
+    let row = context.pick(&mut store, run, request::unfinished, "unfinished run")?;
+    let loaded = store.load_row(row)?;
+    request::refuse_inside(context, &mut store, &loaded)?;
+    let step = match wanted {
+        Some(wanted) => names::step(&loaded, wanted)?,
+        None => only_failed(&loaded)?,
+    };
+    if let Some(warning) = skip_warning(&loaded.state, &step, args.satisfy) {
+        ui::say(&format!("warning: {warning}"));
+    }
+    if context.interactive && !context.yes && !confirmed(&step) {
+        ui::say("nothing was skipped");
+        return Ok(());
+    }
+    let asked = Request::Skip { step: step.clone(), satisfy: args.satisfy };
+    let sent = request::send(&mut store, &loaded, &asked, Target::Step(&step))?;
+    request::report(context, &mut store, &loaded.row.run_id, &[sent])
+}
+
+fn confirmed(step: &StepPath) -> bool {
+    let choices = [('y', "skip it"), ('n', "leave it")];
+    ui::ask(&format!("Skip {step}?"), &choices, Some('n'), &mut || false) == Some('y')
+}
+
+fn only_failed(loaded: &Loaded) -> Result<StepPath> {
+    let run = &loaded.row.run_id;
+    match names::failed(&loaded.state).as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(CommandError::usage("no-step", format!("no step of run {run} has failed"))
+            .hint("name the step: `piton skip PHASE/LANE/STEP`")),
+        many => {
+            let message = format!("several steps have failed: {}", names::listed(many));
+            Err(CommandError::usage("ambiguous-step", message).hint("name the one to skip"))
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Driving a run from the terminal: the driver, its observers, the summary, and the questions that
+//! follow when a person is there.
+
+use std::path::PathBuf;
+
+use piton_core::event::{DriverAttached, Event, RunAborted, Verdict};
+use piton_core::plan::OnFailure;
+use piton_core::request::{self, Request};
+use piton_core::state::Progress;
+use piton_core::{Limits, Plan, RunState};
+use piton_engine::store::{Asked, Loaded};
+use piton_engine::{Driver, Ending, Observer, Options, Store};
+use piton_ledger::{Lease, owner_liveness};
+
+use crate::cli::DriveArgs;
+use crate::context::{Context, now};
+use crate::error::{CommandError, Kind, Result};
+use crate::ui;
+use crate::world::{RealWorld, Signals, last_line};
+
+/// A run about to be driven: its lease is held.
+pub struct Session {
+    /// The run.
+    pub loaded: Loaded,
+    /// The plan as recorded.
+    pub plan: Plan,
+    /// The plan as steps start from it.
+    pub live: Plan,
+    /// What to record first.
+    pub opening: Vec<Event>,
+    /// An abort to carry out instead of going on.
+    pub abort: Option<RunAborted>,
+}
+
+/// The event that says who drives now.
+pub fn attached(context: &Context, lease: &Lease, takeover: bool) -> Event {
+    Event::DriverAttached(DriverAttached {
+        epoch: lease.epoch,
+        pid: lease.owner.pid,
+        host: lease.owner.host.clone(),
+        head: context.project.head(),
+        takeover,
+    })
+}
+
+/// Where the steps of a run run: where it was started, if that folder is still there.
+pub fn root_of(context: &Context, state: &RunState) -> PathBuf {
+    let recorded = PathBuf::from(&state.root);
+    if recorded.is_dir() { recorded } else { context.project.root.clone() }
+}
+
+/// The world of a run.
+pub fn world(context: &Context, state: &RunState) -> RealWorld {
+    let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    let root = root_of(context, state);
+    RealWorld::new(&context.project, &root, context.run_dir(&run_id), &run_id)
+        .with_notify(context.settings.notify.clone())
+}
+
+/// Drives until nothing can move, and says how it went.
+pub fn drive(context: &Context, store: &mut Store, session: Session, epoch: u64, args: &DriveArgs) -> Result<Ending> {
+    let state = &session.opening_state();
+    let run_id = session.loaded.row.run_id.clone();
+    let run_dir = context.run_dir(&run_id);
+    let signals = Signals::catch()
+        .map_err(|e| CommandError::failed("signals", format!("signals can't be caught: {e}")))?;
+    let mut world = world(context, state).with_signals(signals);
+    let mut plan = session.plan;
+    let mut live = session.live;
+    if args.keep_going {
+        plan.on_failure = OnFailure::Continue;
+        live.on_failure = OnFailure::Continue;
+    }
+    let options = Options {
+        limits: Limits {
+            jobs: args.jobs.unwrap_or(context.settings.jobs) as usize,
+            draining: false,
+            phase: args.phase.clone(),
+            lane: args.lane.clone(),
+        },
+        retries: args.retries,
+        redactor: context.redactor.clone(),
+        abort: session.abort,
+        notify: true,
+    };
+    let mut tally = ui::Tally::default();
+    let mut screen = screen(context, &world, &run_dir, &live, args.retries);
+    let ending = {
+        let mut both = ui::Both(screen.as_observer(), &mut tally);
+        Driver::new(store, &mut world, &mut both, plan, live, session.loaded, epoch, options)
+            .drive(session.opening)
+    };
+    screen.clear();
+    let ending = ending?;
+    let logs = run_dir.join("logs");
+    if context.json {
+        ui::data_json(&tally.summary_json(&ending.state, ending.verdict, &logs));
+    } else {
+        let look = ui::Look::stderr();
+        ui::say(tally.render(&ending.state, ending.verdict, &logs, &look).trim_end());
+    }
+    Ok(ending)
+}
+
+impl Session {
+    /// The state as it will be once the opening events are applied; enough to find the root.
+    fn opening_state(&self) -> RunState {
+        let mut state = self.loaded.state.clone();
+        for event in &self.opening {
+            if let Event::RunCreated(_) = event {
+                // A state that can't take its creation is reported by the driver.
+                let _ = piton_core::apply(&mut state, now(), event);
+            }
+        }
+        state
+    }
+}
+
+/// What a driver's progress is shown on.
+enum Screen {
+    Live(Box<ui::Live>),
+    Plain(ui::Plain),
+    Json(ui::JsonStream),
+}
+
+impl Screen {
+    fn as_observer(&mut self) -> &mut dyn Observer {
+        match self {
+            Self::Live(live) => live.as_mut(),
+            Self::Plain(plain) => plain,
+            Self::Json(json) => json,
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Self::Live(live) = self {
+            live.clear();
+        }
+    }
+}
+
+fn screen(context: &Context, world: &RealWorld, run_dir: &std::path::Path, plan: &Plan, retries: Option<u32>) -> Screen {
+    use std::io::IsTerminal as _;
+    if context.json {
+        return Screen::Json(ui::JsonStream::new());
+    }
+    let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb");
+    if !std::io::stderr().is_terminal() || dumb {
+        return Screen::Plain(ui::Plain::new());
+    }
+    let (running, run_dir) = (world.running(), run_dir.to_owned());
+    let redactor = context.redactor.clone();
+    let tail = Box::new(move |step: &piton_core::StepPath| {
+        last_line(&run_dir, &running, step).map(|line| redactor.redact(&line).into_owned())
+    });
+    Screen::Live(Box::new(ui::Live::new(tail).with_plan(plan, retries)))
+}
+
+/// The exit that belongs to an ending.
+pub fn exit(ending: &Ending) -> Result<()> {
+    let kind = match ending.verdict {
+        Verdict::Complete | Verdict::SelectionDone => return Ok(()),
+        Verdict::Failed | Verdict::Aborted | Verdict::Unknown => Kind::Failed,
+        Verdict::Waiting => Kind::Waiting,
+        Verdict::Blocked => Kind::Blocked,
+        Verdict::Budget => Kind::Budget,
+        Verdict::Interrupted => Kind::Interrupted(ending.signal.unwrap_or(2)),
+    };
+    Err(CommandError::silent(kind))
+}
+
+/// Asks what an ending leaves open; true when an answer lets the run go on.
+pub fn questions(context: &Context, store: &mut Store, run_id: &str, ending: &Ending) -> Result<bool> {
+    if !context.interactive || context.json {
+        return Ok(false);
+    }
+    match ending.verdict {
+        Verdict::Waiting => ask_gates(context, store, run_id, &ending.state),
+        Verdict::Failed => ask_failures(store, run_id, &ending.state),
+        _ => Ok(false),
+    }
+}
+
+fn ask_gates(context: &Context, store: &mut Store, run_id: &str, state: &RunState) -> Result<bool> {
+    let mut decided = false;
+    for (gate, asked) in state.open_gates() {
+        let question = format!("Approve \"{}\" ({gate})?", asked.name);
+        let choices = [('y', "yes"), ('n', "no, reject"), ('l', "later")];
+        let mut watch = context.read_store()?;
+        let mut elsewhere = || {
+            watch.load(run_id).is_ok_and(|l| l.state.gates.get(gate).is_some_and(|g| g.decision.is_some()))
+        };
+        let answer = ui::ask(&question, &choices, Some('l'), &mut elsewhere);
+        let approved = match answer {
+            Some('y') => true,
+            Some('n') => false,
+            None if elsewhere() => {
+                decided = true;
+                continue;
+            }
+            _ => continue,
+        };
+        let request =
+            Request::Decide { gate: gate.0.clone(), approved, message: String::new() };
+        carry_out(store, run_id, &request)?;
+        decided = true;
+    }
+    Ok(decided)
+}
+
+fn ask_failures(store: &mut Store, run_id: &str, state: &RunState) -> Result<bool> {
+    let failed: Vec<_> = state.steps().filter(|(_, s)| s.progress == Progress::Failed).collect();
+    let mut go_on = false;
+    for (path, _) in failed {
+        if let Some(warning) = request::skip_warning(state, &path, false) {
+            ui::say(&format!("if {path} is skipped: {warning}"));
+        }
+        let question = format!("{path} failed. What now?");
+        let choices = [('r', "retry"), ('s', "skip"), ('a', "abort"), ('l', "later")];
+        let request = match ui::ask(&question, &choices, Some('l'), &mut || false) {
+            Some('r') => Request::Retry { step: path, again: false, downstream: false },
+            Some('s') => Request::Skip { step: path, satisfy: false },
+            Some('a') => {
+                carry_out(store, run_id, &Request::Abort { cancel: false, message: String::new() })?;
+                return Ok(false);
+            }
+            _ => continue,
+        };
+        carry_out(store, run_id, &request)?;
+        go_on = true;
+    }
+    Ok(go_on)
+}
+
+/// Carries out a request of the person at this terminal.
+pub fn carry_out(store: &mut Store, run_id: &str, request: &Request) -> Result<()> {
+    let key = format!("terminal-{}-{}", std::process::id(), now().0);
+    store.ask(
+        run_id,
+        &Asked {
+            request,
+            key: &key,
+            by: &Context::who(),
+            at: now(),
+            owner: &Context::owner(),
+            alive: &owner_liveness,
+        },
+    )?;
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! What a person or a program sees: terminal, plain lines, JSON.
+//!
+//! stdout is data, stderr is talk. Everything that can be a pure function of state, time and
+//! [`Look`] is one; only this file and the observers write. Text that came from steps goes through
+//! [`text::sanitize`] first, so that no output can drive the reader's terminal.
+
+pub mod ask;
+#[cfg(test)]
+mod fixture;
+pub mod frame;
+pub mod json;
+pub mod live;
+pub mod look;
+pub mod plain;
+mod row;
+pub mod status_json;
+pub mod summary;
+pub mod text;
+pub mod time;
+pub mod tree;
+pub mod words;
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use piton_core::{Event, RunState, Timestamp};
+use piton_engine::{Note, Observer};
+use piton_formats::Diagnostic;
+use serde::Serialize;
+
+pub use ask::ask;
+pub use json::JsonStream;
+pub use live::Live;
+pub use look::Look;
+pub use plain::Plain;
+pub use summary::Tally;
+
+use crate::error::CommandError;
+
+/// Says how a command failed: on stderr for people, as one object on stdout for programs.
+///
+/// An error without words was told already and prints nothing.
+pub fn error(error: &CommandError, json: bool) {
+    if error.code.is_empty() && error.message.is_empty() {
+        return;
+    }
+    if json {
+        data_json(&error_json(error));
+        return;
+    }
+    say(error_text(error, &Look::stderr()).trim_end());
+}
+
+fn error_text(error: &CommandError, look: &Look) -> String {
+    let label = look.paint(look::BAD, &format!("error[{}]:", error.code));
+    let mut out = format!("{label} {}\n", text::sanitize_lines(&error.message));
+    for hint in &error.hints {
+        let label = look.paint(look::NOTE, "hint:");
+        out.push_str(&format!("{label} {}\n", text::sanitize_lines(hint)));
+    }
+    out
+}
+
+fn error_json(error: &CommandError) -> impl Serialize + use<> {
+    serde_json::json!({ "error": {
+        "code": error.code,
+        "message": error.message,
+        "hints": error.hints,
+        "exit_code": error.kind.exit_code(),
+    }})
+}
+
+/// Shows the problems of a document on stderr.
+pub fn diagnostics(problems: &[Diagnostic], source: &str) {
+    let look = Look::stderr();
+    let shown: String = problems
+        .iter()
+        .map(|p| piton_formats::diagnostic::render(p, source, look.color, look.width))
+        .collect();
+    say(shown.trim_end());
+}
+
+/// Writes a line on stderr; a terminal that is gone is no reason to stop.
+pub fn say(text: &str) {
+    let _ = io::stderr()
+        .lock()
+        .write_all(format!("{text}\n").as_bytes());
+}
+
+/// Writes a line on stdout. If nobody reads any more the program ends quietly.
+pub fn data(text: &str) {
+    let mut bytes = Vec::with_capacity(text.len() + 1);
+    bytes.extend_from_slice(text.as_bytes());
+    bytes.push(b'\n');
+    data_bytes(&bytes);
+}
+
+/// Writes bytes on stdout as they are. If nobody reads any more the program ends quietly.
+pub fn data_bytes(bytes: &[u8]) {
+    let mut out = io::stdout().lock();
+    if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            std::process::exit(0);
+        }
+        say(&format!("error[stdout]: cannot write the output: {error}"));
+        std::process::exit(1);
+    }
+}
+
+/// Writes a value as JSON on stdout: readable on a terminal, one line elsewhere.
+pub fn data_json(value: &impl Serialize) {
+    let pretty = io::stdout().is_terminal();
+    let mut bytes = Vec::with_capacity(4096);
+    let done = if pretty {
+        serde_json::to_writer_pretty(&mut bytes, value)
+    } else {
+        serde_json::to_writer(&mut bytes, value)
+    };
+    // Our own plain types serialise to memory without fail.
+    debug_assert!(done.is_ok(), "a value that is no JSON");
+    bytes.push(b'\n');
+    data_bytes(&bytes);
+}
+
+/// Two observers of one driver, called in turn; for example a [`Tally`] beside the terminal.
+pub struct Both<'a>(pub &'a mut dyn Observer, pub &'a mut dyn Observer);
+
+impl Observer for Both<'_> {
+    fn event(&mut self, seq: u64, at: Timestamp, event: &Event, state: &RunState) {
+        self.0.event(seq, at, event, state);
+        self.1.event(seq, at, event, state);
+    }
+
+    fn note(&mut self, note: &Note) {
+        self.0.note(note);
+        self.1.note(note);
+    }
+
+    fn tick(&mut self, now: Timestamp, state: &RunState) {
+        self.0.tick(now, state);
+        self.1.tick(now, state);
+    }
+
+    fn wants_ticks(&self) -> bool {
+        self.0.wants_ticks() || self.1.wants_ticks()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    fn example() -> CommandError {
+        CommandError::new(Kind::Blocked, "spec-changed", "the spec\u{1b}[2J changed")
+            .hint("accept it with `--accept-spec`")
+            .hint("or undo the change")
+    }
+
+    #[test]
+    fn an_error_has_a_code_and_each_hint_its_line() {
+        assert_eq!(
+            error_text(&example(), &Look::plain(80)),
+            "error[spec-changed]: the spec changed\n\
+             hint: accept it with `--accept-spec`\n\
+             hint: or undo the change\n"
+        );
+    }
+
+    #[test]
+    fn programs_get_the_error_as_one_object() -> Result<(), serde_json::Error> {
+        let value = serde_json::to_value(error_json(&example()))?;
+        assert_eq!(value["error"]["code"], "spec-changed");
+        assert_eq!(value["error"]["exit_code"], 4);
+        assert_eq!(value["error"]["hints"][1], "or undo the change");
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! `status --json`: the documented object, as borrowed types that serialise without copies.
+//!
+//! `status` is a cold command on runs of a thousand steps, so nothing here builds maps of values.
+//! Keys may be added; those that are there stay.
+
+use piton_core::event::{Class, FileHash};
+use piton_core::evidence::Rerun;
+use piton_core::state::{Progress, RunState, StepState, Used};
+use piton_core::summary::{current, lane_status, phase_status, run_status};
+use piton_core::{Status, StepPath, Timestamp};
+use piton_engine::Loaded;
+use serde::Serialize;
+
+use super::time::rfc3339;
+
+/// Where a run stands, for programs.
+#[derive(Debug, Serialize)]
+pub struct Document<'a> {
+    run_id: &'a str,
+    title: &'a str,
+    plan: &'a str,
+    status: Status,
+    current: Option<StepPath>,
+    phases: Vec<Phase<'a>>,
+    waiting_for: Vec<Gate<'a>>,
+    rerun: Vec<Again<'a>>,
+    parked_until: Option<String>,
+    driver: Option<Driver<'a>>,
+    used: &'a Used,
+    checkpoints: Vec<Checkpoint<'a>>,
+    created_at: String,
+    updated_at: String,
+    seq: u64,
+    epoch: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Phase<'a> {
+    id: &'a str,
+    status: Status,
+    lanes: Vec<Lane<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Lane<'a> {
+    id: &'a str,
+    status: Status,
+    steps: Vec<Step<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Step<'a> {
+    id: &'a str,
+    status: Status,
+    attempts: u32,
+    exit_code: Option<i32>,
+    artifacts: &'a [FileHash],
+}
+
+#[derive(Debug, Serialize)]
+struct Gate<'a> {
+    gate: &'a str,
+    name: &'a str,
+    asked_at: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Again<'a> {
+    step: StepPath,
+    reason: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Driver<'a> {
+    pid: u32,
+    host: &'a str,
+    alive: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Checkpoint<'a> {
+    name: &'a str,
+    message: &'a str,
+    at: String,
+    head: Option<&'a str>,
+}
+
+/// Describes a run; give it to [`super::data_json`].
+///
+/// `rerun` names finished steps whose evidence is gone; pending ones that had finished once are
+/// added from the state.
+pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) -> Document<'a> {
+    let Loaded { row, state, seq } = loaded;
+    Document {
+        run_id: &row.run_id,
+        title: &state.title,
+        plan: &state.plan_path,
+        status: run_status(state, driver_lives),
+        current: current(state),
+        phases: phases(state),
+        waiting_for: state
+            .open_gates()
+            .map(|(gate, g)| Gate {
+                gate: &gate.0,
+                name: &g.name,
+                asked_at: rfc3339(g.asked_at),
+            })
+            .collect(),
+        rerun: again(state, rerun),
+        parked_until: parked_until(state).map(rfc3339),
+        driver: row.owner.as_ref().map(|lease| Driver {
+            pid: lease.owner.pid,
+            host: &lease.owner.host,
+            alive: driver_lives,
+        }),
+        used: &state.used,
+        checkpoints: state
+            .checkpoints
+            .iter()
+            .map(|c| Checkpoint {
+                name: &c.name,
+                message: &c.message,
+                at: rfc3339(c.at),
+                head: c.head.as_deref(),
+            })
+            .collect(),
+        created_at: rfc3339(state.created_at),
+        updated_at: rfc3339(state.last_at),
+        seq: *seq,
+        epoch: state.epoch,
+    }
+}
+
+fn phases(state: &RunState) -> Vec<Phase<'_>> {
+    state
+        .phases
+        .iter()
+        .map(|phase| Phase {
+            id: &phase.id,
+            status: phase_status(state, phase),
+            lanes: phase
+                .lanes
+                .iter()
+                .map(|lane| Lane {
+                    id: &lane.id,
+                    status: lane_status(state, phase, lane),
+                    steps: lane
+                        .steps
+                        .iter()
+                        .map(|s| Step {
+                            id: &s.id,
+                            status: s.status(),
+                            attempts: s.attempts,
+                            exit_code: s.exit_code,
+                            artifacts: &s.artifacts,
+                        })
+                        .collect(),
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+fn again<'a>(state: &'a RunState, rerun: &'a [Rerun]) -> Vec<Again<'a>> {
+    let mut all: Vec<Again<'a>> = rerun
+        .iter()
+        .map(|r| Again {
+            step: r.step.clone(),
+            reason: &r.reason,
+        })
+        .collect();
+    for phase in &state.phases {
+        for lane in &phase.lanes {
+            for step in &lane.steps {
+                if let Some(reason) = pending_rerun(step) {
+                    let step = StepPath::new(&phase.id, &lane.id, &step.id);
+                    all.push(Again { step, reason });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Why a step that had finished is to run again.
+pub fn pending_rerun(step: &StepState) -> Option<&str> {
+    if step.progress == Progress::Pending {
+        step.rerun.as_deref()
+    } else {
+        None
+    }
+}
+
+/// When the first parked step goes on.
+pub fn parked_until(state: &RunState) -> Option<Timestamp> {
+    let steps = state
+        .phases
+        .iter()
+        .flat_map(|p| &p.lanes)
+        .flat_map(|l| &l.steps);
+    steps
+        .filter_map(|s| match s.progress {
+            Progress::Waiting {
+                until,
+                class: Class::RateLimit,
+            } => Some(until),
+            _ => None,
+        })
+        .min()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::fixture::loaded;
+    use super::*;
+
+    #[test]
+    fn the_documented_keys_are_there() {
+        let mut loaded = loaded();
+        loaded.state.phases[0].lanes[1].steps[0].rerun = Some("asked for".to_owned());
+        let rerun = [Rerun {
+            step: StepPath::new("P1", "A", "fetch"),
+            reason: "artifact x".to_owned(),
+        }];
+        let value = serde_json::to_value(status(&loaded, true, &rerun)).unwrap();
+        assert_eq!(value["run_id"], "r-1");
+        assert_eq!(value["plan"], "plan.toml");
+        assert_eq!(value["status"], "running");
+        assert_eq!(value["current"], "P1/A/build");
+        assert_eq!(
+            value["phases"][0]["lanes"][0]["steps"][0],
+            json!({"id": "fetch", "status": "complete", "attempts": 1, "exit_code": 0,
+                "artifacts": [{"path": "a.txt", "sha256": "aa"}]})
+        );
+        assert_eq!(
+            value["waiting_for"],
+            json!([{"gate": "P2", "name": "Spec approval", "asked_at": "1970-01-01T00:00:02Z"}])
+        );
+        assert_eq!(
+            value["rerun"],
+            json!([{"step": "P1/A/fetch", "reason": "artifact x"},
+                   {"step": "P1/B/work", "reason": "asked for"}])
+        );
+        assert_eq!(
+            value["driver"],
+            json!({"pid": 42, "host": "box", "alive": true})
+        );
+    }
+
+    #[test]
+    fn a_dead_driver_means_interrupted() {
+        let value = serde_json::to_value(status(&loaded(), false, &[])).unwrap();
+        assert_eq!(value["status"], "interrupted");
+        assert_eq!(value["parked_until"], serde_json::Value::Null);
+    }
+}

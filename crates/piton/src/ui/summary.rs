@@ -1,0 +1,428 @@
+//! What one driver did, told at its end: run, finished before, retried, redone and why, and what to
+//! type next.
+//!
+//! [`Tally`] only counts events; it decides nothing and prints nothing.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use piton_core::event::{Next, Outcome, StepFinished, Verdict};
+use piton_core::state::{Progress, StepState};
+use piton_core::{Event, Millis, RunState, Status, StepPath, Timestamp};
+use piton_engine::{Note, Observer};
+
+use super::look::{Look, STRONG, style_of};
+use super::text::{count, sanitize, wrap};
+use super::words;
+
+/// Most steps that a summary names per kind; `piton status` names them all.
+const NAMED_MAX: usize = 10;
+
+/// Counts what happens while a driver works.
+#[derive(Debug, Default)]
+pub struct Tally {
+    began_at: Option<Timestamp>,
+    last_at: Timestamp,
+    /// Steps of which an attempt was started or ended.
+    ran: BTreeSet<StepPath>,
+    retried: usize,
+    waited: usize,
+    interrupted: usize,
+    redone: Vec<(StepPath, String)>,
+}
+
+impl Tally {
+    /// Counts nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Steps that were finished before and stayed so, and the time they had taken.
+    fn saved(&self, state: &RunState) -> (usize, Millis) {
+        state
+            .steps()
+            .filter(|(path, s)| s.progress == Progress::Done && !self.ran.contains(path))
+            .fold((0, Millis(0)), |(n, time), (_, s)| {
+                (n + 1, Millis(time.0 + s.duration_ms.0))
+            })
+    }
+
+    fn redo(&mut self, step: &StepPath, reason: &str) {
+        if !self.redone.iter().any(|(known, _)| known == step) {
+            self.redone.push((step.clone(), reason.to_owned()));
+        }
+    }
+
+    fn finished(&mut self, e: &StepFinished) {
+        self.ran.insert(e.step.clone());
+        match &e.outcome {
+            Outcome::Failed {
+                next: Next::Retry { .. },
+                ..
+            } => self.retried += 1,
+            Outcome::Failed {
+                next: Next::Wait { .. },
+                ..
+            } => self.waited += 1,
+            Outcome::Interrupted { .. } => self.interrupted += 1,
+            _ => {}
+        }
+    }
+
+    /// The summary for people, on stderr; `logs` is the folder of the run's logs.
+    pub fn render(&self, state: &RunState, verdict: Verdict, logs: &Path, look: &Look) -> String {
+        let status = status_of(state, verdict);
+        let took = self.last_at.since(self.began_at.unwrap_or(self.last_at));
+        let mut out = format!(
+            "{} {} after {took}\n",
+            look.paint(style_of(status), look.symbol(status)),
+            look.paint(
+                STRONG,
+                &format!("run {} {}", words::run_id(state), words::verdict(verdict))
+            ),
+        );
+        let mut line = |text: &str| {
+            let _ = writeln!(out, "{}", wrap(&format!("  {text}"), look.width, 4));
+        };
+        line(&self.counts(state));
+        for (path, step) in failed(state).iter().take(NAMED_MAX) {
+            line(&format!("failed: {path}: {}", why_failed(step)));
+        }
+        for (step, reason) in self.redone.iter().take(NAMED_MAX) {
+            line(&format!("redone: {step}: {}", sanitize(reason)));
+        }
+        if self.redone.len() > NAMED_MAX {
+            line(&format!("redone: {} more", self.redone.len() - NAMED_MAX));
+        }
+        // Paths and commands are not wrapped: they are there to be copied.
+        let _ = writeln!(out, "  logs: {}", sanitize(&logs.to_string_lossy()));
+        for (index, command) in next_commands(state, verdict).iter().enumerate() {
+            let label = if index == 0 { "next:" } else { "  or:" };
+            let _ = writeln!(out, "  {label} {command}");
+        }
+        out
+    }
+
+    fn counts(&self, state: &RunState) -> String {
+        let (before, saved) = self.saved(state);
+        let mut parts = vec![format!("{} run", count(self.ran.len(), "step"))];
+        let mut part = |number: usize, words: String| {
+            if number > 0 {
+                parts.push(words);
+            }
+        };
+        part(before, format!("{before} finished before (saved {saved})"));
+        part(self.retried, format!("{} retried", self.retried));
+        part(self.waited, format!("{} waited out", self.waited));
+        part(self.redone.len(), format!("{} redone", self.redone.len()));
+        part(
+            self.interrupted,
+            format!("{} interrupted", self.interrupted),
+        );
+        let skipped = skipped(state);
+        part(skipped, format!("{skipped} skipped"));
+        parts.join(", ")
+    }
+
+    /// The summary for programs.
+    pub fn summary_json(
+        &self,
+        state: &RunState,
+        verdict: Verdict,
+        logs: &Path,
+    ) -> serde_json::Value {
+        let (before, saved) = self.saved(state);
+        let redone: Vec<_> = self
+            .redone
+            .iter()
+            .map(|(step, reason)| serde_json::json!({ "step": step, "reason": reason }))
+            .collect();
+        let failed: Vec<_> = failed(state)
+            .iter()
+            .map(|(step, s)| {
+                let error = s.failure_context.last().map(|f| f.error.as_str());
+                serde_json::json!({ "step": step, "exit_code": s.exit_code, "error": error })
+            })
+            .collect();
+        serde_json::json!({ "summary": {
+            "run_id": state.run_id,
+            "verdict": verdict,
+            "took_ms": self.last_at.since(self.began_at.unwrap_or(self.last_at)),
+            "steps_run": self.ran.len(),
+            "finished_before": before,
+            "saved_ms": saved,
+            "retried": self.retried,
+            "waited": self.waited,
+            "interrupted": self.interrupted,
+            "skipped": skipped(state),
+            "redone": redone,
+            "failed": failed,
+            "logs": logs.to_string_lossy(),
+            "next": next_commands(state, verdict),
+        }})
+    }
+}
+
+impl Observer for Tally {
+    fn event(&mut self, _seq: u64, at: Timestamp, event: &Event, state: &RunState) {
+        self.began_at.get_or_insert(at);
+        self.last_at = self.last_at.max(at);
+        match event {
+            Event::StepStarted(e) => {
+                self.ran.insert(e.step.clone());
+                if let Some(reason) = state.step(&e.step).and_then(|s| s.rerun.as_deref()) {
+                    self.redo(&e.step, reason);
+                }
+            }
+            Event::StepFinished(e) => self.finished(e),
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, _note: &Note) {}
+}
+
+fn skipped(state: &RunState) -> usize {
+    state
+        .steps()
+        .filter(|(_, s)| matches!(s.progress, Progress::Skipped { .. }))
+        .count()
+}
+
+fn failed(state: &RunState) -> Vec<(StepPath, &StepState)> {
+    state
+        .steps()
+        .filter(|(_, s)| s.progress == Progress::Failed)
+        .collect()
+}
+
+/// Why a step failed last, in words.
+pub fn why_failed(step: &StepState) -> String {
+    match step.failure_context.last() {
+        Some(f) => words::failure(f.class, step.exit_code, &f.error),
+        None => step
+            .exit_code
+            .map_or_else(|| "failed".to_owned(), |code| format!("exit {code}")),
+    }
+}
+
+fn status_of(state: &RunState, verdict: Verdict) -> Status {
+    match verdict {
+        Verdict::Complete => Status::Complete,
+        Verdict::SelectionDone => Status::Pending,
+        Verdict::Failed => Status::Failed,
+        Verdict::Waiting => Status::Waiting,
+        Verdict::Blocked | Verdict::Budget => Status::Blocked,
+        Verdict::Aborted => state.ended.unwrap_or(Status::Aborted),
+        Verdict::Interrupted | Verdict::Unknown => Status::Interrupted,
+    }
+}
+
+/// What to type next after a driver left, the likeliest first.
+pub fn next_commands(state: &RunState, verdict: Verdict) -> Vec<String> {
+    let run = words::run_id(state);
+    let resume = format!("piton resume {run}");
+    match verdict {
+        Verdict::Complete => vec![format!("piton show {run}")],
+        Verdict::Waiting => {
+            let gates = state.open_gates().map(|(gate, _)| gate);
+            let approve = gates.map(|gate| format!("piton approve {run} {gate}"));
+            let mut all: Vec<String> = approve.take(NAMED_MAX).collect();
+            // Approving is not running: the two belong together.
+            if let Some(last) = all.last_mut() {
+                last.push_str(" && ");
+                last.push_str(&resume);
+            } else {
+                all.push(resume);
+            }
+            all
+        }
+        Verdict::Failed => after_failure(state, run, &resume),
+        Verdict::Blocked => {
+            let skipped = state
+                .steps()
+                .find(|(_, s)| matches!(s.progress, Progress::Skipped { satisfy: false }));
+            let mut all: Vec<String> = skipped
+                .map(|(path, _)| format!("piton skip {run} {path} --satisfy && {resume}"))
+                .into_iter()
+                .collect();
+            all.push(format!("piton status {run}"));
+            all
+        }
+        Verdict::Budget => {
+            let budget = state.exhausted.as_deref().unwrap_or("the budget");
+            vec![format!(
+                "raise `{}` in the plan, then {resume}",
+                sanitize(budget)
+            )]
+        }
+        Verdict::Aborted if state.ended.is_some_and(Status::is_final) => {
+            vec![format!("piton show {run}")]
+        }
+        Verdict::Interrupted | Verdict::SelectionDone | Verdict::Aborted | Verdict::Unknown => {
+            vec![resume]
+        }
+    }
+}
+
+fn after_failure(state: &RunState, run: &str, resume: &str) -> Vec<String> {
+    let failed = failed(state);
+    let Some((path, _)) = failed.first() else {
+        // A failed run without a failed step: a gate was rejected.
+        let rejected = state.gates.keys().find(|gate| state.rejected(gate));
+        let approve = rejected.map(|gate| format!("piton approve {run} {gate} && {resume}"));
+        return approve
+            .into_iter()
+            .chain([format!("piton abort {run}")])
+            .collect();
+    };
+    let retry = if failed.len() == 1 {
+        format!("piton retry {run} {path} && {resume}")
+    } else {
+        format!(
+            "piton retry {run} {path} (of {} failed steps), then {resume}",
+            failed.len()
+        )
+    };
+    vec![
+        retry,
+        format!("piton skip {run} {path} && {resume}"),
+        format!("piton abort {run}"),
+        format!("piton log {run} --step {path}"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use piton_core::event::{Class, StepStarted};
+    use piton_core::hash::Sha;
+
+    use super::super::fixture::{done, failed, lane, state};
+    use super::*;
+
+    fn start(step: &str, attempt: u32) -> Event {
+        Event::StepStarted(StepStarted {
+            step: StepPath::new("P1", "A", step),
+            attempt,
+            definition: Sha("d".to_owned()),
+            inputs: Vec::new(),
+        })
+    }
+
+    fn finish(step: &str, outcome: Outcome) -> Event {
+        Event::StepFinished(Box::new(StepFinished {
+            step: StepPath::new("P1", "A", step),
+            attempt: 1,
+            outcome,
+            exit_code: Some(1),
+            signal: None,
+            duration_ms: Millis(10),
+            logs: piton_core::event::LogRanges::default(),
+            artifacts: Vec::new(),
+            facts: piton_core::event::Facts::default(),
+        }))
+    }
+
+    fn failure(next: Next) -> Outcome {
+        Outcome::Failed {
+            class: Class::Command,
+            error: "no".to_owned(),
+            lines: Vec::new(),
+            next,
+        }
+    }
+
+    /// Lane A: fetch was finished before, build is redone, fails once and then for good.
+    fn tallied() -> (Tally, RunState) {
+        let mut state = state();
+        state.phases[0].lanes[0] = lane("A", vec![done("fetch"), failed("build")]);
+        state.phases[0].lanes[0].steps[1].rerun = Some("artifact b.txt is missing".to_owned());
+        let mut tally = Tally::new();
+        let events = [
+            (1_000, start("build", 1)),
+            (
+                2_000,
+                finish(
+                    "build",
+                    failure(Next::Retry {
+                        at: Timestamp(2_000),
+                    }),
+                ),
+            ),
+            (2_000, start("build", 2)),
+            (5_000, finish("build", failure(Next::Fail))),
+        ];
+        for (seq, (at, event)) in events.iter().enumerate() {
+            tally.event(seq as u64, Timestamp(*at), event, &state);
+        }
+        (tally, state)
+    }
+
+    #[test]
+    fn the_summary_tells_what_ran_what_was_saved_and_what_to_do() {
+        let (tally, state) = tallied();
+        assert_eq!(
+            tally.render(
+                &state,
+                Verdict::Failed,
+                Path::new("/s/logs"),
+                &Look::plain(80)
+            ),
+            "✗ run r-1 failed after 4.0s\n\
+             \x20 1 step run, 1 finished before (saved 1m 05s), 1 retried, 1 redone\n\
+             \x20 failed: P1/A/build: exit 7: the linker said no\n\
+             \x20 redone: P1/A/build: artifact b.txt is missing\n\
+             \x20 logs: /s/logs\n\
+             \x20 next: piton retry r-1 P1/A/build && piton resume r-1\n\
+             \x20   or: piton skip r-1 P1/A/build && piton resume r-1\n\
+             \x20   or: piton abort r-1\n\
+             \x20   or: piton log r-1 --step P1/A/build\n"
+        );
+    }
+
+    #[test]
+    fn programs_get_the_same_numbers() {
+        let (tally, state) = tallied();
+        let value = tally.summary_json(&state, Verdict::Failed, Path::new("/s/logs"));
+        let summary = &value["summary"];
+        assert_eq!(summary["verdict"], "failed");
+        assert_eq!(summary["finished_before"], 1);
+        assert_eq!(summary["saved_ms"], 65_000);
+        assert_eq!(summary["redone"][0]["step"], "P1/A/build");
+        assert_eq!(summary["failed"][0]["exit_code"], 7);
+    }
+
+    #[test]
+    fn the_next_command_follows_the_verdict() {
+        let first = |state: &RunState, verdict| next_commands(state, verdict).remove(0);
+        let mut state = state();
+        assert_eq!(
+            first(&state, Verdict::Waiting),
+            "piton approve r-1 P2 && piton resume r-1"
+        );
+        assert_eq!(first(&state, Verdict::Interrupted), "piton resume r-1");
+        assert_eq!(first(&state, Verdict::Complete), "piton show r-1");
+        state.exhausted = Some("tokens".to_owned());
+        assert!(first(&state, Verdict::Budget).starts_with("raise `tokens` in the plan"));
+        state.phases[0].lanes[1].steps[0].progress = Progress::Skipped { satisfy: false };
+        assert_eq!(
+            first(&state, Verdict::Blocked),
+            "piton skip r-1 P1/B/work --satisfy && piton resume r-1"
+        );
+        for gate in state.gates.values_mut() {
+            gate.decision = Some(piton_core::state::Decision {
+                approved: false,
+                by: "ann".to_owned(),
+                message: String::new(),
+                at: Timestamp(0),
+            });
+        }
+        assert_eq!(
+            first(&state, Verdict::Failed),
+            "piton approve r-1 P2 && piton resume r-1"
+        );
+        state.ended = Some(Status::Cancelled);
+        assert_eq!(first(&state, Verdict::Aborted), "piton show r-1");
+    }
+}

@@ -1,0 +1,378 @@
+//! A run as still text, for `status` and `show`: its header, and phases, lanes and steps below.
+//!
+//! Pure. Says every status with symbol and word. Times are lengths, not clock times, where they can
+//! be: `status` is a cold command and need not load a time zone.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use piton_core::evidence::Rerun;
+use piton_core::state::{LaneState, PhaseState, Progress, StepState};
+use piton_core::summary::{lane_status, phase_status, progress, run_status};
+use piton_core::{GateRef, Millis, RunState, Status, StepPath, Timestamp};
+use piton_engine::Loaded;
+
+use super::look::{Look, STRONG, style_of};
+use super::status_json::pending_rerun;
+use super::text::{count, sanitize, wrap};
+use super::{summary, time, words};
+
+/// Columns that a wrapped line is set in below its first.
+const HANG: usize = 4;
+
+/// Header and tree of a run; every line ends in a newline.
+pub fn render(
+    loaded: &Loaded,
+    driver_lives: bool,
+    rerun: &[Rerun],
+    now: Timestamp,
+    look: &Look,
+) -> String {
+    let mut out = header(loaded, driver_lives, now, look);
+    out.push('\n');
+    let mut tree = Tree::new(&loaded.state, rerun, now, look);
+    for phase in &loaded.state.phases {
+        tree.phase(phase);
+    }
+    out.push_str(&tree.out);
+    out
+}
+
+/// The header of a run: name, status, time, driver, and what to type if it stands still.
+pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) -> String {
+    let Loaded { row, state, .. } = loaded;
+    let status = run_status(state, driver_lives);
+    let (over, all) = progress(state);
+    let end = if driver_lives { now } else { state.last_at };
+    let mut out = String::new();
+    let mut line = |name: &str, value: &str| {
+        let text = wrap(&format!("{name:<8} {value}"), look.width, HANG);
+        let _ = writeln!(out, "{}", text.replacen(name, &look.paint(STRONG, name), 1));
+    };
+    line(
+        "run",
+        &format!("{} {}", sanitize(&row.run_id), sanitize(&state.title)),
+    );
+    line("plan", &sanitize(&state.plan_path));
+    let shown = format!("{} {status}", look.symbol(status));
+    line(
+        "status",
+        &format!(
+            "{shown}, {over}/{all} steps, elapsed {}, last event {} ago",
+            end.since(state.created_at),
+            now.since(state.last_at)
+        ),
+    );
+    match &row.owner {
+        Some(lease) if driver_lives => line("driver", &sanitize(&lease.owner.to_string())),
+        Some(lease) => line(
+            "driver",
+            &format!("none ({} is gone)", sanitize(&lease.owner.to_string())),
+        ),
+        None => line("driver", "none"),
+    }
+    if let Some(last) = state.checkpoints.last() {
+        line(
+            "saved",
+            &format!(
+                "checkpoint {}: {}",
+                sanitize(&last.name),
+                sanitize(&last.message)
+            ),
+        );
+    }
+    if !driver_lives && !status.is_final() {
+        for command in next_commands(state) {
+            // A command is there to be copied: it is not wrapped.
+            let _ = writeln!(out, "{:<8} {command}", look.paint(STRONG, "next"));
+        }
+    }
+    out.replacen(&shown, &look.paint(style_of(status), &shown), 1)
+}
+
+fn next_commands(state: &RunState) -> Vec<String> {
+    let verdict = state
+        .verdict
+        .unwrap_or(piton_core::event::Verdict::Interrupted);
+    let mut commands = summary::next_commands(state, verdict);
+    commands.truncate(1);
+    commands
+}
+
+/// One phase with its lanes, or one lane with its steps, for `show`; empty if there is none.
+pub fn subtree(
+    loaded: &Loaded,
+    rerun: &[Rerun],
+    phase: &str,
+    lane: Option<&str>,
+    now: Timestamp,
+    look: &Look,
+) -> String {
+    let Some(phase) = loaded.state.phase(phase) else {
+        return String::new();
+    };
+    let mut tree = Tree::new(&loaded.state, rerun, now, look);
+    match lane {
+        None => tree.phase(phase),
+        Some(id) => {
+            for lane in phase.lanes.iter().filter(|l| l.id == id) {
+                tree.lane(phase, lane);
+            }
+        }
+    }
+    tree.out
+}
+
+struct Tree<'a> {
+    state: &'a RunState,
+    rerun: HashMap<&'a StepPath, &'a str>,
+    now: Timestamp,
+    look: &'a Look,
+    out: String,
+}
+
+impl<'a> Tree<'a> {
+    fn new(state: &'a RunState, rerun: &'a [Rerun], now: Timestamp, look: &'a Look) -> Self {
+        let rerun = rerun.iter().map(|r| (&r.step, r.reason.as_str())).collect();
+        Self {
+            state,
+            rerun,
+            now,
+            look,
+            out: String::new(),
+        }
+    }
+
+    /// A line with a status: symbol, id, word, and what else there is to say.
+    fn line(&mut self, indent: usize, status: Status, id: &str, more: &str) {
+        let symbol = self.look.symbol(status);
+        let text = format!("{:indent$}{symbol} {} {status}{more}", "", sanitize(id));
+        let text = wrap(&text, self.look.width, indent + HANG);
+        if self.look.color {
+            let painted = self.look.paint(style_of(status), symbol);
+            self.out.push_str(&text.replacen(symbol, &painted, 1));
+        } else {
+            self.out.push_str(&text);
+        }
+        self.out.push('\n');
+    }
+
+    /// A line of words below.
+    fn words(&mut self, indent: usize, text: &str) {
+        let text = format!("{:indent$}{text}", "");
+        self.out
+            .push_str(&wrap(&text, self.look.width, indent + HANG));
+        self.out.push('\n');
+    }
+
+    fn phase(&mut self, phase: &PhaseState) {
+        let steps = || phase.lanes.iter().flat_map(|l| &l.steps);
+        let over = steps().filter(|s| s.progress.is_over()).count();
+        let mut more = format!(", {over}/{}", steps().count());
+        if phase.driven_ms.0 > 0 {
+            let _ = write!(more, ", {}", phase.driven_ms);
+        }
+        self.line(0, phase_status(self.state, phase), &phase.id, &more);
+        self.gate(2, &GateRef(phase.id.clone()));
+        for lane in &phase.lanes {
+            self.lane(phase, lane);
+        }
+    }
+
+    fn lane(&mut self, phase: &PhaseState, lane: &LaneState) {
+        self.line(2, lane_status(self.state, phase, lane), &lane.id, "");
+        if lane.gate.is_some() {
+            self.gate(4, &GateRef(format!("{}/{}", phase.id, lane.id)));
+        }
+        for step in &lane.steps {
+            self.step(phase, lane, step);
+        }
+    }
+
+    /// What is known of a gate; a gate that was not reached yet says nothing.
+    fn gate(&mut self, indent: usize, place: &GateRef) {
+        let Some(gate) = self.state.gates.get(place) else {
+            return;
+        };
+        let name = sanitize(&gate.name);
+        match &gate.decision {
+            None => {
+                let asked = self.now.since(gate.asked_at);
+                self.words(
+                    indent,
+                    &format!("gate \"{name}\" waits for a person, asked {asked} ago"),
+                );
+                let run = words::run_id(self.state);
+                let _ = writeln!(self.out, "{:indent$}piton approve {run} {place}", "");
+            }
+            Some(decision) => {
+                let verb = if decision.approved {
+                    "approved"
+                } else {
+                    "rejected"
+                };
+                self.words(
+                    indent,
+                    &format!("gate \"{name}\" {verb} by {}", sanitize(&decision.by)),
+                );
+            }
+        }
+    }
+
+    fn step(&mut self, phase: &PhaseState, lane: &LaneState, step: &StepState) {
+        let more = self.about(step);
+        self.line(4, step.status(), &step.id, &more);
+        if matches!(step.progress, Progress::Failed | Progress::Waiting { .. })
+            && !step.failure_context.is_empty()
+        {
+            self.words(6, &summary::why_failed(step));
+        }
+        let stale = if self.rerun.is_empty() {
+            None
+        } else {
+            self.rerun
+                .get(&StepPath::new(&phase.id, &lane.id, &step.id))
+                .copied()
+        };
+        if let Some(reason) = stale.or_else(|| pending_rerun(step)) {
+            self.words(6, &format!("runs again: {}", sanitize(reason)));
+        }
+    }
+
+    /// Attempts, exit code, times and artifacts of a step.
+    fn about(&self, step: &StepState) -> String {
+        let mut more = String::new();
+        let mut add = |text: &str| {
+            more.push_str(", ");
+            more.push_str(text);
+        };
+        match step.progress {
+            Progress::Running { since } => add(&format!("for {}", self.now.since(since))),
+            Progress::Waiting { until, .. } => {
+                let left = until.since(self.now);
+                let when = if left == Millis(0) {
+                    "due now".to_owned()
+                } else {
+                    format!("until {} (in {left})", time::ahead(until, self.now))
+                };
+                add(&when);
+            }
+            _ if step.duration_ms.0 > 0 => add(&step.duration_ms.to_string()),
+            _ => {}
+        }
+        if step.attempts > 1 {
+            add(&count(step.attempts as usize, "attempt"));
+        }
+        match step.exit_code {
+            Some(code) if code != 0 && !matches!(step.progress, Progress::Running { .. }) => {
+                add(&format!("exit {code}"));
+            }
+            _ => {}
+        }
+        if !step.artifacts.is_empty() {
+            add(&count(step.artifacts.len(), "artifact"));
+        }
+        more
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{failed, lane, loaded};
+    use super::super::text::columns;
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(17_000);
+
+    #[test]
+    fn a_run_at_work_is_told_in_full() {
+        let text = render(&loaded(), true, &[], NOW, &Look::plain(80));
+        assert_eq!(
+            text,
+            "run      r-1 Authentication\n\
+             plan     plan.toml\n\
+             status   ● running, 1/5 steps, elapsed 17.0s, last event 12.0s ago\n\
+             driver   process 42 on box\n\
+             \n\
+             ● P1 running, 1/4\n\
+             \x20 ● A running\n\
+             \x20   ✓ fetch complete, 1m 05s, 1 artifact\n\
+             \x20   ● build running, for 12.0s, 2 attempts\n\
+             \x20   ○ pack pending\n\
+             \x20 ○ B pending\n\
+             \x20   ○ work pending\n\
+             ⏸ P2 waiting, 0/1\n\
+             \x20 gate \"Spec approval\" waits for a person, asked 15.0s ago\n\
+             \x20 piton approve r-1 P2\n\
+             \x20 ⏸ main waiting\n\
+             \x20   ○ work pending\n"
+        );
+    }
+
+    #[test]
+    fn a_dead_driver_is_said_with_the_way_on() {
+        let text = header(&loaded(), false, NOW, &Look::plain(80));
+        assert!(text.contains("↯ interrupted"), "{text}");
+        assert!(
+            text.contains("driver   none (process 42 on box is gone)\n"),
+            "{text}"
+        );
+        assert!(text.contains("next     piton resume r-1\n"), "{text}");
+    }
+
+    #[test]
+    fn failures_and_reruns_say_why() {
+        let mut loaded = loaded();
+        loaded.state.phases[0].lanes[1] = lane("B", vec![failed("work")]);
+        let rerun = [Rerun {
+            step: StepPath::new("P1", "A", "fetch"),
+            reason: "artifact a.txt is missing".to_owned(),
+        }];
+        let text = subtree(&loaded, &rerun, "P1", None, NOW, &Look::plain(80));
+        assert!(
+            text.contains("      runs again: artifact a.txt is missing\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "    ✗ work failed, 1.5s, 2 attempts, exit 7\n      exit 7: the linker said no\n"
+            ),
+            "{text}"
+        );
+        let lane = subtree(&loaded, &rerun, "P1", Some("B"), NOW, &Look::plain(80));
+        assert!(
+            lane.starts_with("  ✗ B failed\n") && !lane.contains("fetch"),
+            "{lane}"
+        );
+        assert_eq!(
+            subtree(&loaded, &rerun, "P9", None, NOW, &Look::plain(80)),
+            ""
+        );
+    }
+
+    #[test]
+    fn narrow_terminals_wrap_at_words_but_commands_stay_whole() {
+        for width in [40, 20] {
+            let text = render(&loaded(), true, &[], NOW, &Look::plain(width));
+            assert!(text.contains("  piton approve r-1 P2\n"), "{text}");
+            for line in text.lines().filter(|l| !l.contains("piton approve")) {
+                assert!(columns(line) <= width, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn colour_changes_no_word() {
+        let look = Look {
+            color: true,
+            ..Look::plain(80)
+        };
+        let colored = render(&loaded(), true, &[], NOW, &look);
+        assert!(colored.contains("\u{1b}[32m✓\u{1b}[0m fetch"), "{colored}");
+        let stripped = anstream::adapter::strip_str(&colored).to_string();
+        assert_eq!(
+            stripped,
+            render(&loaded(), true, &[], NOW, &Look::plain(80))
+        );
+    }
+}

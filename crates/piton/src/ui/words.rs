@@ -1,0 +1,243 @@
+//! Events and notes in words, one line each, the same for plain output and above the live tree.
+//!
+//! Says what happened, not when: the observer puts the time in front. Every text that a person or a
+//! step wrote is sanitized here.
+
+use piton_core::event::{Class, Next, Outcome, StepFinished, StepStarted, Verdict};
+use piton_core::{Event, Millis, RunState, Timestamp};
+use piton_engine::Note;
+
+use super::text::{count, sanitize};
+use super::time;
+
+/// Most process names in one line; the rest are counted.
+const NAMES_SHOWN_MAX: usize = 8;
+
+/// The name of a run in commands; before its first event there is none.
+pub fn run_id(state: &RunState) -> &str {
+    state.run_id.as_ref().map_or("RUN", |id| id.0.as_str())
+}
+
+/// An event in words; `at` is when it happened.
+pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
+    let run = run_id(state);
+    match event {
+        Event::RunCreated(e) => {
+            let (_, steps) = piton_core::summary::progress(state);
+            format!(
+                "run {run} created: {} ({})",
+                sanitize(&e.title),
+                count(steps, "step")
+            )
+        }
+        Event::DriverAttached(e) => {
+            let taken = if e.takeover { ", taken over" } else { "" };
+            format!(
+                "run {run} driven by process {} on {}{taken}",
+                e.pid,
+                sanitize(&e.host)
+            )
+        }
+        Event::DriverLeft(e) => format!("run {run} {}", verdict(e.verdict)),
+        Event::StepStarted(e) => started(e, state),
+        Event::StepFinished(e) => format!("{} {}", e.step, finished(at, e)),
+        Event::StepReset(e) => format!("{} will run again: {}", e.step, sanitize(&e.reason)),
+        Event::StepRetried(e) => format!("{} gets new attempts from {}", e.step, sanitize(&e.by)),
+        Event::StepSkipped(e) => {
+            let satisfy = if e.satisfy {
+                "; what needs it goes on"
+            } else {
+                ""
+            };
+            format!("{} skipped by {}{satisfy}", e.step, sanitize(&e.by))
+        }
+        Event::GateAsked(e) => format!(
+            "gate \"{}\" ({}) waits for a person: piton approve {run} {}",
+            sanitize(&e.name),
+            e.gate,
+            e.gate
+        ),
+        Event::GateDecided(e) => {
+            let verb = if e.approved { "approved" } else { "rejected" };
+            format!(
+                "gate {} {verb} by {}{}",
+                e.gate,
+                sanitize(&e.by),
+                said(&e.message)
+            )
+        }
+        Event::PlanAccepted(e) if e.by.is_empty() => "the changed plan takes effect".to_owned(),
+        Event::PlanAccepted(e) => format!("the changed plan was accepted by {}", sanitize(&e.by)),
+        Event::SpecAccepted(e) => format!("the changed spec was accepted by {}", sanitize(&e.by)),
+        Event::CheckpointRecorded(e) => {
+            format!(
+                "checkpoint {} recorded by {}{}",
+                e.name,
+                sanitize(&e.by),
+                said(&e.message)
+            )
+        }
+        Event::BudgetExhausted(e) => format!(
+            "budget {} is used up ({} of {}): raise it in the plan and run `piton resume {run}`",
+            sanitize(&e.budget),
+            e.used,
+            e.limit
+        ),
+        Event::RunAborted(e) => {
+            let verb = if e.cancel { "cancelled" } else { "aborted" };
+            format!(
+                "run {run} {verb} by {}{}",
+                sanitize(&e.by),
+                said(&e.message)
+            )
+        }
+        Event::RunArchived(e) => format!("run {run} archived by {}", sanitize(&e.by)),
+    }
+}
+
+fn started(e: &StepStarted, state: &RunState) -> String {
+    let again = state.step(&e.step).and_then(|s| s.rerun.as_deref());
+    let why = again
+        .map(|reason| format!(" again: {}", sanitize(reason)))
+        .unwrap_or_default();
+    let attempt = if e.attempt > 1 {
+        format!(" (attempt {})", e.attempt)
+    } else {
+        String::new()
+    };
+    format!("{} started{why}{attempt}", e.step)
+}
+
+fn finished(at: Timestamp, e: &StepFinished) -> String {
+    match &e.outcome {
+        Outcome::Succeeded => {
+            let made = match e.artifacts.len() {
+                0 => String::new(),
+                n => format!(", {}", count(n, "artifact")),
+            };
+            format!("finished in {}{made}", e.duration_ms)
+        }
+        Outcome::Failed {
+            class, error, next, ..
+        } => {
+            format!(
+                "failed: {}{}",
+                failure(*class, e.exit_code, error),
+                after(at, *next)
+            )
+        }
+        Outcome::Interrupted { why } => format!("interrupted: {}", sanitize(why)),
+        Outcome::Unknown => "ended in a way that only a newer piton knows".to_owned(),
+    }
+}
+
+/// A failure in words: its kind where that explains what follows, the exit code, the error.
+pub fn failure(class: Class, exit_code: Option<i32>, error: &str) -> String {
+    let error = sanitize(error);
+    let kind = match class {
+        Class::Network => "network: ",
+        Class::RateLimit => "rate limit: ",
+        Class::Test => "test: ",
+        _ => "",
+    };
+    match exit_code {
+        Some(code) if code != 0 && !error.contains("exit") => format!("{kind}exit {code}: {error}"),
+        _ => format!("{kind}{error}"),
+    }
+}
+
+fn after(at: Timestamp, next: Next) -> String {
+    let until = |point: Timestamp| {
+        let length = point.since(at);
+        if length == Millis(0) {
+            "at once".to_owned()
+        } else {
+            format!("at {} (in {length})", time::ahead(point, at))
+        }
+    };
+    match next {
+        Next::Retry { at: point } => format!("; retry {}", until(point)),
+        Next::Wait { until: point } => format!("; goes on {}", until(point)),
+        Next::Fail | Next::Unknown => String::new(),
+    }
+}
+
+/// What is said of a run when its driver left.
+pub fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Complete => "is complete",
+        Verdict::SelectionDone => "has done what was selected",
+        Verdict::Failed => "failed",
+        Verdict::Waiting => "waits for a person",
+        Verdict::Blocked => "is blocked: what remains depends on skipped or rejected work",
+        Verdict::Budget => "was stopped by a budget",
+        Verdict::Interrupted => "was interrupted",
+        Verdict::Aborted => "was ended by a person",
+        Verdict::Unknown => "ended in a way that only a newer piton knows",
+    }
+}
+
+fn said(message: &str) -> String {
+    if message.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", sanitize(message))
+    }
+}
+
+/// A note in words.
+pub fn note(note: &Note) -> String {
+    match note {
+        Note::Draining { running } => format!(
+            "stopping: {} may finish; press Ctrl-C again to end {}",
+            count(*running, "running step"),
+            if *running == 1 { "it" } else { "them" }
+        ),
+        Note::Ending { running } => format!("ending {}", count(*running, "running step")),
+        Note::Recovered {
+            step,
+            attempt,
+            found,
+        } => {
+            format!("{step} attempt {attempt} of the driver before: {found}")
+        }
+        Note::StraysEnded { names } => {
+            format!("ended what a dead run had left running: {}", list(names))
+        }
+        Note::LeftoversEnded { names } => {
+            format!("ended what steps had left running: {}", list(names))
+        }
+        Note::KeeperReplaced => "the keeper died and was replaced".to_owned(),
+        Note::Request { answer } => format!("request: {}", sanitize(answer)),
+        Note::Warning(text) => format!("warning: {}", sanitize(text)),
+    }
+}
+
+/// The kind of a note, for programs.
+pub fn note_kind(note: &Note) -> &'static str {
+    match note {
+        Note::Draining { .. } => "draining",
+        Note::Ending { .. } => "ending",
+        Note::Recovered { .. } => "recovered",
+        Note::StraysEnded { .. } => "strays_ended",
+        Note::LeftoversEnded { .. } => "leftovers_ended",
+        Note::KeeperReplaced => "keeper_replaced",
+        Note::Request { .. } => "request",
+        Note::Warning(_) => "warning",
+    }
+}
+
+fn list(names: &[String]) -> String {
+    let shown: Vec<String> = names
+        .iter()
+        .take(NAMES_SHOWN_MAX)
+        .map(|n| sanitize(n))
+        .collect();
+    let rest = names.len().saturating_sub(NAMES_SHOWN_MAX);
+    let more = if rest > 0 {
+        format!(" and {rest} more")
+    } else {
+        String::new()
+    };
+    format!("{}{more}", shown.join(", "))
+}

@@ -1,0 +1,461 @@
+//! The driver's side of the keeper: attach, start, follow, let go.
+//!
+//! A new keeper is started only with the first order of a driver, never while attaching: it begins
+//! a new journal, and the old one must be recorded in the ledger before that.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use piton_core::event::LogRanges;
+use piton_core::Millis;
+use piton_engine::order::Order;
+use piton_engine::world::{Attached, Attempt, Cause, Ended, Found, Happening, Notice};
+use piton_engine::{Error, Result};
+use piton_process::journal::{Fact, Journal};
+use piton_process::protocol::{
+    self, Env, Event, Exit, NewFile, Part, Request, Spawn, Start, State,
+};
+use piton_process::{Keeper, strays};
+
+use super::{Running, failed, lane_logs};
+
+/// Longest wait for the keeper's last word; it ends what steps left behind before it speaks.
+const LEAVE_WAIT: Duration = Duration::from_secs(30);
+/// Longest wait for the answer to a probe.
+const PROBE_WAIT: Duration = Duration::from_secs(20);
+/// Keepers that may die while attaching before that is an error of its own.
+const ATTACH_TRIES: u32 = 3;
+/// Longest time of a notify command.
+const NOTIFY_MS: u64 = 60_000;
+/// What a first attempt finds as its failure context.
+const NO_FAILURES: &str = "{\n  \"attempts\": [],\n  \"text\": \"\"\n}\n";
+
+/// The connection to a run's keeper, if there is one.
+pub struct Connection {
+    dir: PathBuf,
+    keeper: Option<Keeper>,
+    epoch: u64,
+    mark: String,
+    queue: Vec<Request>,
+    scratch: Option<PathBuf>,
+    lost: bool,
+    stash: Vec<Event>,
+}
+
+impl Connection {
+    pub fn new(dir: PathBuf) -> Self {
+        Self {
+            dir,
+            keeper: None,
+            epoch: 0,
+            mark: String::new(),
+            queue: Vec::new(),
+            scratch: None,
+            lost: false,
+            stash: Vec::new(),
+        }
+    }
+
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.keeper.as_ref().map(Keeper::fd)
+    }
+
+    /// Finds what became of attempts, ends what nobody holds.
+    pub fn attach(
+        &mut self,
+        epoch: u64,
+        mark: &str,
+        in_flight: &[Attempt],
+        running: &Running,
+    ) -> Result<Attached> {
+        let fresh = !self.dir.exists();
+        make_private(&self.dir).map_err(failed)?;
+        self.epoch = epoch;
+        mark.clone_into(&mut self.mark);
+        self.lost = false;
+        self.queue.clear();
+        self.stash.clear();
+        for _ in 0..ATTACH_TRIES {
+            if let Some(attached) = self.look(fresh, in_flight, running)? {
+                return Ok(attached);
+            }
+        }
+        Err(Error::World("each keeper died while it was asked; `piton doctor` says more".into()))
+    }
+
+    /// One look at keeper or journal; nothing when the keeper died meanwhile.
+    fn look(&mut self, fresh: bool, in_flight: &[Attempt], running: &Running) -> Result<Option<Attached>> {
+        let epoch = self.epoch;
+        self.keeper = Keeper::connect(&self.dir, epoch, &environment()).map_err(taken_or_failed)?;
+        let mut attached = Attached::default();
+        if self.keeper.is_some() {
+            if !self.probe(in_flight, &mut attached, running)? {
+                return Ok(None);
+            }
+        } else {
+            let facts = Journal::read(&self.dir).map_err(failed)?;
+            let ended = strays::end_recorded(&facts);
+            attached.strays.extend(ended.iter().map(|pid| format!("process {pid}")));
+            for attempt in in_flight {
+                let found = match facts.fact(&attempt.to_string()) {
+                    Fact::NotStarted => Found::NotStarted,
+                    Fact::Finished(exit) => Found::Ended(Box::new(ended_of(attempt, &exit))),
+                    Fact::Lost => {
+                        Found::Lost("the machine was restarted, or its keeper never was".to_owned())
+                    }
+                    Fact::Maybe | Fact::Started { .. } => Found::Lost("its keeper died".to_owned()),
+                };
+                attached.found.push((attempt.clone(), found));
+            }
+        }
+        if !fresh {
+            self.end_strays(&mut attached)?;
+        }
+        Ok(Some(attached))
+    }
+
+    fn end_strays(&self, attached: &mut Attached) -> Result<()> {
+        let keeper = self.keeper.as_ref().map(|k| k.welcome().pid);
+        let found = strays::find(&self.mark, keeper);
+        let stubborn = strays::end(&found);
+        if let Some(stray) = stubborn.first() {
+            return Err(Error::World(format!(
+                "process {} ({}) of this run can't be ended; end it by hand, then resume",
+                stray.pid, stray.name
+            )));
+        }
+        attached.strays.extend(found.iter().map(|s| format!("{} ({})", s.name, s.pid)));
+        Ok(())
+    }
+
+    fn probe(
+        &mut self,
+        in_flight: &[Attempt],
+        attached: &mut Attached,
+        running: &Running,
+    ) -> Result<bool> {
+        let Some(keeper) = &mut self.keeper else { return Ok(false) };
+        let welcome = keeper.welcome().clone();
+        for child in &welcome.children {
+            if let Ok(attempt) = child.key.parse::<Attempt>() {
+                let starts = (child.stdout_start, child.stderr_start);
+                running.borrow_mut().insert(attempt.step, starts);
+            }
+        }
+        for exit in &welcome.finished {
+            // Recorded by the former driver, which died before it could say so.
+            let known = in_flight.iter().any(|a| a.to_string() == exit.key);
+            if !known {
+                self.queue.push(Request::Ack { key: exit.key.clone() });
+            }
+        }
+        for attempt in in_flight {
+            let key = attempt.to_string();
+            let found = if welcome.children.iter().any(|c| c.key == key) {
+                Found::Running
+            } else if let Some(exit) = welcome.finished.iter().find(|e| e.key == key) {
+                Found::Ended(Box::new(ended_of(attempt, exit)))
+            } else {
+                let Some(state) = ask(keeper, &key, &mut self.stash)? else { return Ok(false) };
+                match state {
+                    State::Running => Found::Running,
+                    State::Finished(exit) => Found::Ended(Box::new(ended_of(attempt, &exit))),
+                    State::NotStarted => Found::NotStarted,
+                    State::Acknowledged => {
+                        Found::Lost("its outcome was acknowledged, but is not recorded".to_owned())
+                    }
+                }
+            };
+            attached.found.push((attempt.clone(), found));
+        }
+        Ok(true)
+    }
+
+    /// Sends what waits; a keeper that is gone is noticed by the next [`Connection::receive`].
+    pub fn flush(&mut self) {
+        if self.queue.is_empty() {
+            return;
+        }
+        if let Some(keeper) = &mut self.keeper {
+            self.lost |= keeper.send(&self.queue).is_err();
+        }
+        self.queue.clear();
+    }
+
+    pub fn acknowledge(&mut self, attempts: &[Attempt]) {
+        self.queue.extend(attempts.iter().map(|a| Request::Ack { key: a.to_string() }));
+    }
+
+    pub fn end_all(&mut self) {
+        self.queue.push(Request::EndAll);
+        self.flush();
+    }
+
+    /// Starts attempts, and a keeper for them if there is none.
+    pub fn start(&mut self, root: &Path, orders: &[Order]) -> Result<()> {
+        self.ensure()?;
+        let scratch = self.scratch()?;
+        for order in orders {
+            self.queue.push(Request::Start(Box::new(self.start_of(root, &scratch, order))));
+        }
+        self.flush();
+        Ok(())
+    }
+
+    fn start_of(&self, root: &Path, scratch: &Path, order: &Order) -> Start {
+        let (stdout, stderr) = lane_logs(&self.dir, &order.attempt.step);
+        let mut env = order.env.clone();
+        let mut files = Vec::new();
+        let mut file = |name: &str, path: PathBuf, content: Option<String>| {
+            env.push((name.to_owned(), path.to_string_lossy().into_owned()));
+            files.extend(content.map(|content| NewFile { path, content }));
+        };
+        file("PITON_OUTPUT", output_file(scratch, &order.attempt), None);
+        let failures = match &order.failure_context {
+            Some(_) => attempt_file(scratch, &order.attempt, "failures.json"),
+            None => scratch.join("no-failures.json"),
+        };
+        file("PITON_FAILURE_CONTEXT", failures, order.failure_context.clone());
+        if let Some(prompt) = &order.prompt {
+            let path = attempt_file(scratch, &order.attempt, "prompt.md");
+            file("PITON_PROMPT_FILE", path, Some(prompt.clone()));
+        }
+        let parts = order.commands.iter().enumerate().map(|(index, argv)| Part {
+            argv: argv.clone(),
+            stdin: order.prompt.clone().filter(|_| index == 0),
+        });
+        Start {
+            key: order.attempt.to_string(),
+            parts: parts.collect(),
+            dir: if order.dir.is_empty() { root.to_owned() } else { root.join(&order.dir) },
+            env,
+            unset: Vec::new(),
+            files,
+            stdout,
+            stderr,
+            timeout_ms: order.timeout_ms,
+            idle_timeout_ms: order.idle_timeout_ms,
+            grace_ms: order.grace_ms,
+            log_bytes_max: order.log_bytes_max,
+            keep: order.keep.clone(),
+        }
+    }
+
+    fn ensure(&mut self) -> Result<()> {
+        if self.keeper.is_some() {
+            return Ok(());
+        }
+        make_private(&self.dir.join("logs")).map_err(failed)?;
+        let exe = std::env::current_exe().map_err(failed)?;
+        let word = std::ffi::OsStr::new("__keeper");
+        let keeper =
+            Keeper::start(&exe, &[word], &self.dir, &self.mark, self.epoch, &environment())
+                .map_err(taken_or_failed)?;
+        self.keeper = Some(keeper);
+        Ok(())
+    }
+
+    pub fn notify(&mut self, root: &Path, argv: Vec<String>, run: &str, notice: &Notice) -> Result<()> {
+        self.ensure()?;
+        self.queue.push(Request::Spawn(Spawn {
+            argv,
+            env: vec![
+                ("PITON_RUN_ID".to_owned(), run.to_owned()),
+                ("PITON_STATUS".to_owned(), notice.status.clone()),
+                ("PITON_MESSAGE".to_owned(), notice.message.clone()),
+            ],
+            dir: root.to_owned(),
+            log: self.dir.join("notify.log"),
+            timeout_ms: NOTIFY_MS,
+        }));
+        self.flush();
+        Ok(())
+    }
+
+    /// Tells the keeper to go; returns what it had to end.
+    pub fn leave(&mut self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.flush();
+        if let Some(mut keeper) = self.keeper.take() {
+            let deadline = Instant::now() + LEAVE_WAIT;
+            let mut told = keeper.send(&[Request::Shutdown]).is_ok();
+            while told && Instant::now() < deadline {
+                let events = keeper.receive(Some(deadline - Instant::now())).unwrap_or_default();
+                told = !events.is_empty();
+                for event in events {
+                    match event {
+                        Event::Leftovers(list) => {
+                            names.extend(list.iter().map(|l| format!("{} ({})", l.name, l.pid)));
+                            told = false;
+                        }
+                        Event::Gone | Event::Refused { .. } => told = false,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        if let Some(scratch) = self.scratch_if_there() {
+            let _ = std::fs::remove_dir_all(scratch);
+            let _ = std::fs::remove_file(self.dir.join("scratch"));
+        }
+        names
+    }
+
+    /// What arrived since the last look.
+    pub fn receive(&mut self, running: &Running) -> Result<Vec<Happening>> {
+        let Some(keeper) = &mut self.keeper else { return Ok(Vec::new()) };
+        let mut events = std::mem::take(&mut self.stash);
+        events.extend(keeper.receive(Some(Duration::ZERO)).map_err(failed)?);
+        let mut happened = Vec::new();
+        let mut gone = self.lost;
+        for event in events {
+            match event {
+                Event::Started(started) => {
+                    if let Ok(attempt) = started.key.parse::<Attempt>() {
+                        let starts = (started.stdout_start, started.stderr_start);
+                        running.borrow_mut().insert(attempt.step, starts);
+                    }
+                }
+                Event::NotStarted(not) => {
+                    if let Ok(attempt) = not.key.parse() {
+                        happened.push(Happening::NotStarted {
+                            attempt,
+                            error: not.error,
+                            no_such_program: not.command_not_found,
+                        });
+                    }
+                }
+                Event::Exited(exit) => {
+                    if let Ok(attempt) = exit.key.parse::<Attempt>() {
+                        happened.push(Happening::Ended(Box::new(ended_of(&attempt, &exit))));
+                    }
+                }
+                Event::Refused { .. } => return Ok(vec![Happening::Fenced]),
+                Event::Gone => gone = true,
+                Event::Known { .. } | Event::Leftovers(_) => {}
+            }
+        }
+        if gone {
+            happened.push(Happening::KeeperGone);
+        }
+        Ok(happened)
+    }
+
+    /// The folder steps may write to, made on first use: outside of the repository's own folder,
+    /// because sandboxes of agents forbid that one.
+    fn scratch(&mut self) -> Result<PathBuf> {
+        if let Some(known) = self.scratch_if_there() {
+            return Ok(known);
+        }
+        let uid = rustix::process::getuid().as_raw();
+        let base = std::env::temp_dir().join(format!("piton-{uid}"));
+        make_private(&base).map_err(failed)?;
+        let own = std::fs::symlink_metadata(&base).map_err(failed)?;
+        if !own.is_dir() || own.uid() != uid || own.mode() & 0o077 != 0 {
+            return Err(Error::World(format!(
+                "{} is not a private folder of yours; remove it or set TMPDIR",
+                base.display()
+            )));
+        }
+        let scratch = base.join(&self.mark);
+        make_private(&scratch).map_err(failed)?;
+        std::fs::write(scratch.join("no-failures.json"), NO_FAILURES).map_err(failed)?;
+        std::fs::write(self.dir.join("scratch"), scratch.as_os_str().as_encoded_bytes())
+            .map_err(failed)?;
+        self.scratch = Some(scratch.clone());
+        Ok(scratch)
+    }
+
+    /// The folder steps may write to, if this run made one.
+    pub fn scratch_if_there(&mut self) -> Option<PathBuf> {
+        if self.scratch.is_none() {
+            use std::os::unix::ffi::OsStringExt as _;
+            let bytes = std::fs::read(self.dir.join("scratch")).ok()?;
+            let path = PathBuf::from(std::ffi::OsString::from_vec(bytes));
+            self.scratch = path.is_dir().then_some(path);
+        }
+        self.scratch.clone()
+    }
+}
+
+/// Where an attempt may write facts.
+pub fn output_file(scratch: &Path, attempt: &Attempt) -> PathBuf {
+    attempt_file(scratch, attempt, "output.json")
+}
+
+fn attempt_file(scratch: &Path, attempt: &Attempt, what: &str) -> PathBuf {
+    let slug = attempt.step.to_string().replace('/', "~");
+    scratch.join(format!("{slug}.{}.{what}", attempt.number))
+}
+
+fn make_private(dir: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let mode = std::fs::metadata(dir)?.permissions().mode();
+    debug_assert!(mode & 0o700 == 0o700, "a folder that was just made is ours");
+    Ok(())
+}
+
+/// The environment children start from: ours, without what a run above us put there.
+fn environment() -> Env {
+    let inherited = |name: &std::ffi::OsStr| {
+        name.to_str().is_some_and(|n| n.starts_with("PITON_") && n != "PITON_USER")
+    };
+    Env::new(std::env::vars_os().filter(|(name, _)| !inherited(name)))
+}
+
+fn taken_or_failed(error: piton_process::Error) -> Error {
+    match error {
+        piton_process::Error::Refused { .. } => Error::TakenOver,
+        other => failed(other),
+    }
+}
+
+/// Asks what became of one attempt; nothing when the keeper died. What else it says is stashed.
+fn ask(keeper: &mut Keeper, key: &str, stash: &mut Vec<Event>) -> Result<Option<State>> {
+    if keeper.send(&[Request::Probe { key: key.to_owned() }]).is_err() {
+        return Ok(None);
+    }
+    let deadline = Instant::now() + PROBE_WAIT;
+    let mut answer = None;
+    while answer.is_none() && Instant::now() < deadline {
+        let left = deadline.saturating_duration_since(Instant::now());
+        for event in keeper.receive(Some(left)).map_err(failed)? {
+            match event {
+                Event::Known { key: known, state } if known == key => answer = Some(state),
+                Event::Refused { .. } => return Err(Error::TakenOver),
+                Event::Gone => return Ok(None),
+                other => stash.push(other),
+            }
+        }
+    }
+    let silent = || Error::World("the keeper does not answer; `piton doctor` says more".to_owned());
+    answer.map(Some).ok_or_else(silent)
+}
+
+fn ended_of(attempt: &Attempt, exit: &Exit) -> Ended {
+    let range = |r: protocol::Range| (r.start, r.end);
+    Ended {
+        attempt: attempt.clone(),
+        part: exit.part,
+        code: exit.code,
+        signal: exit.signal,
+        cause: match exit.cause {
+            protocol::Cause::Exited | protocol::Cause::Unknown => Cause::Exited,
+            protocol::Cause::Timeout => Cause::Timeout,
+            protocol::Cause::IdleTimeout => Cause::IdleTimeout,
+            protocol::Cause::Ended => Cause::Ended,
+            protocol::Cause::NotStarted => Cause::NotStarted,
+        },
+        error: exit.error.clone(),
+        duration: Millis(exit.duration_ms),
+        logs: LogRanges {
+            stdout: range(exit.stdout),
+            stderr: range(exit.stderr),
+            stdout_dropped: exit.dropped.stdout.map(range),
+            stderr_dropped: exit.dropped.stderr.map(range),
+        },
+    }
+}

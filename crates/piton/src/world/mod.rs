@@ -1,0 +1,192 @@
+//! The real world: keeper, files, git, signals, wired for the driver.
+
+mod facts;
+mod files;
+mod keeper;
+mod signals;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use piton_core::event::FileHash;
+use piton_core::evidence::Files;
+use piton_core::plan::Command;
+use piton_core::{StepPath, Timestamp};
+use piton_engine::order::Order;
+use piton_engine::world::{
+    Attached, Attempt, Ended, Happening, Notice, Reported, SealError, World,
+};
+use piton_engine::{Error, Result};
+use piton_process::logs::{self, AttemptLog, Selection};
+use piton_process::protocol::{Dropped, Range};
+use piton_workspace::Project;
+
+use crate::context::now;
+
+pub use signals::Signals;
+
+/// Where the output of running steps begins in their lanes' logs, for whoever shows it live.
+pub type Running = Rc<RefCell<BTreeMap<StepPath, (u64, u64)>>>;
+
+/// What the real world is made of.
+pub struct RealWorld {
+    project: Project,
+    root: PathBuf,
+    run_dir: PathBuf,
+    run_id: String,
+    notify: Option<Command>,
+    signals: Option<Signals>,
+    keeper: keeper::Connection,
+    running: Running,
+}
+
+impl RealWorld {
+    /// Makes the world of one run. `root` is where its steps run.
+    pub fn new(project: &Project, root: &Path, run_dir: PathBuf, run_id: &str) -> Self {
+        Self {
+            project: project.clone(),
+            root: root.to_owned(),
+            keeper: keeper::Connection::new(run_dir.clone()),
+            run_dir,
+            run_id: run_id.to_owned(),
+            notify: None,
+            signals: None,
+            running: Running::default(),
+        }
+    }
+
+    /// Sets the person's notify command.
+    #[must_use]
+    pub fn with_notify(mut self, notify: Option<Command>) -> Self {
+        self.notify = notify;
+        self
+    }
+
+    /// Lets signals reach the driver.
+    #[must_use]
+    pub fn with_signals(mut self, signals: Signals) -> Self {
+        self.signals = Some(signals);
+        self
+    }
+
+    /// Where running steps write, for a live picture.
+    pub fn running(&self) -> Running {
+        Rc::clone(&self.running)
+    }
+}
+
+/// The two log files of a lane.
+pub fn lane_logs(run_dir: &Path, step: &StepPath) -> (PathBuf, PathBuf) {
+    let base = run_dir.join("logs").join(&step.phase);
+    (base.join(format!("{}.out", step.lane)), base.join(format!("{}.err", step.lane)))
+}
+
+/// The last line a running step wrote.
+pub fn last_line(run_dir: &Path, running: &Running, step: &StepPath) -> Option<String> {
+    let (out, err) = *running.borrow().get(step)?;
+    let (stdout, stderr) = lane_logs(run_dir, step);
+    let log = AttemptLog::of_running(&stdout, &stderr, out, err);
+    logs::tail_lines(&log, Selection::Both, 1).ok()?.pop()
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::World(error.to_string())
+}
+
+impl World for RealWorld {
+    fn now(&mut self) -> Timestamp {
+        now()
+    }
+
+    fn files(&mut self, paths: &[String]) -> Result<Files> {
+        paths
+            .iter()
+            .map(|path| Ok((path.clone(), files::hash(&self.root, path).map_err(failed)?)))
+            .collect()
+    }
+
+    fn inputs(&mut self, patterns: &[String]) -> Result<Vec<FileHash>> {
+        files::observe(&self.root, patterns).map_err(failed)
+    }
+
+    fn head(&mut self) -> Option<String> {
+        self.project.head()
+    }
+
+    fn tail(&mut self, ended: &Ended, lines: usize) -> Vec<String> {
+        let (stdout, stderr) = lane_logs(&self.run_dir, &ended.attempt.step);
+        let range = |r: (u64, u64)| Range { start: r.0, end: r.1 };
+        let log = AttemptLog {
+            stdout,
+            stderr,
+            stdout_range: range(ended.logs.stdout),
+            stderr_range: range(ended.logs.stderr),
+            dropped: Dropped {
+                stdout: ended.logs.stdout_dropped.map(range),
+                stderr: ended.logs.stderr_dropped.map(range),
+            },
+        };
+        logs::tail_lines(&log, Selection::Both, lines).unwrap_or_default()
+    }
+
+    fn reported(&mut self, attempt: &Attempt) -> Reported {
+        match self.keeper.scratch_if_there() {
+            Some(scratch) => facts::take(&keeper::output_file(&scratch, attempt)),
+            None => Reported::default(),
+        }
+    }
+
+    fn attach(&mut self, epoch: u64, mark: &str, in_flight: &[Attempt]) -> Result<Attached> {
+        self.running.borrow_mut().clear();
+        self.keeper.attach(epoch, mark, in_flight, &self.running)
+    }
+
+    fn start(&mut self, orders: Vec<Order>) -> Result<()> {
+        self.keeper.start(&self.root, &orders)
+    }
+
+    fn acknowledge(&mut self, attempts: &[Attempt]) -> Result<()> {
+        for attempt in attempts {
+            self.running.borrow_mut().remove(&attempt.step);
+        }
+        self.keeper.acknowledge(attempts);
+        Ok(())
+    }
+
+    fn end_all(&mut self) -> Result<()> {
+        self.keeper.end_all();
+        Ok(())
+    }
+
+    fn seal(&mut self, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
+        files::seal(&self.root, patterns)
+    }
+
+    fn notify(&mut self, notice: &Notice) -> Result<()> {
+        let Some(command) = &self.notify else { return Ok(()) };
+        let argv = match command {
+            Command::Shell(line) => vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()],
+            Command::Args(args) => args.clone(),
+        };
+        self.keeper.notify(&self.root, argv, &self.run_id, notice)
+    }
+
+    fn leave(&mut self) -> Result<Vec<String>> {
+        Ok(self.keeper.leave())
+    }
+
+    fn wait(&mut self, until: Timestamp) -> Result<Vec<Happening>> {
+        self.keeper.flush();
+        let timeout = Duration::from_millis(until.since(now()).0);
+        signals::poll(self.keeper.fd(), self.signals.as_ref(), timeout).map_err(failed)?;
+        let mut happened: Vec<Happening> = Vec::new();
+        if let Some(signals) = &mut self.signals {
+            happened.extend(signals.take().into_iter().map(Happening::Signal));
+        }
+        happened.extend(self.keeper.receive(&self.running)?);
+        Ok(happened)
+    }
+}
