@@ -1,4 +1,7 @@
 //! The errors a user can meet: code, cause and next step, for `piton explain` and the docs.
+//!
+//! One table for the whole program, problems of documents included. A test of the program looks
+//! through its sources and fails when a code is missing here.
 
 /// One error that a user can meet.
 #[derive(Clone, Copy, Debug)]
@@ -19,4 +22,421 @@ pub fn find(code: &str) -> Option<&'static Entry> {
 }
 
 /// All errors, in the order of their codes.
-pub const TABLE: &[Entry] = &[];
+pub const TABLE: &[Entry] = &[
+    Entry {
+        code: "ambiguous-step",
+        title: "the name fits several steps",
+        cause: "A short name (a step's id, or LANE/STEP) occurs more than once in the run, and Piton does not guess.",
+        next: "Write PHASE/LANE/STEP, or as much of its end as occurs once.",
+    },
+    Entry {
+        code: "bad-duration",
+        title: "a duration cannot be read",
+        cause: "A duration is a number with a unit, or several of them in a row.",
+        next: "Write \"500ms\", \"90s\", \"45m\", \"1h30m\" or \"2d\".",
+    },
+    Entry {
+        code: "bad-env",
+        title: "the name of a variable cannot be used",
+        cause: "The name is empty, holds `=` or NUL, or starts with PITON_, which is reserved for what Piton tells its steps.",
+        next: "Choose another name.",
+    },
+    Entry {
+        code: "bad-glob",
+        title: "a glob cannot be read",
+        cause: "A bracket or brace of the pattern is not closed, or a range is the wrong way round.",
+        next: "Correct the pattern; `*` matches within a folder, `**` across folders.",
+    },
+    Entry {
+        code: "bad-id",
+        title: "an id cannot be used",
+        cause: "Ids become file names: they start with a letter or digit, go on with letters, digits, `.`, `_` or `-`, and have at most 64 characters.",
+        next: "Choose a plainer id; the title may say the rest.",
+    },
+    Entry {
+        code: "bad-money",
+        title: "an amount of money cannot be read",
+        cause: "Money is written in dollars, not negative, with at most six decimals.",
+        next: "Write \"12.50\" or 12.5.",
+    },
+    Entry {
+        code: "bad-path",
+        title: "a path leaves the project",
+        cause: "Paths of a plan are relative to the project's root; absolute paths, `..`, `~` and drives would make the plan depend on one machine.",
+        next: "Name the file by its path below the project's root.",
+    },
+    Entry {
+        code: "bad-size",
+        title: "a size cannot be read",
+        cause: "A size is a number with a unit, or a plain number of bytes.",
+        next: "Write \"64MB\" (millions) or \"1GiB\" (1024 based).",
+    },
+    Entry {
+        code: "bad-syntax",
+        title: "the document is not valid TOML",
+        cause: "A quote or bracket is missing, a key stands twice, or a value has no quotes.",
+        next: "Correct the place that is underlined.",
+    },
+    Entry {
+        code: "bad-template",
+        title: "a template cannot be read",
+        cause: "A template is not closed, calls something unknown, or uses a name that no step has.",
+        next: "Correct it as the hint says; text that is no template stands between {% raw %} and {% endraw %}.",
+    },
+    Entry {
+        code: "bad-value",
+        title: "a value cannot be used",
+        cause: "The value has the right type but is out of range, empty, or none of the known choices.",
+        next: "Use one of the values that the message names.",
+    },
+    Entry {
+        code: "cycle",
+        title: "phases or lanes wait for each other",
+        cause: "The `needs` go in a circle, so nothing on it could ever start. Phases without `needs` come after the phase before them.",
+        next: "Remove one of the `needs` on the path that the message shows.",
+    },
+    Entry {
+        code: "demo",
+        title: "the demo could not go on",
+        cause: "A step of the demonstration failed outside of what it wanted to show, for example because git is missing.",
+        next: "Do what the message says; `piton doctor` looks at git and the disk.",
+    },
+    Entry {
+        code: "detach",
+        title: "no driver started in the background",
+        cause: "The background process could not be started, or ended before it had hold of the run.",
+        next: "Read the file that the hint names, or run it in the foreground.",
+    },
+    Entry {
+        code: "directory",
+        title: "the folder cannot be used",
+        cause: "The folder given with `-C` (or the one the command was called in) does not exist or cannot be entered.",
+        next: "Give a folder that exists.",
+    },
+    Entry {
+        code: "driver-gone",
+        title: "the driver is gone without a word",
+        cause: "The process that drove the run was killed or crashed. The steps it had started go on under their limits, and their results are kept.",
+        next: "`piton resume RUN` goes on; finished steps are not run again.",
+    },
+    Entry {
+        code: "duplicate-id",
+        title: "two things have the same id",
+        cause: "Phases of a plan, lanes of a phase and steps of a lane are told apart by their ids.",
+        next: "Rename one of the two.",
+    },
+    Entry {
+        code: "gc",
+        title: "something could not be deleted",
+        cause: "A folder of a run that is no longer kept could not be removed: it belongs to somebody else, or the disk refuses.",
+        next: "See who owns it, then call `piton gc` again; the rest is deleted already.",
+    },
+    Entry {
+        code: "inside-a-step",
+        title: "a step cannot decide about its own run",
+        cause: "The command was given by a step of the run, or by something it started. Approving, retrying and skipping are a person's decisions.",
+        next: "Give the command in a terminal of your own.",
+    },
+    Entry {
+        code: "interrupted",
+        title: "the question was not answered",
+        cause: "A question was ended with Ctrl-C or the end of the input.",
+        next: "Give the command again, or say it with an option: the help lists them.",
+    },
+    Entry {
+        code: "keeper",
+        title: "the keeper failed",
+        cause: "The process that holds the steps of a run could not do its work.",
+        next: "Read keeper.log in the run's folder; `piton doctor` says whether anything is left over.",
+    },
+    Entry {
+        code: "ledger",
+        title: "the ledger failed",
+        cause: "The database with the history of all runs could not be read or written; the message names the reason.",
+        next: "`piton doctor` says what is wrong. Nothing was half done.",
+    },
+    Entry {
+        code: "ledger-content",
+        title: "the ledger holds something unreadable",
+        cause: "An event or a plan in the ledger cannot be understood: it was written by a newer Piton, or it is damaged.",
+        next: "Use the newest Piton that worked here; `piton doctor` names the event.",
+    },
+    Entry {
+        code: "ledger-corrupt",
+        title: "the ledger is damaged",
+        cause: "The database is damaged or is no Piton ledger. It was left exactly as it is.",
+        next: "Copy its folder away, then restore a backup made with `piton doctor --backup`, or move the file aside to start anew.",
+    },
+    Entry {
+        code: "ledger-newer",
+        title: "the ledger was written by a newer Piton",
+        cause: "Its format is newer than this program knows. It was not touched.",
+        next: "Use the newer Piton.",
+    },
+    Entry {
+        code: "log",
+        title: "a log cannot be read",
+        cause: "The output of a step lies in files of the run's folder, and one of them cannot be read.",
+        next: "See that the folder is yours and the disk is sound.",
+    },
+    Entry {
+        code: "message-too-long",
+        title: "the message is too long",
+        cause: "Messages are kept for ever with the decision they belong to, so they are bounded.",
+        next: "Say it shorter, and put the rest into a file of the project.",
+    },
+    Entry {
+        code: "missing-value",
+        title: "something that must be given is missing",
+        cause: "A plan needs phases, a phase lanes, a lane steps; each has an id, and each step has work.",
+        next: "Add what the message names.",
+    },
+    Entry {
+        code: "mixed-forms",
+        title: "short and long form are mixed",
+        cause: "A phase or lane has work of its own and also lanes or steps below it.",
+        next: "Keep one form: move the work into a step.",
+    },
+    Entry {
+        code: "needs-yes",
+        title: "nobody can be asked here",
+        cause: "The command deletes for good and wants a yes, but stdin or stderr is no terminal.",
+        next: "Add `--yes`, or `--dry-run` to look first.",
+    },
+    Entry {
+        code: "no-answer",
+        title: "the driver has not answered yet",
+        cause: "A request lies in the run's inbox. The driver still ends its steps, or it is stopped.",
+        next: "`piton status RUN` shows what comes of it; a driver that hangs is replaced with `piton resume RUN --takeover`.",
+    },
+    Entry {
+        code: "no-gate",
+        title: "there is no such gate",
+        cause: "The run has no gate with that place or text.",
+        next: "`piton show RUN` lists the gates of a run; name one by its place (PHASE or PHASE/LANE) or its text.",
+    },
+    Entry {
+        code: "no-ledger",
+        title: "nothing has run here yet",
+        cause: "This project has no ledger, so there is nothing to show or to ask.",
+        next: "Start a run with `piton run PLAN`; with `-C DIR` you look at another project.",
+    },
+    Entry {
+        code: "no-plan",
+        title: "no plan was named",
+        cause: "The command starts a run, so it must know of what.",
+        next: "Name it: `piton run plan.toml`.",
+    },
+    Entry {
+        code: "no-project",
+        title: "the project cannot be found",
+        cause: "The folder has a `.git` that does not lead to a repository.",
+        next: "Repair it (`git worktree repair` may help) or work in another folder.",
+    },
+    Entry {
+        code: "no-run",
+        title: "there is no such run",
+        cause: "No run here has that id or fits what was asked.",
+        next: "`piton runs --all` lists all runs of this project.",
+    },
+    Entry {
+        code: "no-spec",
+        title: "a template uses `spec`, but the plan names none",
+        cause: "The text is empty at that place.",
+        next: "Add `spec = \"PATH\"` to the plan.",
+    },
+    Entry {
+        code: "no-step",
+        title: "there is no such step",
+        cause: "The run has no phase, lane, step or checkpoint with that name, or none that the command could be about.",
+        next: "`piton status RUN` shows what there is.",
+    },
+    Entry {
+        code: "not-driven",
+        title: "no process drives the run",
+        cause: "There is nothing to watch: the run is finished, or its driver has ended.",
+        next: "`piton resume RUN` goes on with it; `piton show RUN` tells of it.",
+    },
+    Entry {
+        code: "plan-changed",
+        title: "finished steps have changed in the plan",
+        cause: "The plan is not the one the run was last driven with, and steps that are finished are defined in another way now.",
+        next: "Look at what changed, then `piton resume RUN --accept-plan`: the changed ones run again, the others stay finished.",
+    },
+    Entry {
+        code: "plan-unreadable",
+        title: "the plan cannot be read",
+        cause: "The file is not there, is no text, or belongs to somebody else.",
+        next: "Correct the path.",
+    },
+    Entry {
+        code: "refused",
+        title: "the request was refused",
+        cause: "What was asked does not fit where the run stands: the gate was decided before, the step runs or is finished, or the run is over.",
+        next: "The message says why; `piton status RUN` shows where it stands.",
+    },
+    Entry {
+        code: "resume-blocked",
+        title: "the world differs from the record",
+        cause: "Before anything runs, plan, spec, artifacts and processes are compared with what was recorded; a difference that matters stops.",
+        next: "Each difference is named with the option that accepts it; or put back what was changed.",
+    },
+    Entry {
+        code: "run-driven",
+        title: "another process drives the run",
+        cause: "At most one process advances a run.",
+        next: "Watch it with `piton attach RUN`, or take it from a driver that hangs with `--takeover`.",
+    },
+    Entry {
+        code: "run-exists",
+        title: "the run id is taken",
+        cause: "Another run of this project has that id, and ids are never used twice.",
+        next: "Choose another, leave `--run-id` away, or go on with it: `piton resume RUN`.",
+    },
+    Entry {
+        code: "run-id",
+        title: "the name cannot be the id of a run",
+        cause: "Ids of runs become folder names.",
+        next: "Use letters, digits, dots, dashes and underscores, at most 64.",
+    },
+    Entry {
+        code: "run-over",
+        title: "the run is over",
+        cause: "It is complete, cancelled or archived, and does not go on.",
+        next: "`piton run PLAN --fresh` starts anew; `piton retry STEP --again` runs finished work of a complete run again.",
+    },
+    Entry {
+        code: "run-taken-over",
+        title: "another driver took the run over",
+        cause: "Somebody used `--takeover`. This process can no longer write to the run, and has stopped.",
+        next: "Watch it with `piton attach RUN`.",
+    },
+    Entry {
+        code: "run-unfinished",
+        title: "a run of this plan is unfinished",
+        cause: "Starting another would leave the first behind, and nobody can be asked here.",
+        next: "Go on with `piton run PLAN --resume`, or set it aside with `--fresh`.",
+    },
+    Entry {
+        code: "settings",
+        title: "the settings cannot be read",
+        cause: "piton.toml exists but cannot be opened.",
+        next: "See that it is a readable file.",
+    },
+    Entry {
+        code: "shared-artifact",
+        title: "two lanes make the same file",
+        cause: "The lanes may run at the same time, so the last one wins, by chance.",
+        next: "Let one lane need the other, or use two files.",
+    },
+    Entry {
+        code: "signals",
+        title: "signals cannot be caught",
+        cause: "The system refused to let the program listen for Ctrl-C.",
+        next: "Try again; if it stays, report it with `piton doctor --json`.",
+    },
+    Entry {
+        code: "spec-changed",
+        title: "the spec has changed",
+        cause: "The document that the work is measured against is not the one that was recorded.",
+        next: "Read what changed, then `piton resume RUN --accept-spec`; both hashes are recorded.",
+    },
+    Entry {
+        code: "spec-missing",
+        title: "the spec is not there",
+        cause: "The plan names a spec, and that file does not exist.",
+        next: "Write it, or take `spec` out of the plan.",
+    },
+    Entry {
+        code: "stdout",
+        title: "the output cannot be written",
+        cause: "Writing to stdout failed for another reason than a closed pipe, for example a full disk.",
+        next: "See where stdout goes.",
+    },
+    Entry {
+        code: "too-large",
+        title: "the document is too large",
+        cause: "The plan has more bytes, phases, lanes or steps than one run can hold.",
+        next: "Split it into several plans.",
+    },
+    Entry {
+        code: "two-works",
+        title: "a step has more than one kind of work",
+        cause: "Only one of `run`, `prompt` and `prompt_file` may be given.",
+        next: "Keep one, or make two steps.",
+    },
+    Entry {
+        code: "unknown-agent",
+        title: "the agent is not defined",
+        cause: "A prompt names an agent that neither the plan nor the settings define.",
+        next: "Add `[agents.NAME]` with a `command` to plan.toml or piton.toml.",
+    },
+    Entry {
+        code: "unknown-code",
+        title: "there is no such error code",
+        cause: "`piton explain` knows the codes that Piton prints in brackets.",
+        next: "`piton explain` lists all.",
+    },
+    Entry {
+        code: "unknown-id",
+        title: "`needs` names something that is not there",
+        cause: "The plan has no phase or lane with that id. A lane of another phase is written PHASE/LANE.",
+        next: "Correct the name; the hint has the nearest.",
+    },
+    Entry {
+        code: "unknown-key",
+        title: "the key is not known here",
+        cause: "A misspelt key would otherwise be passed over in silence.",
+        next: "Use the key that the hint names; `piton schema plan` lists all.",
+    },
+    Entry {
+        code: "unquoted-text",
+        title: "text from logs goes into a shell unquoted",
+        cause: "The failure context comes from the output of steps; unquoted in a shell command it could run as one.",
+        next: "Write {{ failure_context | sh }}.",
+    },
+    Entry {
+        code: "unreadable-prompt",
+        title: "a prompt file cannot be read",
+        cause: "Its path is relative to the project's root; the file is not there or not readable.",
+        next: "Correct the path, or write the file.",
+    },
+    Entry {
+        code: "unused-key",
+        title: "a key has no effect",
+        cause: "The key stands where nothing reads it, for example an agent on a step that runs a command.",
+        next: "Remove it, or move it to where it belongs.",
+    },
+    Entry {
+        code: "world",
+        title: "the world refused",
+        cause: "A file, folder, process or git command that the run needs could not be used; the message names it.",
+        next: "Put it right and `piton resume RUN`; finished steps are not run again.",
+    },
+    Entry {
+        code: "wrong-type",
+        title: "a value has the wrong type",
+        cause: "For example a number where a text in quotes belongs.",
+        next: "Write it as the message says; `piton schema plan` has all types.",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_in_order_and_each_says_what_to_do() {
+        assert!(TABLE.windows(2).all(|pair| pair[0].code < pair[1].code));
+        for entry in TABLE {
+            let said = [entry.title, entry.cause, entry.next];
+            assert!(said.iter().all(|text| !text.is_empty()), "{}", entry.code);
+        }
+    }
+
+    #[test]
+    fn case_does_not_matter() {
+        assert_eq!(find("No-Run").map(|e| e.code), Some("no-run"));
+        assert!(find("nothing-like-it").is_none());
+    }
+}

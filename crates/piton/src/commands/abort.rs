@@ -22,10 +22,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Ends a run.
 pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
-    super::request::refuse_inside_a_step(context)?;
-    let mut store = context.write_store()?;
+    let mut store = super::request::open(context)?;
     let unfinished = |r: &RunRow| !matches!(r.status.as_str(), "complete" | "archived" | "cancelled" | "aborted");
     let row = context.pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
+    let loaded = store.load_row(row.clone())?;
+    super::request::refuse_inside(context, &mut store, &loaded)?;
     let message = context.redactor.redact(&args.message).into_owned();
     if Context::driver_lives(&row) {
         return ask_driver(context, &mut store, &row, args.cancel, message);

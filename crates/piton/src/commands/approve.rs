@@ -12,12 +12,21 @@ pub fn run(context: &Context, args: &GateArgs, approved: bool) -> Result<()> {
     let mut store = request::open(context)?;
     let (run, gate) = names::split(&mut store, Some(&args.run_or_gate), args.gate.as_deref())?;
     let Some(gate) = gate else {
-        return Err(no_gate_given(context, &mut store, &args.run_or_gate, approved)?);
+        return Err(no_gate_given(
+            context,
+            &mut store,
+            &args.run_or_gate,
+            approved,
+        )?);
     };
     let (loaded, place) = names::run_with_gate(context, &mut store, run, gate)?;
     request::refuse_inside(context, &mut store, &loaded)?;
     let message = request::message(context, &args.message)?;
-    let asked = Request::Decide { gate: place.0.clone(), approved, message };
+    let asked = Request::Decide {
+        gate: place.0.clone(),
+        approved,
+        message,
+    };
     let sent = request::send(&mut store, &loaded, &asked, Target::Gate(&place))?;
     request::report(context, &mut store, &loaded.row.run_id, &[sent])
 }
@@ -35,7 +44,10 @@ fn no_gate_given(
     let message = format!("say which gate of run {run} you {verb}");
     let mut error = CommandError::usage("no-gate", message);
     for (place, gate) in state.open_gates() {
-        error = error.hint(format!("`piton {verb} {run} {place}` for \"{}\"", gate.name));
+        error = error.hint(format!(
+            "`piton {verb} {run} {place}` for \"{}\"",
+            gate.name
+        ));
     }
     if error.hints.is_empty() {
         error = error.hint(format!("no gate waits there; `piton show {run}` lists all"));

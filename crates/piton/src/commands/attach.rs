@@ -51,7 +51,9 @@ pub fn run(context: &Context, args: &RunName) -> Result<()> {
     let ends = Rc::new(RefCell::new(ends(&loaded.state)));
     let mut observer = observer(context, &mut store, &loaded, &ends);
     if !context.json {
-        ui::say(&format!("watching run {run_id}; Ctrl-C stops watching, the run goes on"));
+        ui::say(&format!(
+            "watching run {run_id}; Ctrl-C stops watching, the run goes on"
+        ));
     }
     let end = watch(&mut store, &mut loaded, observer.as_mut(), &ends)?;
     // Takes the live tree off the screen before anything else is said.
@@ -64,16 +66,26 @@ fn pick(context: &Context, store: &mut Store, named: Option<&str>) -> Result<Run
         return context.pick(store, named, |_| true, "run");
     }
     let driven = store.runs()?.into_iter().find(Context::driver_lives);
-    driven.map_or_else(|| context.pick(store, None, unfinished, "unfinished run"), Ok)
+    driven.map_or_else(
+        || context.pick(store, None, unfinished, "unfinished run"),
+        Ok,
+    )
 }
 
 fn not_driven(row: &RunRow) -> CommandError {
     let run = &row.run_id;
-    let error = CommandError::new(Kind::Blocked, "not-driven", format!("no process drives run {run}"));
+    let error = CommandError::new(
+        Kind::Blocked,
+        "not-driven",
+        format!("no process drives run {run}"),
+    );
     if unfinished(row) {
         error.hint(format!("`piton resume {run}` goes on with it"))
     } else {
-        error.hint(format!("it is {}; `piton show {run}` tells of it", row.status))
+        error.hint(format!(
+            "it is {}; `piton show {run}` tells of it",
+            row.status
+        ))
     }
 }
 
@@ -115,7 +127,8 @@ fn observer(
 }
 
 fn last_line(logs: &std::path::Path, step: &StepPath, start: Option<(u64, u64)>) -> Option<String> {
-    let file = |end: &str| -> PathBuf { logs.join(&step.phase).join(format!("{}.{end}", step.lane)) };
+    let file =
+        |end: &str| -> PathBuf { logs.join(&step.phase).join(format!("{}.{end}", step.lane)) };
     let (out, err) = start.unwrap_or_default();
     let log = AttemptLog::of_running(&file("out"), &file("err"), out, err);
     tail_lines(&log, Selection::Both, 1).ok()?.pop()
@@ -129,7 +142,7 @@ fn watch(
 ) -> Result<End> {
     let interrupted = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, Arc::clone(&interrupted))
-        .map_err(|e| CommandError::failed("signal", format!("cannot listen for Ctrl-C: {e}")))?;
+        .map_err(|e| CommandError::failed("signals", format!("Ctrl-C can't be caught: {e}")))?;
     loop {
         if interrupted.load(Ordering::Relaxed) {
             return Ok(End::Detached);
@@ -184,7 +197,8 @@ fn take_events(
             if let Event::StepFinished(e) = &event
                 && !e.logs.is_empty()
             {
-                ends.borrow_mut().insert(e.step.lane(), (e.logs.stdout.1, e.logs.stderr.1));
+                ends.borrow_mut()
+                    .insert(e.step.lane(), (e.logs.stdout.1, e.logs.stderr.1));
             }
             observer.event(seq, at, &event, &loaded.state);
         }
@@ -195,13 +209,17 @@ fn finish(loaded: &Loaded, end: End) -> Result<()> {
     let run = &loaded.row.run_id;
     match end {
         End::Detached => {
-            ui::say(&format!("stopped watching; run {run} goes on (`piton attach {run}`)"));
+            ui::say(&format!(
+                "stopped watching; run {run} goes on (`piton attach {run}`)"
+            ));
             Err(CommandError::silent(Kind::Interrupted(SIGINT)))
         }
         End::Gone => {
             let message = format!("the driver of run {run} is gone; steps it started may go on");
-            Err(CommandError::new(Kind::Interrupted(SIGINT), "driver-gone", message)
-                .hint(format!("`piton resume {run}` goes on with it")))
+            Err(
+                CommandError::new(Kind::Interrupted(SIGINT), "driver-gone", message)
+                    .hint(format!("`piton resume {run}` goes on with it")),
+            )
         }
         End::Left(left) => {
             let next = ui::summary::next_commands(&loaded.state, left.verdict);
@@ -217,11 +235,11 @@ fn finish(loaded: &Loaded, end: End) -> Result<()> {
 fn exit(left: &DriverLeft) -> Result<()> {
     let kind = match left.verdict {
         Verdict::Complete | Verdict::SelectionDone => return Ok(()),
-        Verdict::Failed | Verdict::Unknown => Kind::Failed,
+        Verdict::Failed | Verdict::Aborted | Verdict::Unknown => Kind::Failed,
         Verdict::Waiting => Kind::Waiting,
         Verdict::Blocked => Kind::Blocked,
         Verdict::Budget => Kind::Budget,
-        Verdict::Interrupted | Verdict::Aborted => Kind::Interrupted(left.signal.unwrap_or(SIGINT)),
+        Verdict::Interrupted => Kind::Interrupted(left.signal.unwrap_or(SIGINT)),
     };
     Err(CommandError::silent(kind))
 }
@@ -233,7 +251,11 @@ mod tests {
     #[test]
     fn the_verdict_of_the_driver_is_the_ending_of_the_watcher() {
         let code = |verdict, signal| {
-            let left = DriverLeft { verdict, head: None, signal };
+            let left = DriverLeft {
+                verdict,
+                head: None,
+                signal,
+            };
             exit(&left).map_or_else(|e| e.kind.exit_code(), |()| 0)
         };
         let all = [

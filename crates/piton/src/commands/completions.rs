@@ -33,7 +33,10 @@ mod tests {
     fn every_shell_gets_the_commands() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = script(shell);
-            assert!(script.contains("resume") && script.contains("takeover"), "{shell:?}");
+            assert!(
+                script.contains("resume") && script.contains("takeover"),
+                "{shell:?}"
+            );
         }
     }
 }

@@ -216,7 +216,7 @@ fn create(
         return Err(CommandError::usage("run-id", format!("`{name}` can't be the name of a run"))
             .hint("use letters, digits, dots, dashes and underscores"));
     }
-    let base = named.map_or_else(|| format!("{}-{}", plan.name(), stamp()), str::to_owned);
+    let base = named.map_or_else(|| format!("{}-{}", plan.name(), ui::time::stamp(now())), str::to_owned);
     let owner = Context::owner();
     let root = context.project.root.to_string_lossy().into_owned();
     for count in 1..=SAME_SECOND_MAX {
@@ -241,12 +241,6 @@ fn create(
         }
     }
     Err(CommandError::failed("run-exists", "too many runs of this plan were started this second"))
-}
-
-/// The time as it stands in names of runs: `YYYYMMDD-HHMMSS`, UTC.
-fn stamp() -> String {
-    let at = jiff::Timestamp::from_millisecond(now().0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    at.strftime("%Y%m%d-%H%M%S").to_string()
 }
 
 /// The first wave of what would run, for messages before a resume.

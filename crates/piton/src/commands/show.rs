@@ -42,11 +42,15 @@ fn find(context: &Context, store: &mut Store, what: Option<&str>) -> Result<(Loa
         let row = context.pick(store, None, |_| true, "run")?;
         return Ok((store.load_row(row)?, Part::Run));
     };
-    let (first, rest) = what.split_once('/').map_or((what, None), |(a, b)| (a, Some(b)));
+    let (first, rest) = what
+        .split_once('/')
+        .map_or((what, None), |(a, b)| (a, Some(b)));
     match context.pick(store, Some(first), |_| true, "run") {
         Ok(row) => {
             let loaded = store.load_row(row)?;
-            let part = rest.filter(|r| !r.is_empty()).map_or(Ok(Part::Run), |r| part(&loaded, r))?;
+            let part = rest
+                .filter(|r| !r.is_empty())
+                .map_or(Ok(Part::Run), |r| part(&loaded, r))?;
             Ok((loaded, part))
         }
         Err(no_such_run) => {
@@ -89,7 +93,11 @@ fn subtree(context: &Context, loaded: &Loaded, phase: &str, lane: Option<&str>) 
     let document = ui::status_json::status(loaded, Context::driver_lives(&loaded.row), &[]);
     let document = serde_json::to_value(document).unwrap_or_default();
     let id = |value: &serde_json::Value, wanted: &str| value["id"] == wanted;
-    let found = document["phases"].as_array().into_iter().flatten().find(|p| id(p, phase));
+    let found = document["phases"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|p| id(p, phase));
     let found = match lane {
         None => found,
         Some(lane) => found
@@ -97,8 +105,11 @@ fn subtree(context: &Context, loaded: &Loaded, phase: &str, lane: Option<&str>) 
             .and_then(|lanes| lanes.iter().find(|l| id(l, lane))),
     };
     let Some(found) = found else {
-        return Err(CommandError::usage("no-step", format!("there is no {phase} in this run"))
-            .hint(format!("`piton status {}` shows what there is", loaded.row.run_id)));
+        return Err(
+            CommandError::usage("no-step", format!("there is no {phase} in this run")).hint(
+                format!("`piton status {}` shows what there is", loaded.row.run_id),
+            ),
+        );
     };
     let mut found = found.clone();
     found["run_id"] = loaded.row.run_id.clone().into();

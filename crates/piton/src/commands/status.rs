@@ -61,6 +61,9 @@ fn print(context: &Context, loaded: &Loaded, lives: bool, clear: bool) {
     let clear = if clear { CLEAR } else { "" };
     ui::data(&format!("{clear}{}", tree.trim_end()));
     if run_status(&loaded.state, lives) == Status::Interrupted {
-        ui::say(&format!("hint: `piton resume {}` goes on with it", loaded.row.run_id));
+        ui::say(&format!(
+            "hint: `piton resume {}` goes on with it",
+            loaded.row.run_id
+        ));
     }
 }

@@ -102,15 +102,20 @@ fn read_line(until: &mut dyn FnMut() -> bool) -> Option<String> {
         tv_sec: 0,
         tv_nsec: POLL_NS,
     };
+    let mut look = true;
     loop {
-        if until() {
+        // Not for every byte: `until` may read the ledger.
+        if look && until() {
             return None;
         }
         let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-        match poll(&mut fds, Some(&wait)) {
-            Ok(0) | Err(Errno::INTR) => continue,
-            Ok(_) => {}
+        look = match poll(&mut fds, Some(&wait)) {
+            Ok(0) | Err(Errno::INTR) => true,
+            Ok(_) => false,
             Err(_) => return None,
+        };
+        if look {
+            continue;
         }
         let mut byte = [0_u8; 1];
         match rustix::io::read(&stdin, &mut byte) {

@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(
             draw(&state(), &Look::plain(20)),
             [
-                "Authent… 1/5 12.0s",
+                "Authe… r-1 1/5 12.0s",
                 "● P1 █░░░░ 1/4 12.0s",
                 "  ● A 1/3",
                 "    ✓ fetch 1m 05s",
@@ -436,13 +436,13 @@ mod tests {
             height: 10,
             ..Look::plain(80)
         };
-        let lines = draw(&state, &look);
-        assert_eq!(lines.len(), 10);
+        let shown = draw(&state, &look);
+        assert_eq!(shown.len(), 10);
         assert_eq!(
-            lines[2],
+            shown[2],
             "  ● run0/build 1/2 attempt 2 12.0s Compiling auth v1.2"
         );
-        assert_eq!(lines[9], "… 106 more, 5 running");
+        assert_eq!(shown[9], "… 106 more, 5 running");
         for height in 1..4 {
             assert_eq!(
                 draw(

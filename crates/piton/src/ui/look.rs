@@ -56,7 +56,8 @@ impl Look {
         Self::of(&stream, AutoStream::choice(&stream), stream.is_terminal())
     }
 
-    /// No colour, symbols, a given width; for tests and for files.
+    /// No colour, symbols, a given width.
+    #[cfg(test)]
     pub fn plain(width: usize) -> Self {
         Self {
             color: false,

@@ -51,11 +51,12 @@ pub fn error(error: &CommandError, json: bool) {
 }
 
 fn error_text(error: &CommandError, look: &Look) -> String {
+    use std::fmt::Write as _;
     let label = look.paint(look::BAD, &format!("error[{}]:", error.code));
     let mut out = format!("{label} {}\n", text::sanitize_lines(&error.message));
     for hint in &error.hints {
         let label = look.paint(look::NOTE, "hint:");
-        out.push_str(&format!("{label} {}\n", text::sanitize_lines(hint)));
+        let _ = writeln!(out, "{label} {}", text::sanitize_lines(hint));
     }
     out
 }

@@ -90,9 +90,9 @@ mod tests {
             exit_code: Some(1),
             signal: None,
             duration_ms: Millis(3200),
-            logs: Default::default(),
+            logs: piton_core::event::LogRanges::default(),
             artifacts: Vec::new(),
-            facts: Default::default(),
+            facts: piton_core::event::Facts::default(),
         }))
     }
 

@@ -22,7 +22,7 @@ pub struct Document<'a> {
     status: Status,
     current: Option<StepPath>,
     phases: Vec<Phase<'a>>,
-    waiting_for: Vec<Gate<'a>>,
+    waiting_for: Vec<Waiting<'a>>,
     rerun: Vec<Again<'a>>,
     parked_until: Option<String>,
     driver: Option<Driver<'a>>,
@@ -58,7 +58,7 @@ struct Step<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Gate<'a> {
+struct Waiting<'a> {
     gate: &'a str,
     name: &'a str,
     asked_at: String,
@@ -100,7 +100,7 @@ pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) ->
         phases: phases(state),
         waiting_for: state
             .open_gates()
-            .map(|(gate, g)| Gate {
+            .map(|(gate, g)| Waiting {
                 gate: &gate.0,
                 name: &g.name,
                 asked_at: rfc3339(g.asked_at),

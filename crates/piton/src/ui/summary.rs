@@ -33,11 +33,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts nothing yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Steps that were finished before and stayed so, and the time they had taken.
     fn saved(&self, state: &RunState) -> (usize, Millis) {
         state
@@ -338,7 +333,7 @@ mod tests {
         let mut state = state();
         state.phases[0].lanes[0] = lane("A", vec![done("fetch"), failed("build")]);
         state.phases[0].lanes[0].steps[1].rerun = Some("artifact b.txt is missing".to_owned());
-        let mut tally = Tally::new();
+        let mut tally = Tally::default();
         let events = [
             (1_000, start("build", 1)),
             (

@@ -86,6 +86,9 @@ pub fn cut(text: &str, width: usize, ellipsis: &str) -> String {
 ///
 /// A word longer than a line is not broken: a command must stay one piece to be copied.
 pub fn wrap(text: &str, width: usize, indent: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len() + 16);
     let start = text.len() - text.trim_start().len();
     out.push_str(&text[..start]);
@@ -152,6 +155,6 @@ mod tests {
             wrap("  a bb ccc dddddddddd", 8, 4),
             "  a bb\n    ccc\n    dddddddddd"
         );
-        assert_eq!(wrap("short", 80, 4), "short");
+        assert_eq!(wrap("what  fits is   kept", 80, 4), "what  fits is   kept");
     }
 }

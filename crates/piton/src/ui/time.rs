@@ -29,21 +29,6 @@ pub fn rfc3339(at: Timestamp) -> String {
     instant(at).to_string()
 }
 
-/// UTC as part of a name: `20260102-030405`.
-pub fn stamp(at: Timestamp) -> String {
-    let utc = TimeZone::UTC.to_datetime(instant(at));
-    let (date, time) = (utc.date(), utc.time());
-    format!(
-        "{:04}{:02}{:02}-{:02}{:02}{:02}",
-        date.year(),
-        date.month(),
-        date.day(),
-        time.hour(),
-        time.minute(),
-        time.second()
-    )
-}
-
 /// The time of day here: `03:04:05`.
 pub fn clock(at: Timestamp) -> String {
     clock_in(at, zone())
@@ -96,7 +81,6 @@ mod tests {
             rfc3339(Timestamp(1_767_323_045_000)),
             "2026-01-02T03:04:05Z"
         );
-        assert_eq!(stamp(Timestamp(1_767_323_045_678)), "20260102-030405");
     }
 
     #[test]

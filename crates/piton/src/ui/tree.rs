@@ -84,7 +84,7 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
     if !driver_lives && !status.is_final() {
         for command in next_commands(state) {
             // A command is there to be copied: it is not wrapped.
-            let _ = writeln!(out, "{:<8} {command}", look.paint(STRONG, "next"));
+            let _ = writeln!(out, "{}     {command}", look.paint(STRONG, "next"));
         }
     }
     out.replacen(&shown, &look.paint(style_of(status), &shown), 1)

@@ -58,7 +58,9 @@ impl Attempts {
 
     fn finish(&mut self, e: &StepFinished) {
         let is_it = |a: &Attempt| a.number == e.attempt && a.step == e.step;
-        let Some(index) = self.list.iter().rposition(is_it) else { return };
+        let Some(index) = self.list.iter().rposition(is_it) else {
+            return;
+        };
         let lane = e.step.lane();
         let attempt = &mut self.list[index];
         attempt.outcome = Some(match e.outcome {
@@ -102,10 +104,15 @@ impl Attempts {
             files()
         }
     }
+}
 
-    /// The two log files of an attempt's lane.
-    pub fn files(&self, logs: &Path, attempt: &Attempt) -> (PathBuf, PathBuf) {
-        let file = |end: &str| logs.join(&attempt.step.phase).join(format!("{}.{end}", attempt.step.lane));
+impl Attempt {
+    /// The two log files of its lane.
+    pub fn files(&self, logs: &Path) -> (PathBuf, PathBuf) {
+        let file = |end: &str| {
+            logs.join(&self.step.phase)
+                .join(format!("{}.{end}", self.step.lane))
+        };
         (file("out"), file("err"))
     }
 }
@@ -120,7 +127,12 @@ mod tests {
 
     fn started(step: &str, attempt: u32) -> Event {
         let step = StepPath::new("P1", "A", step);
-        Event::StepStarted(StepStarted { step, attempt, definition: Sha::of(b""), inputs: Vec::new() })
+        Event::StepStarted(StepStarted {
+            step,
+            attempt,
+            definition: Sha::of(b""),
+            inputs: Vec::new(),
+        })
     }
 
     fn finished(step: &str, attempt: u32, outcome: Outcome, stdout: (u64, u64)) -> Event {
@@ -131,7 +143,10 @@ mod tests {
             exit_code: None,
             signal: None,
             duration_ms: Millis(1),
-            logs: LogRanges { stdout, ..LogRanges::default() },
+            logs: LogRanges {
+                stdout,
+                ..LogRanges::default()
+            },
             artifacts: Vec::new(),
             facts: Facts::default(),
         }))
@@ -146,13 +161,18 @@ mod tests {
     }
 
     fn lost() -> Outcome {
-        Outcome::Interrupted { why: "the keeper died".to_owned() }
+        Outcome::Interrupted {
+            why: "the keeper died".to_owned(),
+        }
     }
 
     #[test]
     fn a_running_attempt_begins_where_the_last_one_ended() {
-        let events =
-            [started("a", 1), finished("a", 1, Outcome::Succeeded, (0, 40)), started("b", 1)];
+        let events = [
+            started("a", 1),
+            finished("a", 1, Outcome::Succeeded, (0, 40)),
+            started("b", 1),
+        ];
         assert_eq!(ranges(&events), [(0, 40), (40, 100)]);
     }
 
@@ -168,8 +188,11 @@ mod tests {
 
     #[test]
     fn an_attempt_without_output_has_none_of_its_successors() {
-        let events =
-            [started("a", 1), finished("a", 1, Outcome::Succeeded, (0, 0)), started("b", 1)];
+        let events = [
+            started("a", 1),
+            finished("a", 1, Outcome::Succeeded, (0, 0)),
+            started("b", 1),
+        ];
         assert_eq!(ranges(&events), [(0, 0), (0, 100)]);
     }
 }

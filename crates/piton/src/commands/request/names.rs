@@ -46,19 +46,24 @@ pub fn run_with_gate(
     let mut has_it = None;
     for row in rows.iter().take(RUNS_SEARCHED_MAX) {
         let loaded = store.load_row(row.clone())?;
-        let Ok((place, _)) = find_gate(&loaded.state, gate) else { continue };
-        if loaded.state.gates.get(&place).is_some_and(|g| g.decision.is_none()) {
+        let Ok((place, _)) = find_gate(&loaded.state, gate) else {
+            continue;
+        };
+        if loaded
+            .state
+            .gates
+            .get(&place)
+            .is_some_and(|g| g.decision.is_none())
+        {
             return Ok((loaded, place));
         }
         has_it = has_it.or(Some((loaded, place)));
     }
-    match has_it {
-        Some(found) => Ok(found),
-        None => {
-            let row = context.pick(store, None, unfinished, "unfinished run")?;
-            with_gate(store.load_row(row)?, gate)
-        }
+    if let Some(found) = has_it {
+        return Ok(found);
     }
+    let row = context.pick(store, None, unfinished, "unfinished run")?;
+    with_gate(store.load_row(row)?, gate)
 }
 
 fn with_gate(loaded: Loaded, gate: &str) -> Result<(Loaded, GateRef)> {
@@ -103,9 +108,8 @@ fn candidates(state: &RunState, wanted: &str) -> Vec<StepPath> {
         return by_end;
     }
     // A lane or phase names its only step.
-    let below = |p: &&StepPath| {
-        p.phase == wanted || p.lane == wanted || p.lane().to_string() == wanted
-    };
+    let below =
+        |p: &&StepPath| p.phase == wanted || p.lane == wanted || p.lane().to_string() == wanted;
     all.iter().filter(below).cloned().collect()
 }
 
@@ -120,7 +124,10 @@ pub fn fits_lane(path: &StepPath, wanted: &str) -> bool {
 }
 
 fn ends_with(path: &str, wanted: &str) -> bool {
-    path == wanted || path.strip_suffix(wanted).is_some_and(|rest| rest.ends_with('/'))
+    path == wanted
+        || path
+            .strip_suffix(wanted)
+            .is_some_and(|rest| rest.ends_with('/'))
 }
 
 fn nearest(state: &RunState, wanted: &str) -> Option<String> {
@@ -135,13 +142,20 @@ fn nearest(state: &RunState, wanted: &str) -> Option<String> {
 
 /// The steps that failed and have no attempt left.
 pub fn failed(state: &RunState) -> Vec<StepPath> {
-    state.steps().filter(|(_, s)| s.progress == Progress::Failed).map(|(path, _)| path).collect()
+    state
+        .steps()
+        .filter(|(_, s)| s.progress == Progress::Failed)
+        .map(|(path, _)| path)
+        .collect()
 }
 
 /// Names a few of many.
 pub fn listed(paths: &[StepPath]) -> String {
-    let mut names: Vec<String> =
-        paths.iter().take(CANDIDATES_MAX).map(ToString::to_string).collect();
+    let mut names: Vec<String> = paths
+        .iter()
+        .take(CANDIDATES_MAX)
+        .map(ToString::to_string)
+        .collect();
     if paths.len() > CANDIDATES_MAX {
         names.push(format!("and {} more", paths.len() - CANDIDATES_MAX));
     }
@@ -159,9 +173,16 @@ mod tests {
         for (phase, lane, ids) in steps {
             let steps = ids
                 .iter()
-                .map(|id| StepState { id: (*id).to_owned(), ..StepState::default() })
+                .map(|id| StepState {
+                    id: (*id).to_owned(),
+                    ..StepState::default()
+                })
                 .collect();
-            let lane = LaneState { id: (*lane).to_owned(), steps, ..LaneState::default() };
+            let lane = LaneState {
+                id: (*lane).to_owned(),
+                steps,
+                ..LaneState::default()
+            };
             match state.phases.iter_mut().find(|p| p.id == *phase) {
                 Some(found) => found.lanes.push(lane),
                 None => state.phases.push(PhaseState {
@@ -180,7 +201,10 @@ mod tests {
             ("P1", "B", &["build"]),
             ("P2", "main", &["work"]),
         ]);
-        candidates(&state, wanted).iter().map(ToString::to_string).collect()
+        candidates(&state, wanted)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]

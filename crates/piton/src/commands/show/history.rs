@@ -25,7 +25,9 @@ pub fn after(
 ) -> Result<u64> {
     loop {
         let page = store.events(row, seq)?;
-        let Some((last, _, _)) = page.last() else { return Ok(seq) };
+        let Some((last, _, _)) = page.last() else {
+            return Ok(seq);
+        };
         seq = *last;
         for (seq, at, event) in &page {
             each(*seq, *at, event);

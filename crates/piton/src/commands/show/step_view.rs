@@ -20,15 +20,26 @@ use crate::ui::{self, text, time};
 #[serde(tag = "what", rename_all = "snake_case")]
 enum Happened {
     Attempt(Box<Attempt>),
-    Reset { at: String, reason: String },
-    Retried { at: String, by: String },
-    Skipped { at: String, by: String, satisfy: bool },
+    Reset {
+        at: String,
+        reason: String,
+    },
+    Retried {
+        at: String,
+        by: String,
+    },
+    Skipped {
+        at: String,
+        by: String,
+        satisfy: bool,
+    },
 }
 
 /// One attempt.
 #[derive(Debug, Default, Serialize)]
 struct Attempt {
-    attempt: u32,
+    #[serde(rename = "attempt")]
+    number: u32,
     started_at: String,
     finished_at: Option<String>,
     outcome: &'static str,
@@ -48,8 +59,11 @@ struct Attempt {
 /// Shows a step.
 pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, path: &StepPath) -> Result<()> {
     let Some(state) = loaded.state.step(path) else {
-        return Err(CommandError::usage("no-step", format!("there is no step {path} in this run"))
-            .hint(format!("`piton status {}` shows its steps", loaded.row.run_id)));
+        return Err(
+            CommandError::usage("no-step", format!("there is no step {path} in this run")).hint(
+                format!("`piton status {}` shows its steps", loaded.row.run_id),
+            ),
+        );
     };
     let happened = happened(store, loaded, path)?;
     let plan = store.plan(&loaded.state).ok();
@@ -84,7 +98,11 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, path: &StepPa
         tell(&mut out, one);
     }
     failures(&mut out, state);
-    let _ = writeln!(out, "\noutput: piton log {} --step {path}", loaded.row.run_id);
+    let _ = writeln!(
+        out,
+        "\noutput: piton log {} --step {path}",
+        loaded.row.run_id
+    );
     ui::data(out.trim_end());
     Ok(())
 }
@@ -103,24 +121,34 @@ fn take(all: &mut Vec<Happened>, at: Timestamp, event: &Event) {
     let at = time::rfc3339(at);
     match event {
         Event::StepStarted(e) => all.push(Happened::Attempt(Box::new(Attempt {
-            attempt: e.attempt,
+            number: e.attempt,
             started_at: at,
             outcome: "running",
             ..Attempt::default()
         }))),
         Event::StepFinished(e) => {
             let open = all.iter_mut().rev().find_map(|h| match h {
-                Happened::Attempt(a) if a.attempt == e.attempt => Some(a),
+                Happened::Attempt(a) if a.number == e.attempt => Some(a),
                 _ => None,
             });
             if let Some(attempt) = open {
                 finish(attempt, at, e);
             }
         }
-        Event::StepReset(e) => all.push(Happened::Reset { at, reason: e.reason.clone() }),
-        Event::StepRetried(e) => all.push(Happened::Retried { at, by: e.by.clone() }),
+        Event::StepReset(e) => all.push(Happened::Reset {
+            at,
+            reason: e.reason.clone(),
+        }),
+        Event::StepRetried(e) => all.push(Happened::Retried {
+            at,
+            by: e.by.clone(),
+        }),
         Event::StepSkipped(e) => {
-            all.push(Happened::Skipped { at, by: e.by.clone(), satisfy: e.satisfy });
+            all.push(Happened::Skipped {
+                at,
+                by: e.by.clone(),
+                satisfy: e.satisfy,
+            });
         }
         _ => {}
     }
@@ -137,7 +165,12 @@ fn finish(attempt: &mut Attempt, at: String, e: &StepFinished) {
     attempt.notes.clone_from(&e.facts.notes);
     attempt.outcome = match &e.outcome {
         Outcome::Succeeded => "succeeded",
-        Outcome::Failed { class, error, lines, next } => {
+        Outcome::Failed {
+            class,
+            error,
+            lines,
+            next,
+        } => {
             attempt.class = Some(*class);
             attempt.error = Some(error.clone());
             attempt.lines.clone_from(lines);
@@ -170,7 +203,12 @@ fn definition(out: &mut String, context: &Context, step: &Step) {
     if !step.dir.is_empty() {
         let _ = writeln!(out, "in        {}", text::sanitize(&step.dir));
     }
-    let _ = write!(out, "limits    {}, timeout {}", retries(step.retries), step.timeout);
+    let _ = write!(
+        out,
+        "limits    {}, timeout {}",
+        retries(step.retries),
+        step.timeout
+    );
     let _ = match step.idle_timeout {
         Some(idle) => writeln!(out, ", idle timeout {idle}"),
         None => writeln!(out),
@@ -178,12 +216,21 @@ fn definition(out: &mut String, context: &Context, step: &Step) {
 }
 
 fn retries(retries: u32) -> String {
-    if retries == 1 { "1 retry".to_owned() } else { format!("{retries} retries") }
+    if retries == 1 {
+        "1 retry".to_owned()
+    } else {
+        format!("{retries} retries")
+    }
 }
 
 fn files(out: &mut String, kind: &str, files: &[FileHash]) {
     for file in files {
-        let _ = writeln!(out, "{kind:9} {} {}", file.sha256.short(), text::sanitize(&file.path));
+        let _ = writeln!(
+            out,
+            "{kind:9} {} {}",
+            file.sha256.short(),
+            text::sanitize(&file.path)
+        );
     }
 }
 
@@ -193,7 +240,11 @@ fn tell(out: &mut String, happened: &Happened) {
             writeln!(out, "\n{at} to run again: {}", text::sanitize(reason))
         }
         Happened::Retried { at, by } => {
-            writeln!(out, "\n{at} given further attempts by {}", text::sanitize(by))
+            writeln!(
+                out,
+                "\n{at} given further attempts by {}",
+                text::sanitize(by)
+            )
         }
         Happened::Skipped { at, by, satisfy } => {
             let counts = if *satisfy { ", counts as done" } else { "" };
@@ -207,7 +258,7 @@ fn tell(out: &mut String, happened: &Happened) {
 }
 
 fn tell_attempt(out: &mut String, a: &Attempt) {
-    let _ = write!(out, "\nattempt {}: {}", a.attempt, a.outcome);
+    let _ = write!(out, "\nattempt {}: {}", a.number, a.outcome);
     if let Some(code) = a.exit_code {
         let _ = write!(out, ", exit {code}");
     }
@@ -224,7 +275,10 @@ fn tell_attempt(out: &mut String, a: &Attempt) {
     out.push('\n');
     if let Some(error) = &a.error {
         let class = a.class.and_then(|c| serde_json::to_value(c).ok());
-        let class = class.as_ref().and_then(|c| c.as_str()).map_or(String::new(), |c| format!(" ({c})"));
+        let class = class
+            .as_ref()
+            .and_then(|c| c.as_str())
+            .map_or(String::new(), |c| format!(" ({c})"));
         let _ = writeln!(out, "  {}{class}", text::sanitize(error));
     }
     for line in &a.lines {
@@ -235,7 +289,11 @@ fn tell_attempt(out: &mut String, a: &Attempt) {
     }
     if let Some(logs) = a.logs.filter(|l| !l.is_empty()) {
         let (o, e) = (logs.stdout, logs.stderr);
-        let _ = writeln!(out, "  output bytes {}-{}, errors {}-{}", o.0, o.1, e.0, e.1);
+        let _ = writeln!(
+            out,
+            "  output bytes {}-{}, errors {}-{}",
+            o.0, o.1, e.0, e.1
+        );
     }
     for note in &a.notes {
         let _ = writeln!(out, "  note: {}", text::sanitize(note));
@@ -267,7 +325,12 @@ mod tests {
         let step = StepPath::new("P1", "A", "build");
         let mut all = Vec::new();
         let definition = Sha::of(b"");
-        let started = StepStarted { step: step.clone(), attempt: 1, definition, inputs: Vec::new() };
+        let started = StepStarted {
+            step: step.clone(),
+            attempt: 1,
+            definition,
+            inputs: Vec::new(),
+        };
         let outcome = Outcome::Failed {
             class: Class::Test,
             error: "exit 1".to_owned(),
@@ -286,8 +349,15 @@ mod tests {
             facts: Facts::default(),
         };
         take(&mut all, Timestamp(0), &Event::StepStarted(started));
-        take(&mut all, Timestamp(4200), &Event::StepFinished(Box::new(finished)));
-        let retried = StepRetried { step, by: "ann".to_owned() };
+        take(
+            &mut all,
+            Timestamp(4200),
+            &Event::StepFinished(Box::new(finished)),
+        );
+        let retried = StepRetried {
+            step,
+            by: "ann".to_owned(),
+        };
         take(&mut all, Timestamp(5000), &Event::StepRetried(retried));
         let mut out = String::new();
         all.iter().for_each(|h| tell(&mut out, h));

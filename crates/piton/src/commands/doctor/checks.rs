@@ -1,0 +1,280 @@
+//! The looks that `piton doctor` takes; each gives findings and changes nothing.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use piton_core::summary::run_status;
+use piton_core::{Plan, RunState, apply};
+use piton_engine::{Loaded, Store};
+use piton_ledger::{Liveness, RunRow, owner_liveness};
+use piton_process::strays;
+
+use super::Finding;
+use crate::commands::gc::folders_without_run;
+use crate::commands::log::size;
+use crate::commands::show::history;
+use crate::context::Context;
+
+/// Below this a long run may not even write its ledger and logs.
+const FREE_BYTES_MIN: u64 = 1_000_000_000;
+/// A nearly full disk is worth a word before it is too late: below this share of it …
+const FREE_PERCENT_MIN: u64 = 5;
+/// … unless that is still plenty.
+const FREE_BYTES_PLENTY: u64 = 10_000_000_000;
+/// Most runs whose strays are looked for: each look reads every process's environment, and an older
+/// run that left something is past caring.
+const STRAY_RUNS_MAX: usize = 100;
+/// The kernel cuts the names of programs to so many bytes.
+const PROGRAM_NAME_BYTES: usize = 15;
+
+/// Checks the ledger itself; the flag says whether it may be read any further.
+pub fn ledger(context: &Context) -> (Vec<Finding>, bool) {
+    let dir = &context.project.state_dir;
+    match piton_ledger::check(dir) {
+        Err(piton_ledger::Error::NoLedger { .. }) => {
+            let what = format!("there is no ledger in {} yet", dir.display());
+            (
+                vec![Finding::ok(what).next("start a run with `piton run PLAN`")],
+                true,
+            )
+        }
+        Err(error) => (vec![Finding::error(error.to_string())], false),
+        Ok(found) if found.is_empty() => (
+            vec![Finding::ok(format!(
+                "the ledger in {} is sound",
+                dir.display()
+            ))],
+            true,
+        ),
+        Ok(found) => {
+            let broken = |f: &piton_ledger::Finding| f.severity == piton_ledger::Severity::Broken;
+            let readable = !found.iter().any(broken);
+            let finding = |f: &piton_ledger::Finding| {
+                let make = if broken(f) {
+                    Finding::error
+                } else {
+                    Finding::warning
+                };
+                make(f.what.clone()).next(f.next.clone())
+            };
+            (found.iter().map(finding).collect(), readable)
+        }
+    }
+}
+
+/// Checks every run: its history, driver, keeper, strays and folder.
+pub fn runs(context: &Context, findings: &mut Vec<Finding>) {
+    // Without a ledger there are no runs; that was said already.
+    let Ok(mut store) = context.read_store() else {
+        return;
+    };
+    let rows = match store.runs() {
+        Ok(rows) => rows,
+        Err(error) => {
+            findings.push(Finding::error(error.to_string()));
+            return;
+        }
+    };
+    for (index, row) in rows.iter().enumerate() {
+        match store.load_row(row.clone()) {
+            Ok(loaded) => {
+                findings.extend(same_as_history(&mut store, &loaded));
+                findings.extend(driver(&loaded));
+                findings.extend(processes(
+                    context,
+                    &mut store,
+                    &loaded,
+                    index < STRAY_RUNS_MAX,
+                ));
+            }
+            Err(error) => findings.push(
+                Finding::error(error.to_string())
+                    .next("use the newest Piton that drove this run, and keep a backup"),
+            ),
+        }
+    }
+    findings.push(Finding::ok(crate::ui::text::count(rows.len(), "run")));
+    let known: BTreeSet<&str> = rows.iter().map(|r| r.run_id.as_str()).collect();
+    for folder in folders_without_run(context, &known) {
+        let what = format!("{} belongs to no run", folder.display());
+        findings.push(Finding::ok(what).next("`piton gc` removes it once it is an hour old"));
+    }
+}
+
+/// The cached state must be what the events add up to.
+fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<Finding> {
+    let run = &loaded.row.run_id;
+    let mut state = RunState::default();
+    let mut seen = 0;
+    let mut illegal = None;
+    let replayed = history::each(store, &loaded.row, |seq, at, event| {
+        // A driver at work may be ahead of what was loaded.
+        if seq <= loaded.seq && illegal.is_none() {
+            illegal = apply(&mut state, at, event)
+                .err()
+                .map(|e| format!("event {seq}: {e}"));
+            seen = seq;
+        }
+    });
+    let problem = match (replayed, illegal) {
+        (Err(error), _) => error.to_string(),
+        (_, Some(illegal)) => illegal,
+        _ if seen != loaded.seq => format!("its history ends at event {seen} of {}", loaded.seq),
+        _ if state != loaded.state => "its cached state differs from its history".to_owned(),
+        _ => return None,
+    };
+    Some(
+        Finding::error(format!("run {run}: {problem}"))
+            .next("copy the ledger with `piton doctor --backup FILE` and report it"),
+    )
+}
+
+/// Whether somebody drives the run, and whether that somebody lives.
+fn driver(loaded: &Loaded) -> Option<Finding> {
+    let RunRow { run_id, owner, .. } = &loaded.row;
+    let owner = &owner.as_ref()?.owner;
+    Some(match owner_liveness(owner) {
+        Liveness::Alive => Finding::ok(format!("run {run_id} is driven by {owner}")),
+        Liveness::Unknown if Context::driver_lives(&loaded.row) => Finding::ok(format!(
+            "run {run_id} is driven by {owner}, which cannot be seen from here"
+        )),
+        Liveness::Dead | Liveness::Unknown => {
+            let status = run_status(&loaded.state, false);
+            Finding::ok(format!(
+                "run {run_id} is {status}: its driver, {owner}, is gone"
+            ))
+            .next(format!("`piton resume {run_id}`"))
+        }
+    })
+}
+
+/// What still lives of a run that nobody drives.
+fn processes(
+    context: &Context,
+    store: &mut Store,
+    loaded: &Loaded,
+    look_for_strays: bool,
+) -> Vec<Finding> {
+    if Context::driver_lives(&loaded.row) {
+        return Vec::new();
+    }
+    let run = &loaded.row.run_id;
+    let keeper = piton_process::keeper_alive(&context.run_dir(run));
+    let mut findings = Vec::new();
+    if let Some(pid) = keeper {
+        let what = format!("run {run} has a keeper (process {pid}) and no driver");
+        findings.push(if run_status(&loaded.state, false).is_final() {
+            Finding::warning(what).next(format!("if it stays, end it with `kill {pid}`"))
+        } else {
+            Finding::ok(what).next(format!(
+                "its steps go on; `piton resume {run}` takes them over"
+            ))
+        });
+    }
+    if look_for_strays && !loaded.state.mark.is_empty() {
+        let kept = kept_programs(store, &loaded.state);
+        for stray in strays::find(&loaded.state.mark, keeper) {
+            let name: String = stray.name.clone();
+            if kept.iter().any(|k| same_program(k, &name)) {
+                continue;
+            }
+            let key = stray
+                .key
+                .map_or(String::new(), |k| format!(", started by {k}"));
+            let pid = stray.pid;
+            let what = format!("run {run} left process {pid} ({name}{key})");
+            findings.push(Finding::warning(what).next(format!(
+                "`piton resume {run}` ends it; so does `kill {pid}`"
+            )));
+        }
+    }
+    findings
+}
+
+/// The programs that steps of a run may leave running.
+fn kept_programs(store: &mut Store, state: &RunState) -> BTreeSet<String> {
+    let plan = store.plan(state).ok();
+    plan.iter()
+        .flat_map(Plan::steps)
+        .flat_map(|(_, s)| s.keep.iter().cloned())
+        .collect()
+}
+
+fn same_program(kept: &str, name: &str) -> bool {
+    let base = Path::new(kept)
+        .file_name()
+        .and_then(|n| n.to_str())
+        .unwrap_or(kept);
+    base == name || (name.len() >= PROGRAM_NAME_BYTES && base.starts_with(name))
+}
+
+/// Free space where the state lives.
+pub fn disk(context: &Context) -> Finding {
+    let state = &context.project.state_dir;
+    let dir = if state.exists() {
+        state
+    } else {
+        &context.project.root
+    };
+    match rustix::fs::statvfs(dir.as_path()) {
+        Ok(found) => space(
+            found.f_bavail.saturating_mul(found.f_frsize),
+            found.f_blocks.saturating_mul(found.f_frsize),
+        ),
+        Err(error) => Finding::warning(format!("free space cannot be read: {error}"))
+            .next(format!("see that {} exists and is yours", dir.display())),
+    }
+}
+
+fn space(free: u64, all: u64) -> Finding {
+    let percent = free.saturating_mul(100).checked_div(all).unwrap_or(100);
+    let what = format!("{} free ({percent} %)", size(free));
+    let little = free < FREE_BYTES_MIN || (percent < FREE_PERCENT_MIN && free < FREE_BYTES_PLENTY);
+    if little {
+        Finding::warning(what).next("free some space; `piton gc` deletes old runs")
+    } else {
+        Finding::ok(what)
+    }
+}
+
+/// Whether git is there and can read the project.
+pub fn git(context: &Context) -> Finding {
+    let project = &context.project;
+    let version = match piton_workspace::git(&project.root, &["version"]) {
+        Ok(version) => version,
+        Err(error) if project.git_dir.is_none() => {
+            return Finding::ok(format!("no git repository here, and no git ({error})"));
+        }
+        Err(error) => return Finding::error(error).next("install git, or put it on the PATH"),
+    };
+    if project.git_dir.is_none() {
+        return Finding::ok(format!("{version}; no git repository here"));
+    }
+    match piton_workspace::git(&project.root, &["rev-parse", "--is-inside-work-tree"]) {
+        Ok(_) => Finding::ok(format!("{version}, repository {}", project.root.display())),
+        Err(error) => Finding::error(format!("git cannot read the repository: {error}"))
+            .next("do what git says, then try again"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Severity;
+    use super::*;
+
+    #[test]
+    fn little_space_is_told_and_a_large_disk_is_not_scolded() {
+        const GB: u64 = 1_000_000_000;
+        assert_eq!(space(GB / 2, 2 * GB).severity, Severity::Warning);
+        assert_eq!(space(4 * GB, 100 * GB).severity, Severity::Warning);
+        assert_eq!(space(40 * GB, 2000 * GB).severity, Severity::Ok);
+        assert_eq!(space(0, 0).severity, Severity::Warning);
+    }
+
+    #[test]
+    fn a_kept_program_is_known_by_its_cut_name() {
+        assert!(same_program("/usr/bin/redis-server", "redis-server"));
+        assert!(same_program("a-very-long-program-name", "a-very-long-pro"));
+        assert!(!same_program("redis", "red"));
+    }
+}

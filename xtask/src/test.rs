@@ -1,0 +1,154 @@
+//! `cargo xtask test`: everything a change has to pass, in one command with one summary.
+//!
+//! Steps go on after one that failed, so that one run shows everything there is to mend; only what
+//! cannot work without an earlier step is left out, and counts as failed.
+
+use std::time::{Duration, Instant};
+
+use crate::shell::{answers, capture, cargo};
+use crate::{Failure, Result, soak};
+
+/// How one step went.
+struct Done {
+    name: String,
+    passed: bool,
+    took: Duration,
+    remark: String,
+}
+
+/// The steps so far.
+#[derive(Default)]
+struct Steps(Vec<Done>);
+
+impl Steps {
+    /// Carries out a step: its result is a remark for the summary, or all that is to be shown.
+    fn step(&mut self, name: &str, act: impl FnOnce() -> std::result::Result<String, String>) -> bool {
+        eprintln!("== {name}");
+        let begun = Instant::now();
+        let outcome = act();
+        let took = begun.elapsed();
+        let passed = outcome.is_ok();
+        let remark = match outcome {
+            Ok(remark) => remark,
+            Err(output) => {
+                eprintln!("{}", output.trim_end());
+                "output above".to_owned()
+            }
+        };
+        let word = if passed { "passed" } else { "FAILED" };
+        eprintln!("== {name}: {word} in {:.1} s", took.as_secs_f64());
+        self.0.push(Done { name: name.to_owned(), passed, took, remark });
+        passed
+    }
+
+    /// Carries out a step that is one cargo command.
+    fn cargo(&mut self, name: &str, words: &[&str], env: &[(&str, &str)]) -> bool {
+        self.step(name, || {
+            let (passed, output) = capture(cargo(words).envs(env.iter().copied()));
+            if passed { Ok(counted(&output)) } else { Err(output) }
+        })
+    }
+
+    fn left_out(&mut self, name: &str, because: &str) {
+        let remark = format!("not run: {because}");
+        self.0.push(Done { name: name.to_owned(), passed: false, took: Duration::ZERO, remark });
+    }
+
+    fn summary(&self) -> Result<()> {
+        let width = self.0.iter().map(|done| done.name.len()).max().unwrap_or(0);
+        println!();
+        for Done { name, passed, took, remark } in &self.0 {
+            let word = if *passed { "passed" } else { "FAILED" };
+            let line = format!("{name:width$}  {word}  {:6.1} s  {remark}", took.as_secs_f64());
+            println!("{}", line.trim_end());
+        }
+        let failed = self.0.iter().filter(|done| !done.passed).count();
+        println!("{} passed, {failed} failed", self.0.len() - failed);
+        if failed == 0 { Ok(()) } else { Err(Failure::Said) }
+    }
+}
+
+/// Runs all steps.
+pub(crate) fn run() -> Result<()> {
+    let mut steps = Steps::default();
+    if !steps.step("tools", tools) {
+        return steps.summary();
+    }
+    steps.cargo("format", &["fmt", "--all", "--check"], &[]);
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    steps.cargo("lints", &clippy, &[]);
+    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+    steps.cargo("docs", &docs, &[("RUSTDOCFLAGS", "-D warnings")]);
+    let built = steps.cargo("release build", &["build", "--release", "--package", "piton"], &[]);
+    if answers("cargo", &["nextest", "--version"]) {
+        let words = ["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "fail"];
+        steps.cargo("tests", &words, &[]);
+    } else {
+        steps.cargo("tests", &["test", "--workspace", "--all-targets", "--no-fail-fast"], &[]);
+    }
+    steps.cargo("doctests", &["test", "--workspace", "--doc"], &[]);
+    for name in soak::NAMES {
+        let title = format!("soak {name}");
+        if built {
+            steps.step(&title, || soak::sample(name));
+        } else {
+            steps.left_out(&title, "there is no release build");
+        }
+    }
+    steps.summary()
+}
+
+/// Looks for the tools and installs those that rustup can give.
+fn tools() -> std::result::Result<String, String> {
+    let mut installed = Vec::new();
+    for (component, words) in [("rustfmt", ["fmt", "--version"]), ("clippy", ["clippy", "--version"])] {
+        if answers("cargo", &words) {
+            continue;
+        }
+        eprintln!("installing {component}");
+        if !answers("rustup", &["component", "add", component]) || !answers("cargo", &words) {
+            return Err(format!(
+                "{component} is missing and `rustup component add {component}` did not bring it; \
+                 install it the way this toolchain was installed"
+            ));
+        }
+        installed.push(component);
+    }
+    if !answers("git", &["--version"]) {
+        return Err("git is missing: install it with the system's package manager".to_owned());
+    }
+    if !["cc", "gcc", "clang"].iter().any(|compiler| answers(compiler, &["--version"])) {
+        return Err("a C compiler is missing (SQLite is built from source): install gcc or clang".to_owned());
+    }
+    if installed.is_empty() {
+        return Ok("all there".to_owned());
+    }
+    Ok(format!("installed {}", installed.join(", ")))
+}
+
+/// The counts of a test runner, for the summary.
+fn counted(output: &str) -> String {
+    if let Some((_, line)) = output.lines().rev().find_map(|line| line.split_once("tests run: ")) {
+        return line.trim().to_owned();
+    }
+    let passed: u64 = output
+        .lines()
+        .filter_map(|line| line.strip_prefix("test result: ok. ")?.split_once(" passed"))
+        .filter_map(|(count, _)| count.parse::<u64>().ok())
+        .sum();
+    if passed > 0 { format!("{passed} passed") } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn counts_are_found_in_what_either_runner_says() {
+        let nextest = "     Summary [   4.2s] 90 tests run: 90 passed, 1 skipped\n";
+        assert_eq!(counted(nextest), "90 passed, 1 skipped");
+        let cargo = "test result: ok. 3 passed; 0 failed\nx\ntest result: ok. 4 passed; 0 failed\n";
+        assert_eq!(counted(cargo), "7 passed");
+        assert_eq!(counted("Finished"), "");
+    }
+}
