@@ -9,11 +9,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    /// Starts a sequence.
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
     /// Starts the sequence of one round of a named loop: rounds can be had again one by one.
     pub(crate) fn of_round(seed: u64, name: &str, round: u64) -> Self {
         let name = name.bytes().fold(0_u64, |sum, byte| sum.rotate_left(7) ^ u64::from(byte));

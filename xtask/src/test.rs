@@ -77,7 +77,7 @@ pub(crate) fn run() -> Result<()> {
     steps.cargo("format", &["fmt", "--all", "--check"], &[]);
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     steps.cargo("lints", &clippy, &[]);
-    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+    let docs = ["doc", "--workspace", "--no-deps"];
     steps.cargo("docs", &docs, &[("RUSTDOCFLAGS", "-D warnings")]);
     let built = steps.cargo("release build", &["build", "--release", "--package", "piton"], &[]);
     if answers("cargo", &["nextest", "--version"]) {

@@ -30,6 +30,12 @@ pub const TABLE: &[Entry] = &[
         next: "Write PHASE/LANE/STEP, or as much of its end as occurs once.",
     },
     Entry {
+        code: "backup-exists",
+        title: "the backup's file exists already",
+        cause: "A backup never overwrites anything, least of all an older backup.",
+        next: "Name a file that does not exist.",
+    },
+    Entry {
         code: "bad-duration",
         title: "a duration cannot be read",
         cause: "A duration is a number with a unit, or several of them in a row.",

@@ -217,7 +217,10 @@ impl<'a> Driver<'a> {
         if !attached.strays.is_empty() {
             self.observer.note(&Note::StraysEnded { names: attached.strays });
         }
-        self.at = self.world.now();
+        if self.batch.is_empty() {
+            // Events of one commit happen at one time: a replay must see what was applied here.
+            self.at = self.world.now();
+        }
         for (attempt, found) in attached.found {
             let word = match &found {
                 Found::Running => "running",

@@ -174,14 +174,25 @@ pub fn questions(context: &Context, store: &mut Store, run_id: &str, ending: &En
     if !context.interactive || context.json {
         return Ok(false);
     }
+    // The driver caught signals, and what it leaves behind would swallow them: catch them here too,
+    // so that Ctrl-C ends a question.
+    let mut signals = Signals::catch()
+        .map_err(|e| CommandError::failed("signals", format!("signals can't be caught: {e}")))?;
+    let mut stopped = || !signals.take().is_empty();
     match ending.verdict {
-        Verdict::Waiting => ask_gates(context, store, run_id, &ending.state),
-        Verdict::Failed => ask_failures(store, run_id, &ending.state),
+        Verdict::Waiting => ask_gates(context, store, run_id, &ending.state, &mut stopped),
+        Verdict::Failed => ask_failures(store, run_id, &ending.state, &mut stopped),
         _ => Ok(false),
     }
 }
 
-fn ask_gates(context: &Context, store: &mut Store, run_id: &str, state: &RunState) -> Result<bool> {
+fn ask_gates(
+    context: &Context,
+    store: &mut Store,
+    run_id: &str,
+    state: &RunState,
+    stopped: &mut dyn FnMut() -> bool,
+) -> Result<bool> {
     let mut decided = false;
     for (gate, asked) in state.open_gates() {
         let question = format!("Approve \"{}\" ({gate})?", asked.name);
@@ -190,7 +201,7 @@ fn ask_gates(context: &Context, store: &mut Store, run_id: &str, state: &RunStat
         let mut elsewhere = || {
             watch.load(run_id).is_ok_and(|l| l.state.gates.get(gate).is_some_and(|g| g.decision.is_some()))
         };
-        let answer = ui::ask(&question, &choices, Some('l'), &mut elsewhere);
+        let answer = ui::ask(&question, &choices, Some('l'), &mut || stopped() || elsewhere());
         let approved = match answer {
             Some('y') => true,
             Some('n') => false,
@@ -198,7 +209,8 @@ fn ask_gates(context: &Context, store: &mut Store, run_id: &str, state: &RunStat
                 decided = true;
                 continue;
             }
-            _ => continue,
+            None => return Ok(false),
+            Some(_) => continue,
         };
         let request =
             Request::Decide { gate: gate.0.clone(), approved, message: String::new() };
@@ -208,7 +220,12 @@ fn ask_gates(context: &Context, store: &mut Store, run_id: &str, state: &RunStat
     Ok(decided)
 }
 
-fn ask_failures(store: &mut Store, run_id: &str, state: &RunState) -> Result<bool> {
+fn ask_failures(
+    store: &mut Store,
+    run_id: &str,
+    state: &RunState,
+    stopped: &mut dyn FnMut() -> bool,
+) -> Result<bool> {
     let failed: Vec<_> = state.steps().filter(|(_, s)| s.progress == Progress::Failed).collect();
     let mut go_on = false;
     for (path, _) in failed {
@@ -217,14 +234,15 @@ fn ask_failures(store: &mut Store, run_id: &str, state: &RunState) -> Result<boo
         }
         let question = format!("{path} failed. What now?");
         let choices = [('r', "retry"), ('s', "skip"), ('a', "abort"), ('l', "later")];
-        let request = match ui::ask(&question, &choices, Some('l'), &mut || false) {
+        let request = match ui::ask(&question, &choices, Some('l'), stopped) {
+            None => return Ok(false),
             Some('r') => Request::Retry { step: path, again: false, downstream: false },
             Some('s') => Request::Skip { step: path, satisfy: false },
             Some('a') => {
                 carry_out(store, run_id, &Request::Abort { cancel: false, message: String::new() })?;
                 return Ok(false);
             }
-            _ => continue,
+            Some(_) => continue,
         };
         carry_out(store, run_id, &request)?;
         go_on = true;

@@ -21,8 +21,21 @@ fn script(shell: Shell) -> String {
         Shell::Fish => Generator::Fish,
     };
     let mut script = Vec::new();
-    clap_complete::generate(generator, &mut Cli::command(), "piton", &mut script);
+    clap_complete::generate(generator, &mut offered(), "piton", &mut script);
     String::from_utf8_lossy(&script).into_owned()
+}
+
+/// The command line without what people don't type; generators would offer it all the same.
+fn offered() -> clap::Command {
+    let full = Cli::command();
+    let commands: Vec<_> = full
+        .get_subcommands()
+        .filter(|c| !c.is_hide_set())
+        .cloned()
+        .collect();
+    clap::Command::new("piton")
+        .args(full.get_arguments().cloned())
+        .subcommands(commands)
 }
 
 #[cfg(test)]
@@ -33,6 +46,7 @@ mod tests {
     fn every_shell_gets_the_commands() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = script(shell);
+            assert!(!script.contains("__keeper"), "{shell:?}");
             assert!(
                 script.contains("resume") && script.contains("takeover"),
                 "{shell:?}"

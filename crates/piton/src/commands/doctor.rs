@@ -96,7 +96,12 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
 }
 
 fn backup(context: &Context, to: &std::path::Path) -> Result<()> {
-    piton_ledger::backup(&context.project.state_dir, to)?;
+    match piton_ledger::backup(&context.project.state_dir, to) {
+        Err(error @ piton_ledger::Error::Exists { .. }) => {
+            return Err(CommandError::usage("backup-exists", error.to_string()));
+        }
+        done => done?,
+    }
     if context.json {
         ui::data_json(&serde_json::json!({ "backup": to }));
     } else {

@@ -160,14 +160,14 @@ fn start(context: &Context, store: &mut Store, plan: &PlanFile, args: &RunArgs) 
     let state = RunState::default();
     let loaded = Loaded { row: row.clone(), state, seq: 0 };
     if args.drive.detach {
-        let mut state = RunState::default();
-        piton_core::apply(&mut state, now(), &event)
+        let (mut state, at) = (RunState::default(), now());
+        piton_core::apply(&mut state, at, &event)
             .map_err(|e| CommandError::failed("ledger-content", e.to_string()))?;
         store.append(&Commit {
             row: &row,
             epoch: lease.epoch,
             expected_seq: 0,
-            at: now(),
+            at,
             events: std::slice::from_ref(&event),
             state: &state,
             answered: &[],

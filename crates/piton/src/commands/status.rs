@@ -7,7 +7,6 @@ use std::io::IsTerminal as _;
 use std::thread;
 use std::time::Duration;
 
-use piton_core::Status;
 use piton_core::summary::run_status;
 use piton_engine::Loaded;
 
@@ -60,10 +59,4 @@ fn print(context: &Context, loaded: &Loaded, lives: bool, clear: bool) {
     let tree = ui::tree::render(loaded, lives, &[], now(), &Look::stdout());
     let clear = if clear { CLEAR } else { "" };
     ui::data(&format!("{clear}{}", tree.trim_end()));
-    if run_status(&loaded.state, lives) == Status::Interrupted {
-        ui::say(&format!(
-            "hint: `piton resume {}` goes on with it",
-            loaded.row.run_id
-        ));
-    }
 }

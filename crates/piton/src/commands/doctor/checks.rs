@@ -120,13 +120,27 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<Finding> {
         (Err(error), _) => error.to_string(),
         (_, Some(illegal)) => illegal,
         _ if seen != loaded.seq => format!("its history ends at event {seen} of {}", loaded.seq),
-        _ if state != loaded.state => "its cached state differs from its history".to_owned(),
+        _ if state != loaded.state => {
+            let fields = differing(&state, &loaded.state).join(", ");
+            format!("its cached state differs from its history ({fields})")
+        }
         _ => return None,
     };
     Some(
         Finding::error(format!("run {run}: {problem}"))
             .next("copy the ledger with `piton doctor --backup FILE` and report it"),
     )
+}
+
+/// The parts in which two states differ.
+fn differing(one: &RunState, other: &RunState) -> Vec<String> {
+    let value = |state| serde_json::to_value(state).unwrap_or_default();
+    let (one, other) = (value(one), value(other));
+    let fields = one.as_object().into_iter().flatten();
+    fields
+        .filter(|(key, part)| other[key.as_str()] != **part)
+        .map(|(key, _)| key.clone())
+        .collect()
 }
 
 /// Whether somebody drives the run, and whether that somebody lives.

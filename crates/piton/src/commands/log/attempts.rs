@@ -154,7 +154,9 @@ mod tests {
 
     fn ranges(events: &[Event]) -> Vec<(u64, u64)> {
         let mut attempts = Attempts::default();
-        events.iter().for_each(|e| attempts.take(e));
+        for event in events {
+            attempts.take(event);
+        }
         (0..attempts.list.len())
             .map(|i| (attempts.list[i].start.0, attempts.end(i, || (100, 0)).0))
             .collect()

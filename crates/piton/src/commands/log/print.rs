@@ -176,9 +176,9 @@ mod tests {
     fn printed(form: Form, lines: &[&[u8]]) -> String {
         let redactor = Redactor::new([("MY_TOKEN", "hunter2hunter2")], &[]);
         let mut printer = Printer::new(&redactor, form);
-        lines
-            .iter()
-            .for_each(|l| printer.line(&attempt(1), Stream::Stdout, l));
+        for line in lines {
+            printer.line(&attempt(1), Stream::Stdout, line);
+        }
         std::mem::take(&mut printer.out)
     }
 

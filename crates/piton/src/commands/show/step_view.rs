@@ -360,7 +360,9 @@ mod tests {
         };
         take(&mut all, Timestamp(5000), &Event::StepRetried(retried));
         let mut out = String::new();
-        all.iter().for_each(|h| tell(&mut out, h));
+        for one in &all {
+            tell(&mut out, one);
+        }
         assert!(out.contains("attempt 1: failed, exit 1, 4.2s\n"), "{out}");
         assert!(out.contains("  exit 1 (test)\n  | boom\n"), "{out}");
         assert!(out.contains("further attempts by ann"), "{out}");

@@ -1,0 +1,88 @@
+//! Plans for tests: short to write, every default spelled out once.
+
+use std::collections::BTreeMap;
+
+use piton_core::budget::Budgets;
+use piton_core::plan::{Command, Lane, OnFailure, Phase, Step, Work};
+use piton_core::{Millis, Plan};
+
+use crate::script::{Behaviour, Script};
+
+/// A step that runs a command named like it; no retries.
+pub fn step(id: &str) -> Step {
+    Step {
+        id: id.to_owned(),
+        work: Work::Run(Command::Shell(format!("do {id}"))),
+        test: None,
+        dir: String::new(),
+        env: BTreeMap::new(),
+        inputs: Vec::new(),
+        artifacts: Vec::new(),
+        retries: 0,
+        backoff: Millis(100),
+        timeout: Millis::from_secs(3600),
+        idle_timeout: None,
+        grace: Millis::from_secs(1),
+        keep: Vec::new(),
+    }
+}
+
+/// A lane of steps, without gate and needs.
+pub fn lane(id: &str, steps: Vec<Step>) -> Lane {
+    Lane { id: id.to_owned(), needs: Vec::new(), gate: None, steps }
+}
+
+/// A lane of plain steps.
+pub fn lane_of(id: &str, steps: &[&str]) -> Lane {
+    lane(id, steps.iter().map(|id| step(id)).collect())
+}
+
+/// A phase of lanes, without gate and needs.
+pub fn phase(id: &str, lanes: Vec<Lane>) -> Phase {
+    Phase { id: id.to_owned(), needs: Vec::new(), after: Vec::new(), gate: None, lanes }
+}
+
+/// A plan whose phases follow one another unless they name what they need.
+pub fn plan(phases: Vec<Phase>) -> Plan {
+    let ids: Vec<String> = phases.iter().map(|p| p.id.clone()).collect();
+    let ordered = phases.into_iter().enumerate().map(|(index, mut phase)| {
+        if phase.needs.is_empty() && index > 0 {
+            phase.after = vec![ids[index - 1].clone()];
+        }
+        phase
+    });
+    Plan {
+        title: "A plan".to_owned(),
+        spec: None,
+        on_failure: OnFailure::Stop,
+        budgets: Budgets::default(),
+        phases: ordered.collect(),
+    }
+}
+
+/// The plan of the crash scenarios: two phases, three lanes, a retry, a gate, artifacts, an input.
+pub fn example() -> (Plan, Script) {
+    let build = Step { retries: 1, artifacts: vec!["out/build.txt".to_owned()], ..step("build") };
+    let pack = Step {
+        inputs: vec!["out/build.txt".to_owned()],
+        artifacts: vec!["dist/package.txt".to_owned()],
+        ..step("pack")
+    };
+    let first =
+        phase("P1", vec![lane("A", vec![build, step("test")]), lane_of("B", &["lint", "docs"])]);
+    let second = Phase {
+        gate: Some("Release".to_owned()),
+        ..phase("P2", vec![lane("C", vec![pack, step("publish")])])
+    };
+    let script = Script::default()
+        .with(
+            "P1/A/build",
+            vec![
+                Behaviour::fails(1).saying("error: no luck"),
+                Behaviour::ok().lasting(Millis(500)).writing("out/build.txt", "built"),
+            ],
+        )
+        .with("P1/B/docs", vec![Behaviour::ok().lasting(Millis(1200))])
+        .with("P2/C/pack", vec![Behaviour::ok().writing("dist/package.txt", "packed")]);
+    (plan(vec![first, second]), script)
+}

@@ -1,0 +1,343 @@
+//! A run from its creation to its end over any number of drivers, on a simulated machine.
+//!
+//! It does what the program's commands do around the engine: take the lease, load, compare, drive,
+//! and ask the person. Clones share machine, ledger and records, so that one driver's fall or pause
+//! can bring another one in.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use piton_core::event::{DriverAttached, Event, FileHash, RunAborted, RunCreated, Shape, Verdict};
+use piton_core::request::Request;
+use piton_core::{Limits, Millis, Plan, RunId, RunState, Timestamp};
+use piton_engine::resume::{Accepts, Check, check};
+use piton_engine::store::{Answer, Asked, Loaded};
+use piton_engine::world::Attempt;
+use piton_engine::{Driver, Ending, Error, Note, Observer, Options, Store, World};
+use piton_ledger::{Acquire, Ledger, Liveness, NewRun, Open, Owner, Sqlite};
+
+use crate::crash::CrashPoint;
+use crate::ledger::CrashingLedger;
+use crate::machine::SimMachine;
+use crate::memory::MemoryLedger;
+use crate::script::Script;
+use crate::world::SimWorld;
+
+/// Drivers and decisions after which a scenario counts as stuck; the longest need four.
+const ROUNDS_MAX: usize = 20;
+/// The one run of a rig.
+const RUN_ID: &str = "run-1";
+
+/// What was noted to observers.
+pub type Notes = Rc<RefCell<Vec<Note>>>;
+
+/// Why a driver did not come to an ending.
+#[derive(Debug)]
+pub enum Stop {
+    /// It failed, or fell.
+    Failed(Error),
+    /// The world differs from the record in a way that stops.
+    Blocked(Box<Check>),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<piton_ledger::Error> for Stop {
+    fn from(error: piton_ledger::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+#[derive(Clone)]
+enum Disk {
+    Memory(MemoryLedger),
+    Sqlite(PathBuf),
+}
+
+/// A run on a simulated machine.
+#[derive(Clone)]
+pub struct Rig {
+    /// The machine.
+    pub machine: Rc<RefCell<SimMachine>>,
+    /// The plan as its file says it.
+    pub plan: Plan,
+    /// What drivers are told.
+    pub options: Options,
+    /// Whether the world is compared with the record before a driver goes on.
+    pub compares: bool,
+    /// What the person accepts on the command line: plan, spec.
+    pub accepts: (bool, bool),
+    /// What drivers noted.
+    pub notes: Notes,
+    /// What was acknowledged to observers.
+    pub acknowledged: Rc<RefCell<Vec<(u64, Event)>>>,
+    /// Attempts that were in flight when keeper or machine fell.
+    pub lost: Rc<RefCell<BTreeSet<Attempt>>>,
+    disk: Disk,
+    owners: Rc<Cell<u32>>,
+}
+
+impl Rig {
+    /// A run of a plan on a new machine, its ledger in memory.
+    pub fn new(plan: Plan, script: Script) -> Self {
+        Self {
+            machine: Rc::new(RefCell::new(SimMachine::new(script))),
+            plan,
+            options: Options {
+                limits: Limits { jobs: 2, ..Limits::default() },
+                notify: true,
+                ..Options::default()
+            },
+            compares: true,
+            accepts: (false, false),
+            notes: Notes::default(),
+            acknowledged: Rc::default(),
+            lost: Rc::default(),
+            disk: Disk::Memory(MemoryLedger::new()),
+            owners: Rc::default(),
+        }
+    }
+
+    /// The same with a real ledger in a directory.
+    #[must_use]
+    pub fn on_disk(mut self, dir: PathBuf) -> Self {
+        self.disk = Disk::Sqlite(dir);
+        self
+    }
+
+    /// The ledger in memory, if that is where it is.
+    pub fn memory(&self) -> Option<&MemoryLedger> {
+        match &self.disk {
+            Disk::Memory(memory) => Some(memory),
+            Disk::Sqlite(_) => None,
+        }
+    }
+
+    /// Opens the ledger for somebody who falls at a point.
+    pub fn store(&self, crash: &CrashPoint) -> Result<Store, Error> {
+        let ledger: Box<dyn Ledger> = match &self.disk {
+            Disk::Memory(memory) => Box::new(memory.clone()),
+            Disk::Sqlite(dir) => Box::new(Sqlite::open(dir, Open::ReadWrite)?),
+        };
+        Ok(Store::new(Box::new(CrashingLedger::new(ledger, crash))))
+    }
+
+    fn owner(&self) -> Owner {
+        self.owners.set(self.owners.get() + 1);
+        Owner {
+            host: "sim".to_owned(),
+            pid: self.owners.get(),
+            process_start: 1,
+            boot_id: "boot".to_owned(),
+            pid_namespace: 0,
+        }
+    }
+
+    fn created(&self) -> Event {
+        let machine = self.machine.borrow();
+        let spec = self.plan.spec.as_ref().and_then(|path| {
+            Some(FileHash { path: path.clone(), sha256: machine.hash(path)? })
+        });
+        Event::RunCreated(Box::new(RunCreated {
+            run_id: RunId(RUN_ID.to_owned()),
+            plan_path: "plan.toml".to_owned(),
+            plan_hash: self.plan.hash(),
+            title: self.plan.title.clone(),
+            spec,
+            root: "/project".to_owned(),
+            mark: "mark".to_owned(),
+            head: machine.head.clone(),
+            shape: Shape::from(&self.plan),
+        }))
+    }
+
+    /// Takes the lease of the run, creating it first where it is not there.
+    fn take(&self, store: &mut Store, how: Acquire) -> Result<(Loaded, u64), Stop> {
+        let (owner, at) = (self.owner(), self.machine.borrow().now);
+        let Some(row) = store.ledger().run(RUN_ID)? else {
+            let new = NewRun {
+                run_id: RUN_ID,
+                plan: "plan.toml",
+                title: &self.plan.title,
+                root: "/project",
+                at: at.0,
+            };
+            let row = store.create(&new, &self.plan, &owner)?;
+            return Ok((Loaded { row, state: RunState::default(), seq: 0 }, 1));
+        };
+        let lease = store.ledger().acquire(row.run, &owner, at.0, how, &|_| Liveness::Dead)?;
+        Ok((store.load(RUN_ID)?, lease.epoch))
+    }
+
+    /// Compares the world with the record.
+    pub fn compare(&self, store: &mut Store, world: &mut dyn World) -> Result<Check, Error> {
+        let state = store.load(RUN_ID)?.state;
+        let recorded = store.plan(&state)?;
+        let accepts = Accepts { plan: self.accepts.0, spec: self.accepts.1, by: "ada" };
+        check(&state, &recorded, Some(self.plan.clone()), accepts, world)
+    }
+
+    /// Lets one driver go on until it leaves, fails or falls.
+    pub fn drive(&self, crash: &CrashPoint, how: Acquire) -> Result<Ending, Stop> {
+        let mut store = self.store(crash)?;
+        let mut world = SimWorld::new(&self.machine, crash);
+        let (loaded, epoch) = self.take(&mut store, how)?;
+        let attached = Event::DriverAttached(DriverAttached {
+            epoch,
+            pid: self.owners.get(),
+            host: "sim".to_owned(),
+            head: world.head(),
+            takeover: how == Acquire::Takeover,
+        });
+        let mut plan = self.plan.clone();
+        let opening = if loaded.seq == 0 {
+            vec![self.created(), attached]
+        } else if self.compares {
+            let check = self.compare(&mut store, &mut world)?;
+            if check.stops() {
+                let at = self.machine.borrow().now;
+                store.ledger().release(loaded.row.run, epoch, at.0)?;
+                return Err(Stop::Blocked(Box::new(check)));
+            }
+            plan = check.plan;
+            store.keep_plan(&plan)?;
+            std::iter::once(attached).chain(check.events).collect()
+        } else {
+            vec![attached]
+        };
+        let mut watcher = Watcher(Rc::clone(&self.acknowledged), Rc::clone(&self.notes));
+        let (live, options) = (self.plan.clone(), self.options.clone());
+        let driver =
+            Driver::new(&mut store, &mut world, &mut watcher, plan, live, loaded, epoch, options);
+        Ok(driver.drive(opening)?)
+    }
+
+    /// Drives without a fall; for tests of how it ends.
+    pub fn run(&self) -> Result<Ending, Stop> {
+        self.drive(&CrashPoint::never(), Acquire::IfFree)
+    }
+
+    /// Drives a run that is to be aborted, as `piton abort` does when nobody drives it.
+    pub fn abort(&self) -> Result<Ending, Stop> {
+        let mut rig = self.clone();
+        let (by, message) = ("ada".to_owned(), String::new());
+        rig.options.abort = Some(RunAborted { by, message, cancel: false });
+        rig.run()
+    }
+
+    /// Asks something of the run, as another process does.
+    pub fn ask(&self, request: &Request, lives: Liveness) -> Result<Answer, Error> {
+        self.ask_falling(&CrashPoint::never(), request, lives)
+    }
+
+    fn ask_falling(
+        &self,
+        crash: &CrashPoint,
+        request: &Request,
+        lives: Liveness,
+    ) -> Result<Answer, Error> {
+        let owner = self.owner();
+        let asked = Asked {
+            request,
+            key: &format!("key-{}", owner.pid),
+            by: "ada",
+            at: self.machine.borrow().now,
+            owner: &owner,
+            alive: &|_| lives,
+        };
+        self.store(crash)?.ask(RUN_ID, &asked)
+    }
+
+    fn approve(&self, crash: &CrashPoint, state: &RunState) -> Result<(), Error> {
+        for (gate, _) in state.open_gates() {
+            let request =
+                Request::Decide { gate: gate.0.clone(), approved: true, message: String::new() };
+            self.ask_falling(crash, &request, Liveness::Dead)?;
+        }
+        Ok(())
+    }
+
+    /// Drives, approves gates and starts over after a fall, until nothing moves any more.
+    ///
+    /// `fall` is what else falls with the driver; `gap` is how long nobody is there after it.
+    pub fn complete(
+        &self,
+        crash: CrashPoint,
+        fall: &dyn Fn(&Self),
+        gap: Millis,
+    ) -> Result<Ending, Stop> {
+        let mut crash = crash;
+        for _ in 0..ROUNDS_MAX {
+            let ended = self.drive(&crash, Acquire::IfFree).and_then(|ending| {
+                if ending.verdict == Verdict::Waiting {
+                    self.approve(&crash, &ending.state)?;
+                    return Ok(None);
+                }
+                Ok(Some(ending))
+            });
+            match ended {
+                Ok(Some(ending)) if !crash.fallen() => return Ok(ending),
+                Err(stop) if !crash.fallen() => return Err(stop),
+                _ if crash.fallen() => {
+                    fall(self);
+                    self.machine.borrow_mut().pass(gap);
+                    crash = CrashPoint::never();
+                }
+                _ => {}
+            }
+        }
+        Err(Stop::Failed(Error::World("the scenario is stuck".to_owned())))
+    }
+
+    /// The keeper dies with what it holds.
+    pub fn crash_keeper(&self) {
+        self.lose();
+        self.machine.borrow_mut().crash_keeper();
+    }
+
+    /// The machine loses power.
+    pub fn power_cut(&self) {
+        self.lose();
+        self.machine.borrow_mut().power_cut();
+        if let Disk::Memory(memory) = &self.disk {
+            memory.power_cut();
+        }
+    }
+
+    /// Notes what is in flight by the ledger: that may run again.
+    fn lose(&self) {
+        let state = self.load().map(|l| l.state).unwrap_or_default();
+        let running = state.running().into_iter().map(|(step, number)| Attempt { step, number });
+        self.lost.borrow_mut().extend(running);
+    }
+
+    /// Loads the run as a command does.
+    pub fn load(&self) -> Result<Loaded, Error> {
+        self.store(&CrashPoint::never())?.load(RUN_ID)
+    }
+
+    /// All events of the run.
+    pub fn events(&self) -> Result<Vec<(u64, Timestamp, Event)>, Error> {
+        let mut store = self.store(&CrashPoint::never())?;
+        let Some(row) = store.ledger().run(RUN_ID)? else { return Ok(Vec::new()) };
+        store.events(&row, 0)
+    }
+}
+
+struct Watcher(Rc<RefCell<Vec<(u64, Event)>>>, Notes);
+
+impl Observer for Watcher {
+    fn event(&mut self, seq: u64, _: Timestamp, event: &Event, _: &RunState) {
+        self.0.borrow_mut().push((seq, event.clone()));
+    }
+
+    fn note(&mut self, note: &Note) {
+        self.1.borrow_mut().push(note.clone());
+    }
+}

@@ -1,0 +1,101 @@
+//! What simulated steps do, attempt by attempt.
+
+use std::collections::BTreeMap;
+
+use piton_core::{Millis, StepPath};
+
+/// How long an attempt takes unless told otherwise: longer than one look at the inbox.
+const DURATION: Millis = Millis(300);
+
+/// What one attempt does.
+#[derive(Clone, Debug)]
+pub struct Behaviour {
+    /// Its exit code.
+    pub code: i32,
+    /// The signal that ends it instead.
+    pub signal: Option<i32>,
+    /// Which of its commands fails: 0 the work, 1 the test.
+    pub part: usize,
+    /// How long it takes.
+    pub duration: Millis,
+    /// What it prints.
+    pub output: Vec<String>,
+    /// Files it writes when it ends by itself; `{attempt}` stands for its number.
+    pub writes: Vec<(String, String)>,
+    /// Tokens it reports.
+    pub tokens: u64,
+    /// Money it reports.
+    pub money_micros: u64,
+    /// Bytes of log it leaves.
+    pub log_bytes: u64,
+    /// Why it cannot be started at all.
+    pub cannot_start: Option<String>,
+}
+
+impl Behaviour {
+    /// Succeeds.
+    pub fn ok() -> Self {
+        Self {
+            code: 0,
+            signal: None,
+            part: 0,
+            duration: DURATION,
+            output: Vec::new(),
+            writes: Vec::new(),
+            tokens: 0,
+            money_micros: 0,
+            log_bytes: 0,
+            cannot_start: None,
+        }
+    }
+
+    /// Fails with an exit code.
+    pub fn fails(code: i32) -> Self {
+        Self { code, ..Self::ok() }
+    }
+
+    /// Takes so long.
+    #[must_use]
+    pub fn lasting(mut self, duration: Millis) -> Self {
+        self.duration = duration;
+        self
+    }
+
+    /// Prints a line.
+    #[must_use]
+    pub fn saying(mut self, line: &str) -> Self {
+        self.output.push(line.to_owned());
+        self
+    }
+
+    /// Writes a file.
+    #[must_use]
+    pub fn writing(mut self, path: &str, text: &str) -> Self {
+        self.writes.push((path.to_owned(), text.to_owned()));
+        self
+    }
+}
+
+/// The behaviour of every step; a step that is not named succeeds.
+#[derive(Clone, Debug, Default)]
+pub struct Script(BTreeMap<StepPath, Vec<Behaviour>>);
+
+impl Script {
+    /// Says what the attempts of a step do; the last goes for all further ones.
+    #[must_use]
+    pub fn with(mut self, step: &str, attempts: Vec<Behaviour>) -> Self {
+        let path = step.parse().expect("tests name steps as PHASE/LANE/STEP");
+        self.0.insert(path, attempts);
+        self
+    }
+
+    /// What an attempt does.
+    pub fn of(&self, step: &StepPath, attempt: u32) -> Behaviour {
+        let index = attempt.saturating_sub(1) as usize;
+        self.0
+            .get(step)
+            .and_then(|all| all.get(index).or_else(|| all.last()))
+            .cloned()
+            .unwrap_or_else(Behaviour::ok)
+    }
+}

@@ -1,0 +1,146 @@
+//! One driver's view of a [`SimMachine`].
+//!
+//! Actions pass the driver's [`CrashPoint`] one by one (each start of a batch is its own action);
+//! observations only fail once the driver fell.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use piton_core::event::{Facts, FileHash};
+use piton_core::evidence::Files;
+use piton_core::{StepPath, Timestamp};
+use piton_engine::order::Order;
+use piton_engine::world::{Attached, Attempt, Ended, Happening, Notice, Reported, SealError};
+use piton_engine::{Error, Result, World};
+
+use crate::crash::{CrashPoint, Fallen};
+use crate::machine::{Effect, SimMachine, Stale};
+use crate::script::Behaviour;
+
+/// A driver's world.
+pub struct SimWorld {
+    machine: Rc<RefCell<SimMachine>>,
+    crash: CrashPoint,
+    epoch: u64,
+    connected: bool,
+}
+
+impl SimWorld {
+    /// The world of a new driver on a machine.
+    pub fn new(machine: &Rc<RefCell<SimMachine>>, crash: &CrashPoint) -> Self {
+        Self { machine: Rc::clone(machine), crash: crash.clone(), epoch: 0, connected: false }
+    }
+
+    fn act<T>(
+        &self,
+        name: &str,
+        act: impl FnOnce(&mut SimMachine) -> Result<T, Stale>,
+    ) -> Result<T> {
+        let done = self.crash.around(name, || act(&mut self.machine.borrow_mut()));
+        done.map_err(fell)?.map_err(|Stale| Error::TakenOver)
+    }
+
+    fn behaviour(&self, step: &StepPath, attempt: u32) -> Behaviour {
+        self.machine.borrow().script.of(step, attempt)
+    }
+}
+
+fn fell(_: Fallen) -> Error {
+    Error::World("crash".to_owned())
+}
+
+impl World for SimWorld {
+    fn now(&mut self) -> Timestamp {
+        self.machine.borrow().now
+    }
+
+    fn files(&mut self, paths: &[String]) -> Result<Files> {
+        self.crash.check().map_err(fell)?;
+        let machine = self.machine.borrow();
+        Ok(paths.iter().map(|path| (path.clone(), machine.hash(path))).collect())
+    }
+
+    fn inputs(&mut self, patterns: &[String]) -> Result<Vec<FileHash>> {
+        self.crash.check().map_err(fell)?;
+        let machine = self.machine.borrow();
+        Ok(patterns.iter().flat_map(|pattern| machine.matching(pattern)).collect())
+    }
+
+    fn head(&mut self) -> Option<String> {
+        self.machine.borrow().head.clone()
+    }
+
+    fn tail(&mut self, ended: &Ended, lines: usize) -> Vec<String> {
+        let output = self.behaviour(&ended.attempt.step, ended.attempt.number).output;
+        let from = output.len().saturating_sub(lines);
+        output[from..].to_vec()
+    }
+
+    fn reported(&mut self, attempt: &Attempt) -> Reported {
+        let behaviour = self.behaviour(&attempt.step, attempt.number);
+        let facts = Facts {
+            tokens: behaviour.tokens,
+            money_micros: behaviour.money_micros,
+            notes: Vec::new(),
+        };
+        Reported { facts, ..Reported::default() }
+    }
+
+    fn attach(&mut self, epoch: u64, _mark: &str, in_flight: &[Attempt]) -> Result<Attached> {
+        self.epoch = epoch;
+        let found = self.act("attach", |machine| machine.attach(epoch, in_flight))?;
+        self.connected = self.machine.borrow().keeper_lives();
+        Ok(Attached { found, strays: Vec::new() })
+    }
+
+    fn start(&mut self, orders: Vec<Order>) -> Result<()> {
+        for order in orders {
+            let name = format!("start {}", order.attempt);
+            let (connected, epoch) = (self.connected, self.epoch);
+            self.act(&name, |machine| {
+                if connected && !machine.keeper_lives() {
+                    // The connection broke: nothing arrives, and the next wait says so.
+                    return Ok(());
+                }
+                machine.start(epoch, &order)
+            })?;
+            self.connected = true;
+        }
+        Ok(())
+    }
+
+    fn acknowledge(&mut self, attempts: &[Attempt]) -> Result<()> {
+        self.act("acknowledge", |machine| machine.acknowledge(self.epoch, attempts))
+    }
+
+    fn end_all(&mut self) -> Result<()> {
+        self.act("end all", |machine| machine.end_all(self.epoch))
+    }
+
+    fn seal(&mut self, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
+        let sealed = self.crash.around("seal", || self.machine.borrow_mut().seal(patterns));
+        sealed.map_err(|Fallen| SealError::Failed("crash".to_owned()))?
+    }
+
+    fn notify(&mut self, notice: &Notice) -> Result<()> {
+        self.act("notify", |machine| {
+            machine.log.push(Effect::Notified(notice.clone()));
+            Ok(())
+        })
+    }
+
+    fn leave(&mut self) -> Result<Vec<String>> {
+        self.act("leave", |machine| machine.leave(self.epoch))?;
+        Ok(Vec::new())
+    }
+
+    fn wait(&mut self, until: Timestamp) -> Result<Vec<Happening>> {
+        self.crash.check().map_err(fell)?;
+        if self.connected && !self.machine.borrow().keeper_lives() {
+            self.connected = false;
+            return Ok(vec![Happening::KeeperGone]);
+        }
+        let news = self.machine.borrow_mut().wait(self.epoch, until);
+        news.ok_or_else(|| Error::World("the run does not end".to_owned()))
+    }
+}

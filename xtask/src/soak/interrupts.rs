@@ -1,0 +1,62 @@
+//! Ctrl-C: once, and what runs may finish; twice, and it is ended.
+
+use std::thread;
+
+use rustix::process::Signal;
+
+use super::kills::next_words;
+use super::processes;
+use super::record::{self, Lines};
+use super::scratch::Scratch;
+use super::{Broken, Round};
+
+/// A signal comes within so many milliseconds of the start.
+const SIGNAL_WITHIN_MS: u64 = 150;
+/// The second signal comes within so many milliseconds of the first.
+const SECOND_WITHIN_MS: u64 = 20;
+/// After so many signals a round is left to finish: each must leave the run further on.
+const SIGNALS_MAX: u64 = 60;
+/// What a shell shows after Ctrl-C.
+const INTERRUPTED: i32 = 130;
+
+/// One round that interrupts the driver until the run is complete.
+pub(super) fn ctrl_c(round: &mut Round<'_>) -> Result<(), Broken> {
+    let step_ms = (5 + round.rng.below(25), 10 + round.rng.below(25));
+    let mut scratch = Scratch::new(round, step_ms)?;
+    interrupt(round, &scratch).map_err(|broken| scratch.report(broken))
+}
+
+fn interrupt(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
+    let impatient = round.rng.one_in(3);
+    let mut twice = false;
+    while let Some(words) = next_words(scratch) {
+        let mut driver = scratch.start(&words)?;
+        let patience = if round.rng.one_in(4) { 4 } else { 1 };
+        let moment = round.rng.millis_below(SIGNAL_WITHIN_MS * patience);
+        if let Some(ended) = driver.wait_for(moment)? {
+            if ended.code() != 0 {
+                return Err(format!("a driver ended with {}", ended.word()));
+            }
+            continue;
+        }
+        round.tally.hits += u64::from(record::running(scratch) > 0);
+        processes::signal(driver.pid(), Signal::INT);
+        round.tally.kills += 1;
+        if impatient && round.rng.one_in(2) {
+            thread::sleep(round.rng.millis_below(SECOND_WITHIN_MS));
+            processes::signal(driver.pid(), Signal::INT);
+            twice = true;
+        }
+        let ended = driver.wait()?;
+        let complete = record::status(scratch).as_deref() == Some("complete");
+        if ended.code() != INTERRUPTED && !(complete && ended.code() == 0) {
+            return Err(format!("an interrupted driver ended with {}", ended.word()));
+        }
+        scratch.nothing_lives()?;
+        if round.tally.kills > SIGNALS_MAX {
+            return Err(format!("the run is not complete after {SIGNALS_MAX} signals"));
+        }
+    }
+    record::check(scratch, if twice { Lines::OnceForSuccess } else { Lines::ExactlyOnce })?;
+    scratch.clean()
+}
