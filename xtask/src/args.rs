@@ -63,7 +63,9 @@ impl Args {
 
     /// The number of an option.
     pub(crate) fn number(&self, option: &str) -> Result<Option<u64>> {
-        let Some(text) = self.values.get(option) else { return Ok(None) };
+        let Some(text) = self.values.get(option) else {
+            return Ok(None);
+        };
         let number = text.parse().ok().filter(|number| *number > 0);
         let wrong = || Failure::Usage(format!("`{option}` needs a number above 0, not `{text}`"));
         number.map(Some).ok_or_else(wrong)
@@ -86,7 +88,9 @@ mod tests {
 
     #[test]
     fn both_ways_to_give_a_value_are_read() {
-        for words in [&["name", "--rounds", "5", "--sample"][..], &["--rounds=5", "--sample", "name"]] {
+        for words in
+            [&["name", "--rounds", "5", "--sample"][..], &["--rounds=5", "--sample", "name"]]
+        {
             let args = read(words).expect("these are known");
             assert!(args.has("--sample"));
             assert_eq!(args.word(), Some("name"));

@@ -3,7 +3,11 @@
 //! What a developer or a CI machine does with the whole workspace lives here rather than in shell
 //! scripts: it is typed, it runs on a fresh clone with nothing but cargo, and the loops that kill
 //! the real program are code like any other. Nothing here is part of what is shipped.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for developers' terminals")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for developers' terminals"
+)]
 
 mod args;
 mod bench;
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
         "test" => Args::read(words, &[], &[], 0).and_then(|_| test::run()),
         "soak" => soak::command(words),
         "bench" => bench::command(words),
+        bench::ROLE_COMMAND => bench::role(&words),
         "" | "help" | "-h" | "--help" => {
             print!("{USAGE}");
             return if command.is_empty() { ExitCode::from(2) } else { ExitCode::SUCCESS };

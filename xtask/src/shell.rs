@@ -16,7 +16,8 @@ pub(crate) fn cargo(words: &[&str]) -> Command {
     command.args(words).current_dir(root()).stdin(Stdio::null());
     // A run or a git hook around us must not change what is tested.
     for (name, _) in std::env::vars_os() {
-        let foreign = name.to_str().is_some_and(|n| n.starts_with("PITON_") || n.starts_with("GIT_"));
+        let foreign =
+            name.to_str().is_some_and(|n| n.starts_with("PITON_") || n.starts_with("GIT_"));
         if foreign {
             command.env_remove(name);
         }
@@ -44,7 +45,9 @@ pub(crate) fn capture(command: &mut Command) -> (bool, String) {
             text.push_str(&String::from_utf8_lossy(&output.stderr));
             (output.status.success(), text)
         }
-        Err(error) => (false, format!("{} could not be started: {error}", command.get_program().display())),
+        Err(error) => {
+            (false, format!("{} could not be started: {error}", command.get_program().display()))
+        }
     }
 }
 

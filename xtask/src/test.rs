@@ -22,7 +22,11 @@ struct Steps(Vec<Done>);
 
 impl Steps {
     /// Carries out a step: its result is a remark for the summary, or all that is to be shown.
-    fn step(&mut self, name: &str, act: impl FnOnce() -> std::result::Result<String, String>) -> bool {
+    fn step(
+        &mut self,
+        name: &str,
+        act: impl FnOnce() -> std::result::Result<String, String>,
+    ) -> bool {
         eprintln!("== {name}");
         let begun = Instant::now();
         let outcome = act();
@@ -101,7 +105,9 @@ pub(crate) fn run() -> Result<()> {
 /// Looks for the tools and installs those that rustup can give.
 fn tools() -> std::result::Result<String, String> {
     let mut installed = Vec::new();
-    for (component, words) in [("rustfmt", ["fmt", "--version"]), ("clippy", ["clippy", "--version"])] {
+    for (component, words) in
+        [("rustfmt", ["fmt", "--version"]), ("clippy", ["clippy", "--version"])]
+    {
         if answers("cargo", &words) {
             continue;
         }
@@ -118,7 +124,8 @@ fn tools() -> std::result::Result<String, String> {
         return Err("git is missing: install it with the system's package manager".to_owned());
     }
     if !["cc", "gcc", "clang"].iter().any(|compiler| answers(compiler, &["--version"])) {
-        return Err("a C compiler is missing (SQLite is built from source): install gcc or clang".to_owned());
+        return Err("a C compiler is missing (SQLite is built from source): install gcc or clang"
+            .to_owned());
     }
     if installed.is_empty() {
         return Ok("all there".to_owned());

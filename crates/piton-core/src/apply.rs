@@ -111,6 +111,7 @@ fn create(state: &mut RunState, at: Timestamp, created: &RunCreated) -> Result<(
         head: created.head.clone(),
         created_at: at,
         last_at: at,
+        counted_at: at,
         phases: phases_of(&created.shape, &RunState::default()),
         ..RunState::default()
     };
@@ -161,11 +162,9 @@ fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
         Event::StepRetried(e) => expect(state, &e.step, "retried", |p| {
             !matches!(p, Progress::Running { .. } | Progress::Done)
         }),
-        Event::StepSkipped(e) => {
-            expect(state, &e.step, "skipped", |p| {
-                !matches!(p, Progress::Running { .. } | Progress::Done)
-            })
-        }
+        Event::StepSkipped(e) => expect(state, &e.step, "skipped", |p| {
+            !matches!(p, Progress::Running { .. } | Progress::Done)
+        }),
         Event::GateAsked(e) => known_gate(state, &e.gate),
         Event::GateDecided(e) => known_gate(state, &e.gate),
         _ => Ok(()),
@@ -226,23 +225,39 @@ fn gate_name<'a>(state: &'a RunState, gate: &GateRef) -> Option<&'a String> {
 
 /// Adds the time since the last event to what the run and its busy phases used, while driven.
 fn account_time(state: &mut RunState, at: Timestamp, event: &Event) {
-    let counts = state.driven && !matches!(event, Event::DriverAttached(_));
-    if counts {
-        let passed = at.since(state.last_at);
+    state.last_at = state.last_at.max(at);
+    let attaches = matches!(event, Event::DriverAttached(_));
+    if !attaches && !is_drivers(event) {
+        // A person's act may come hours after a driver fell; the next event of a driver counts.
+        return;
+    }
+    if state.driven && !attaches {
+        let passed = at.since(state.counted_at);
         if passed.0 > 0 {
             state.used.driven_ms.0 += passed.0;
             for phase in &mut state.phases {
-                let busy = phase
-                    .lanes
-                    .iter()
-                    .any(|l| l.steps.iter().any(|s| matches!(s.progress, Progress::Running { .. })));
+                let busy = phase.lanes.iter().any(|l| {
+                    l.steps.iter().any(|s| matches!(s.progress, Progress::Running { .. }))
+                });
                 if busy {
                     phase.driven_ms.0 += passed.0;
                 }
             }
         }
     }
-    state.last_at = state.last_at.max(at);
+    state.counted_at = state.counted_at.max(at);
+}
+
+/// Whether only a driver at work records such an event.
+fn is_drivers(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::DriverLeft(_)
+            | Event::StepStarted(_)
+            | Event::StepFinished(_)
+            | Event::GateAsked(_)
+            | Event::BudgetExhausted(_)
+    )
 }
 
 fn change(state: &mut RunState, at: Timestamp, event: &Event) {
@@ -295,10 +310,11 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         }
         Event::GateDecided(e) => {
             let name = gate_name(state, &e.gate).cloned().unwrap_or_default();
-            let gate = state
-                .gates
-                .entry(e.gate.clone())
-                .or_insert_with(|| GateState { name, asked_at: at, decision: None });
+            let gate = state.gates.entry(e.gate.clone()).or_insert_with(|| GateState {
+                name,
+                asked_at: at,
+                decision: None,
+            });
             gate.decision = Some(Decision {
                 approved: e.approved,
                 by: e.by.clone(),
@@ -351,7 +367,9 @@ fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) {
     state.used.tokens = state.used.tokens.saturating_add(event.facts.tokens);
     state.used.money_micros = state.used.money_micros.saturating_add(event.facts.money_micros);
     state.used.log_bytes = state.used.log_bytes.saturating_add(event.logs.bytes());
-    let Some(step) = state.step_mut(&event.step) else { return };
+    let Some(step) = state.step_mut(&event.step) else {
+        return;
+    };
     step.exit_code = event.exit_code;
     step.duration_ms = event.duration_ms;
     step.logs = event.logs;

@@ -29,7 +29,7 @@ pub struct Budgets {
     pub network_wait: Millis,
     /// How long one step waits for rate limits, in all.
     pub rate_limit_wait: Millis,
-    /// Restarts of one step after its keeper died, within one driver.
+    /// Restarts of one step that was killed from outside or lost with its keeper, within one driver.
     pub restarts: u32,
 }
 
@@ -48,17 +48,72 @@ pub struct Row {
 
 /// Every budget: name, default, what it limits and what happens at its end.
 pub const TABLE: &[Row] = &[
-    Row { name: "attempts", default: "20", limits: "attempts of one step in all", action: "the step fails (exit 1)" },
-    Row { name: "run_time", default: "72h", limits: "time a run is driven", action: "running steps are ended, the run stops (exit 6)" },
-    Row { name: "phase_time", default: "48h", limits: "time a phase is driven", action: "running steps are ended, the run stops (exit 6)" },
-    Row { name: "step_time", default: "6h", limits: "one attempt of a step without `timeout`", action: "the attempt is ended and counts as failed" },
-    Row { name: "tokens", default: "1000000000", limits: "tokens reported by steps", action: "nothing new starts, the run stops (exit 6)" },
-    Row { name: "money", default: "1000.00", limits: "dollars reported by steps", action: "nothing new starts, the run stops (exit 6)" },
-    Row { name: "log_bytes", default: "64MB", limits: "log of one attempt, per stream", action: "the middle of the log is dropped" },
-    Row { name: "run_log_bytes", default: "4GB", limits: "log of a whole run", action: "nothing new starts, the run stops (exit 6)" },
-    Row { name: "network_wait", default: "15m", limits: "waiting of one step for the network", action: "the failure counts as a failed attempt" },
-    Row { name: "rate_limit_wait", default: "6h", limits: "waiting of one step for rate limits", action: "the failure counts as a failed attempt" },
-    Row { name: "restarts", default: "10", limits: "restarts of one step whose keeper died", action: "the step fails (exit 1)" },
+    Row {
+        name: "attempts",
+        default: "20",
+        limits: "attempts of one step in all",
+        action: "the step fails (exit 1)",
+    },
+    Row {
+        name: "run_time",
+        default: "72h",
+        limits: "time a run is driven",
+        action: "running steps are ended, the run stops (exit 6)",
+    },
+    Row {
+        name: "phase_time",
+        default: "48h",
+        limits: "time a phase is driven",
+        action: "running steps are ended, the run stops (exit 6)",
+    },
+    Row {
+        name: "step_time",
+        default: "6h",
+        limits: "one attempt of a step without `timeout`",
+        action: "the attempt is ended and counts as failed",
+    },
+    Row {
+        name: "tokens",
+        default: "1000000000",
+        limits: "tokens reported by steps",
+        action: "nothing new starts, the run stops (exit 6)",
+    },
+    Row {
+        name: "money",
+        default: "1000.00",
+        limits: "dollars reported by steps",
+        action: "nothing new starts, the run stops (exit 6)",
+    },
+    Row {
+        name: "log_bytes",
+        default: "64MB",
+        limits: "log of one attempt, per stream",
+        action: "the middle of the log is dropped",
+    },
+    Row {
+        name: "run_log_bytes",
+        default: "4GB",
+        limits: "log of a whole run",
+        action: "nothing new starts, the run stops (exit 6)",
+    },
+    Row {
+        name: "network_wait",
+        default: "15m",
+        limits: "waiting of one step for the network",
+        action: "the failure counts as a failed attempt",
+    },
+    Row {
+        name: "rate_limit_wait",
+        default: "6h",
+        limits: "waiting of one step for rate limits",
+        action: "the failure counts as a failed attempt",
+    },
+    Row {
+        name: "restarts",
+        default: "10",
+        limits: "restarts of one step that was killed or lost, per driver",
+        action: "the step fails (exit 1)",
+    },
 ];
 
 impl Default for Budgets {

@@ -6,7 +6,7 @@
 use crate::event::{BudgetExhausted, Verdict};
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::plan::{OnFailure, Plan};
-use crate::state::{LaneState, PhaseState, Progress, RunState};
+use crate::state::{LaneState, PhaseState, Progress, RunState, StepState};
 use crate::time::{Millis, Timestamp};
 
 /// Something to be done by the driver.
@@ -100,9 +100,9 @@ pub fn decide(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) ->
     }
     let starts = actions.iter().any(|a| matches!(a, Action::Start { .. }));
     if starts || survey.running > 0 {
-        let budget_end = time_left(plan, state, now).map(|left| now.after(left));
-        let wake = if held { budget_end } else { earliest(survey.wake, budget_end) };
-        actions.extend(wake.map(Action::WakeAt));
+        let budget_end = now.after(time_left(plan, state, now));
+        let wake = survey.wake.filter(|_| !held).map_or(budget_end, |w| w.min(budget_end));
+        actions.push(Action::WakeAt(wake));
         return actions;
     }
     if let (Some(wake), false) = (survey.wake, held) {
@@ -161,7 +161,8 @@ fn survey(state: &RunState, limits: &Limits, now: Timestamp) -> Survey {
             && gate_open(state, GateRef(phase.id.clone()), phase.gate.as_ref(), &mut survey);
         for lane in &phase.lanes {
             let selected = limits.selects(&phase.id, &lane.id);
-            survey_lane(state, phase, lane, phase_open && selected, now, &mut survey);
+            let open = phase_open && selected;
+            survey_lane(state, phase, lane, selected, open, now, &mut survey);
         }
     }
     survey
@@ -171,14 +172,22 @@ fn survey_lane(
     state: &RunState,
     phase: &PhaseState,
     lane: &LaneState,
+    selected: bool,
     open: bool,
     now: Timestamp,
     survey: &mut Survey,
 ) {
-    let Some(step) = lane.current().map(|i| &lane.steps[i]) else { return };
+    let Some(step) = lane.current().map(|i| &lane.steps[i]) else {
+        return;
+    };
+    // Not always the current one: an earlier step may have been reset while this one runs.
+    let running = |s: &StepState| matches!(s.progress, Progress::Running { .. });
+    if lane.steps.iter().any(running) {
+        survey.running += 1;
+        return;
+    }
     match step.progress {
-        Progress::Running { .. } => survey.running += 1,
-        Progress::Failed => survey.failed = true,
+        Progress::Failed => survey.failed |= selected,
         Progress::Pending | Progress::Waiting { .. } if open && lane_ready(state, lane) => {
             let gate = GateRef(format!("{}/{}", phase.id, lane.id));
             if !gate_open(state, gate, lane.gate.as_ref(), survey) {
@@ -235,7 +244,8 @@ pub fn dependents(state: &RunState, step: &StepPath) -> Vec<String> {
         }
         for other in &phase.lanes {
             if other.needs.contains(&lane) {
-                found.push(LanePath { phase: phase.id.clone(), lane: other.id.clone() }.to_string());
+                found
+                    .push(LanePath { phase: phase.id.clone(), lane: other.id.clone() }.to_string());
             }
         }
     }
@@ -248,13 +258,15 @@ fn is_time(budget: &str) -> bool {
 
 /// Time the run used, with what passed since the last event.
 fn driven(state: &RunState, now: Timestamp) -> Millis {
-    let open = if state.driven { now.since(state.last_at).0 } else { 0 };
+    let open = if state.driven { now.since(state.counted_at).0 } else { 0 };
     Millis(state.used.driven_ms.0 + open)
 }
 
 fn busy_phase(state: &RunState) -> impl Iterator<Item = &PhaseState> {
     state.phases.iter().filter(|p| {
-        p.lanes.iter().any(|l| l.steps.iter().any(|s| matches!(s.progress, Progress::Running { .. })))
+        p.lanes
+            .iter()
+            .any(|l| l.steps.iter().any(|s| matches!(s.progress, Progress::Running { .. })))
     })
 }
 
@@ -270,7 +282,7 @@ fn exhausted(plan: &Plan, state: &RunState, now: Timestamp) -> Option<BudgetExha
     let over = |(name, used, limit): (&str, u64, u64)| {
         (used >= limit).then(|| BudgetExhausted { budget: name.to_owned(), used, limit })
     };
-    let passed = if state.driven { now.since(state.last_at).0 } else { 0 };
+    let passed = if state.driven { now.since(state.counted_at).0 } else { 0 };
     let busy: Vec<&str> = busy_phase(state).map(|p| p.id.as_str()).collect();
     let phases = state.phases.iter().filter(|p| !p.is_over()).map(|p| {
         let open = if busy.contains(&p.id.as_str()) { passed } else { 0 };
@@ -280,11 +292,11 @@ fn exhausted(plan: &Plan, state: &RunState, now: Timestamp) -> Option<BudgetExha
 }
 
 /// How long until a budget of time is used up.
-fn time_left(plan: &Plan, state: &RunState, now: Timestamp) -> Option<Millis> {
+fn time_left(plan: &Plan, state: &RunState, now: Timestamp) -> Millis {
     let run = plan.budgets.run_time.0.saturating_sub(driven(state, now).0);
-    let passed = if state.driven { now.since(state.last_at).0 } else { 0 };
+    let passed = if state.driven { now.since(state.counted_at).0 } else { 0 };
     let phase = busy_phase(state)
         .map(|p| plan.budgets.phase_time.0.saturating_sub(p.driven_ms.0 + passed))
         .min();
-    Some(Millis(phase.map_or(run, |p| p.min(run)).max(1)))
+    Millis(phase.map_or(run, |p| p.min(run)).max(1))
 }

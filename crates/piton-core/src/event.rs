@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::hash::Sha;
-use crate::id::{GateRef, LanePath, RunId, StepPath};
-use crate::plan::Plan;
+use crate::id::{GateRef, RunId, StepPath};
+pub use crate::shape::{Shape, ShapeLane, ShapePhase};
 use crate::time::{Millis, Timestamp};
 
 /// One thing that happened to a run.
@@ -455,65 +455,6 @@ pub struct RunAborted {
 pub struct RunArchived {
     /// Who asked.
     pub by: String,
-}
-
-/// The structure of a plan: what a state is made of.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shape {
-    /// Its phases.
-    pub phases: Vec<ShapePhase>,
-}
-
-/// A phase of a [`Shape`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShapePhase {
-    /// Its id.
-    pub id: String,
-    /// Phases it needs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub needs: Vec<String>,
-    /// Phases it follows.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub after: Vec<String>,
-    /// Its gate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gate: Option<String>,
-    /// Its lanes.
-    pub lanes: Vec<ShapeLane>,
-}
-
-/// A lane of a [`Shape`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShapeLane {
-    /// Its id.
-    pub id: String,
-    /// Lanes it needs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub needs: Vec<LanePath>,
-    /// Its gate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gate: Option<String>,
-    /// Ids of its steps.
-    pub steps: Vec<String>,
-}
-
-impl From<&Plan> for Shape {
-    fn from(plan: &Plan) -> Self {
-        let lane = |lane: &crate::plan::Lane| ShapeLane {
-            id: lane.id.clone(),
-            needs: lane.needs.clone(),
-            gate: lane.gate.clone(),
-            steps: lane.steps.iter().map(|s| s.id.clone()).collect(),
-        };
-        let phase = |phase: &crate::plan::Phase| ShapePhase {
-            id: phase.id.clone(),
-            needs: phase.needs.clone(),
-            after: phase.after.clone(),
-            gate: phase.gate.clone(),
-            lanes: phase.lanes.iter().map(lane).collect(),
-        };
-        Self { phases: plan.phases.iter().map(phase).collect() }
-    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

@@ -30,9 +30,8 @@ pub struct Rerun {
 
 /// The paths whose hashes [`stale`] needs: every artifact of a finished step.
 pub fn paths_to_see(state: &RunState) -> Vec<String> {
-    let mut paths: Vec<String> = done(state)
-        .flat_map(|(_, step)| step.artifacts.iter().map(|f| f.path.clone()))
-        .collect();
+    let mut paths: Vec<String> =
+        done(state).flat_map(|(_, step)| step.artifacts.iter().map(|f| f.path.clone())).collect();
     paths.sort_unstable();
     paths.dedup();
     paths
@@ -80,7 +79,10 @@ fn reason(
             Some(Some(found)) => {
                 let last = state.recorded.get(&artifact.path).map(|r| &r.sha256);
                 if last.unwrap_or(&artifact.sha256) != found {
-                    return Some(format!("artifact {} changed since it was recorded", artifact.path));
+                    return Some(format!(
+                        "artifact {} changed since it was recorded",
+                        artifact.path
+                    ));
                 }
             }
             None => {}
@@ -111,7 +113,9 @@ fn changed_input(
 
 /// Whether the bytes seen are those that the step itself, or one after it, recorded.
 fn rewritten_later(plan: &Plan, state: &RunState, path: &StepPath, file: &FileHash) -> bool {
-    let Some(recorded) = state.recorded.get(&file.path) else { return false };
+    let Some(recorded) = state.recorded.get(&file.path) else {
+        return false;
+    };
     let position = |wanted: &StepPath| plan.steps().position(|(p, _)| &p == wanted);
     recorded.sha256 == file.sha256 && position(&recorded.by) >= position(path)
 }

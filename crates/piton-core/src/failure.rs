@@ -109,7 +109,12 @@ fn reset_time(text: &str, now: Timestamp) -> Option<Timestamp> {
         cell.get_or_init(|| Regex::new(pattern).ok()).as_ref().and_then(|r| r.captures(text))
     };
     let reset = r"(?:reset\w*|until|after|again|reached)";
-    if let Some(found) = find(&CIVIL, &format!(r"{reset}\D{{0,20}}(\d{{4}}-\d\d-\d\dt\d\d:\d\d:\d\d(?:\.\d+)?(?:z|[+-]\d\d:\d\d))")) {
+    if let Some(found) = find(
+        &CIVIL,
+        &format!(
+            r"{reset}\D{{0,20}}(\d{{4}}-\d\d-\d\dt\d\d:\d\d:\d\d(?:\.\d+)?(?:z|[+-]\d\d:\d\d))"
+        ),
+    ) {
         let civil: jiff::Timestamp = found[1].to_uppercase().parse().ok()?;
         return Some(Timestamp(civil.as_millisecond()));
     }
@@ -134,7 +139,13 @@ fn reset_time(text: &str, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// Says what follows a failed attempt, within the step's retries and the budgets.
-pub fn next(step: &Step, budgets: &Budgets, state: &StepState, failure: Classified, now: Timestamp) -> Next {
+pub fn next(
+    step: &Step,
+    budgets: &Budgets,
+    state: &StepState,
+    failure: Classified,
+    now: Timestamp,
+) -> Next {
     if state.attempts >= budgets.attempts {
         return Next::Fail;
     }

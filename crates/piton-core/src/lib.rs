@@ -16,6 +16,7 @@ pub mod id;
 pub mod plan;
 pub mod redact;
 pub mod request;
+pub mod shape;
 pub mod state;
 pub mod status;
 pub mod summary;

@@ -15,11 +15,26 @@ pub const REPLACEMENT: &str = "[redacted]";
 
 /// Parts of a variable's name that make its value a secret.
 const NAME_PARTS: &[&str] = &[
-    "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "APIKEY",
-    "ACCESS_KEY", "PRIVATE_KEY", "AUTH", "COOKIE", "_PAT", "_KEY", "_PWD", "DSN",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "API_KEY",
+    "APIKEY",
+    "ACCESS_KEY",
+    "PRIVATE_KEY",
+    "AUTH",
+    "COOKIE",
+    "_PAT",
+    "_KEY",
+    "_PWD",
+    "DSN",
 ];
 /// Names that contain one of the parts and are no secret.
-const NAME_EXCEPTIONS: &[&str] = &["SSH_AUTH_SOCK", "XAUTHORITY", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
+const NAME_EXCEPTIONS: &[&str] =
+    &["SSH_AUTH_SOCK", "XAUTHORITY", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
 
 /// Replaces secrets in text.
 #[derive(Clone, Debug, Default)]
@@ -68,10 +83,10 @@ impl Redactor {
                 text = Cow::Owned(text.replace(value.as_str(), REPLACEMENT));
             }
         }
-        if let Some(shapes) = shapes() {
-            if shapes.is_match(&text) {
-                text = Cow::Owned(shapes.replace_all(&text, REPLACEMENT).into_owned());
-            }
+        if let Some(shapes) = shapes()
+            && shapes.is_match(&text)
+        {
+            text = Cow::Owned(shapes.replace_all(&text, REPLACEMENT).into_owned());
         }
         text
     }

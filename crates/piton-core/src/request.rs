@@ -109,7 +109,9 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
         return Err(Refusal::Over(status.to_string()));
     }
     match request {
-        Request::Decide { gate, approved, message } => decide_gate(state, gate, *approved, message, by),
+        Request::Decide { gate, approved, message } => {
+            decide_gate(state, gate, *approved, message, by)
+        }
         Request::Retry { step, again, downstream } => retry(state, step, *again, *downstream, by),
         Request::Skip { step, satisfy } => skip(state, step, *satisfy, by),
         Request::Abort { cancel, message } => Ok(vec![Event::RunAborted(RunAborted {

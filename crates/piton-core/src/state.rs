@@ -42,6 +42,9 @@ pub struct RunState {
     pub created_at: Timestamp,
     /// When something last happened.
     pub last_at: Timestamp,
+    /// Up to when the time it was driven is counted.
+    #[serde(default)]
+    pub counted_at: Timestamp,
     /// Whether a driver is attached, as far as the events tell.
     pub driven: bool,
     /// Epoch of the last driver.

@@ -45,7 +45,10 @@ fn held_by_skip(state: &RunState, phase: &PhaseState, lane: &LaneState) -> bool 
     let lane_held = !lane_ready(state, lane)
         && lane.needs.iter().any(|n| state.lane(n).is_some_and(|l| l.is_over() && !l.satisfies()));
     let phase_held = !phase_ready(state, phase)
-        && phase.needs.iter().any(|n| state.phase(n).is_some_and(|p| p.is_over() && !p.satisfies()));
+        && phase
+            .needs
+            .iter()
+            .any(|n| state.phase(n).is_some_and(|p| p.is_over() && !p.satisfies()));
     lane_held || phase_held
 }
 

@@ -6,12 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use piton_core::event::{
-    BudgetExhausted, DriverLeft, Event, GateAsked, StepStarted, Verdict,
-};
+use piton_core::Millis;
+use piton_core::event::{BudgetExhausted, DriverLeft, Event, GateAsked, StepStarted, Verdict};
 use piton_core::redact::Redactor;
 use piton_core::{Action, Illegal, Limits, Plan, RunState, StepPath, Timestamp, apply, decide};
-use piton_core::Millis;
 use piton_ledger::{HEARTBEAT_EVERY_MS, RunRow};
 
 use crate::error::{Error, Result};
@@ -29,6 +27,9 @@ pub use inbox::REFUSED;
 const INBOX_EVERY: Millis = Millis(200);
 /// The same while somebody watches a live picture: ten frames a second look smooth.
 const TICK_EVERY: Millis = Millis(100);
+/// Times one driver runs a step again because its inputs were made anew: steps that change each
+/// other's inputs, or their own, would go on for ever.
+const REDONE_MAX: u32 = 3;
 /// `SIGINT`: the one signal that lets running steps finish first.
 const SIGINT: i32 = 2;
 
@@ -79,6 +80,7 @@ pub struct Driver<'a> {
     orders: Vec<Order>,
     acks: Vec<Attempt>,
     restarts: BTreeMap<StepPath, u32>,
+    redone: BTreeMap<StepPath, u32>,
     signal: Option<i32>,
     ending: Option<&'static str>,
     abort: Option<(piton_core::event::RunAborted, Option<i64>)>,
@@ -90,6 +92,7 @@ pub struct Driver<'a> {
 impl<'a> Driver<'a> {
     /// Makes a driver for a run whose lease is held at `epoch`. `plan` is the plan as recorded, its
     /// secrets taken out; `live` is the same plan as its file says it, from which steps start.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of its own, needed once")]
     pub fn new(
         store: &'a mut Store,
         world: &'a mut dyn World,
@@ -119,6 +122,7 @@ impl<'a> Driver<'a> {
             orders: Vec::new(),
             acks: Vec::new(),
             restarts: BTreeMap::new(),
+            redone: BTreeMap::new(),
             signal: None,
             ending: None,
             recheck_inputs: false,
@@ -147,6 +151,11 @@ impl<'a> Driver<'a> {
             let actions = decide(&self.plan, &self.state, &self.options.limits, self.at);
             let (verdict, wake) = self.take(actions)?;
             if let Some(verdict) = verdict {
+                self.commit()?;
+                // A request that came meanwhile would lie in the inbox until the next driver.
+                if self.is_asked()? {
+                    continue;
+                }
                 return self.leave(verdict);
             }
             self.commit()?;
@@ -163,11 +172,15 @@ impl<'a> Driver<'a> {
 
     fn illegal(&self, source: Illegal) -> Error {
         let seq = self.seq + self.batch.len() as u64 + 1;
-        Error::Illegal { run_id: self.row.run_id.clone(), seq, source }
+        Error::Illegal { run_id: self.row.run_id.clone(), seq, source: Box::new(source) }
     }
 
     /// Makes what was recorded durable, then does what waits for that.
     fn commit(&mut self) -> Result<()> {
+        if self.batch.is_empty() && !self.orders.is_empty() {
+            // Orders of an intent recorded before: only the ledger knows whether we still drive.
+            self.store.ledger().heartbeat(self.row.run, self.epoch, self.at.0)?;
+        }
         self.append(false)?;
         if !self.acks.is_empty() {
             let acks = std::mem::take(&mut self.acks);
@@ -269,7 +282,9 @@ impl<'a> Driver<'a> {
         let (mut verdict, mut wake) = (None, None);
         for action in actions {
             match action {
-                Action::Start { step, attempt } => self.begin(Attempt { step, number: attempt })?,
+                Action::Start { step, attempt } => {
+                    self.begin(&Attempt { step, number: attempt })?
+                }
                 Action::Ask { gate, name } => {
                     self.record(Event::GateAsked(GateAsked { gate, name }))?;
                 }
@@ -282,8 +297,10 @@ impl<'a> Driver<'a> {
         Ok((verdict, wake))
     }
 
-    fn begin(&mut self, attempt: Attempt) -> Result<()> {
-        let Some(step) = self.plan.step(&attempt.step) else { return Ok(()) };
+    fn begin(&mut self, attempt: &Attempt) -> Result<()> {
+        let Some(step) = self.plan.step(&attempt.step) else {
+            return Ok(());
+        };
         let (definition, patterns) = (step.definition(), step.inputs.clone());
         let inputs = if patterns.is_empty() {
             Vec::new()
@@ -298,7 +315,7 @@ impl<'a> Driver<'a> {
             definition,
             inputs,
         }))?;
-        self.place_order(&attempt)
+        self.place_order(attempt)
     }
 
     fn exhausted(&mut self, budget: BudgetExhausted) -> Result<()> {
@@ -311,6 +328,16 @@ impl<'a> Driver<'a> {
             return Ok(());
         }
         for rerun in crate::resume::stale_inputs(&self.plan, &self.state, self.world)? {
+            let count = self.redone.entry(rerun.step.clone()).or_default();
+            if *count == REDONE_MAX {
+                let text = format!(
+                    "{}: {} once more, perhaps by the step itself; it is left as it is",
+                    rerun.step, rerun.reason
+                );
+                self.observer.note(&Note::Warning(text));
+                continue;
+            }
+            *count += 1;
             self.record(Event::StepReset(piton_core::event::StepReset {
                 step: rerun.step,
                 reason: rerun.reason,
@@ -379,6 +406,10 @@ impl<'a> Driver<'a> {
             self.observer.note(&Note::Ending { running });
         }
         self.options.limits.draining |= self.abort.is_some();
+        // What was about to start must not start after everything was ended.
+        for order in std::mem::take(&mut self.orders) {
+            self.lost(&order.attempt, format!("{why} before it was started"))?;
+        }
         self.world.end_all()
     }
 
@@ -402,10 +433,9 @@ impl<'a> Driver<'a> {
             self.answered.extend(request.map(|id| (id, answer)));
         }
         self.append(true)?;
-        if self.options.notify {
-            if let Some(notice) = notice(&self.state, verdict) {
-                self.world.notify(&notice)?;
-            }
+        let notice = notice(&self.state, verdict).filter(|_| self.options.notify);
+        if let Some(notice) = notice {
+            self.world.notify(&notice)?;
         }
         let left = self.world.leave()?;
         if !left.is_empty() {

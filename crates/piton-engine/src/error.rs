@@ -27,7 +27,7 @@ pub enum Error {
         /// Which event.
         seq: u64,
         /// Why.
-        source: piton_core::Illegal,
+        source: Box<piton_core::Illegal>,
     },
     /// There is no such run.
     #[error("there is no run `{0}` here")]

@@ -4,7 +4,7 @@
 //! docs show and the tests go through.
 
 use piton_core::event::{Event, FileHash, PlanAccepted, Shape, SpecAccepted, StepReset};
-use piton_core::evidence::{self, Inputs, Rerun};
+use piton_core::evidence::{self, Files, Inputs, Rerun};
 use piton_core::state::Progress;
 use piton_core::{Plan, RunState};
 use piton_formats::plan_diff::{ChangeKind, PlanDiff, diff};
@@ -40,19 +40,90 @@ pub struct Row {
 
 /// Which differences stop, which only warn, and which make work run again.
 pub const TABLE: &[Row] = &[
-    Row { name: "spec-changed", what: "the spec's bytes differ, or it is missing", severity: Severity::Stops, next: "look at it, then `--accept-spec`" },
-    Row { name: "plan-changed-finished", what: "a finished step has another definition in the plan", severity: Severity::Stops, next: "look at it, then `--accept-plan`: the step runs again" },
-    Row { name: "plan-changed", what: "the plan differs, but no finished step does", severity: Severity::Warns, next: "nothing: the new plan is recorded and used" },
-    Row { name: "plan-missing", what: "the plan's file is gone", severity: Severity::Warns, next: "nothing: the recorded plan is used" },
-    Row { name: "plan-secret", what: "the plan's file is gone, and the recorded plan had a secret taken out", severity: Severity::Stops, next: "bring the plan's file back" },
-    Row { name: "artifact-missing", what: "a finished step's artifact is gone", severity: Severity::RunsAgain, next: "nothing: the step runs again" },
-    Row { name: "artifact-changed", what: "a finished step's artifact differs from what the run last recorded", severity: Severity::RunsAgain, next: "nothing: the step runs again" },
-    Row { name: "input-changed", what: "a finished step's declared input differs", severity: Severity::RunsAgain, next: "nothing: the step runs again" },
-    Row { name: "head-moved", what: "another commit is checked out", severity: Severity::Warns, next: "nothing, if you meant it" },
-    Row { name: "root-moved", what: "the project lies elsewhere", severity: Severity::Warns, next: "nothing: steps run where it lies now" },
-    Row { name: "step-running", what: "a step of the run is still at work", severity: Severity::Warns, next: "nothing: the driver attaches to it" },
-    Row { name: "step-lost", what: "a step was in flight when its keeper fell", severity: Severity::RunsAgain, next: "nothing: what lives of it is ended, and it runs again" },
-    Row { name: "strays", what: "processes of the run live without a keeper", severity: Severity::Warns, next: "nothing: they are ended before anything starts" },
+    Row {
+        name: "spec-changed",
+        what: "the spec's bytes differ, or it is missing",
+        severity: Severity::Stops,
+        next: "look at it, then `--accept-spec`",
+    },
+    Row {
+        name: "spec-accepted",
+        what: "the spec differs, and `--accept-spec` was given",
+        severity: Severity::Warns,
+        next: "nothing: it is recorded with both hashes",
+    },
+    Row {
+        name: "plan-changed-finished",
+        what: "a finished step has another definition in the plan",
+        severity: Severity::Stops,
+        next: "look at it, then `--accept-plan`: the step runs again",
+    },
+    Row {
+        name: "plan-changed",
+        what: "the plan differs, but no finished step does",
+        severity: Severity::Warns,
+        next: "nothing: the new plan is recorded and used",
+    },
+    Row {
+        name: "plan-missing",
+        what: "the plan's file is gone",
+        severity: Severity::Warns,
+        next: "nothing: the recorded plan is used",
+    },
+    Row {
+        name: "plan-secret",
+        what: "the plan's file is gone, and the recorded plan had a secret taken out",
+        severity: Severity::Stops,
+        next: "bring the plan's file back",
+    },
+    Row {
+        name: "artifact-missing",
+        what: "a finished step's artifact is gone",
+        severity: Severity::RunsAgain,
+        next: "nothing: the step runs again",
+    },
+    Row {
+        name: "artifact-changed",
+        what: "a finished step's artifact differs from what the run last recorded",
+        severity: Severity::RunsAgain,
+        next: "nothing: the step runs again",
+    },
+    Row {
+        name: "input-changed",
+        what: "a finished step's declared input differs",
+        severity: Severity::RunsAgain,
+        next: "nothing: the step runs again",
+    },
+    Row {
+        name: "head-moved",
+        what: "another commit is checked out",
+        severity: Severity::Warns,
+        next: "nothing, if you meant it",
+    },
+    Row {
+        name: "root-moved",
+        what: "the project lies elsewhere",
+        severity: Severity::Warns,
+        next: "nothing: steps run where it lies now",
+    },
+    Row {
+        name: "step-running",
+        what: "a step of the run is still at work",
+        severity: Severity::Warns,
+        next: "nothing: the driver attaches to it",
+    },
+    Row {
+        name: "step-lost",
+        what: "a step was in flight when its keeper fell",
+        severity: Severity::RunsAgain,
+        next: "nothing: what lives of it is ended, and it runs again",
+    },
+    Row {
+        name: "strays",
+        what: "processes of the run live without a keeper",
+        severity: Severity::Warns,
+        next: "nothing: they are ended before anything starts",
+    },
 ];
 
 /// A difference between the world and the record.
@@ -112,35 +183,49 @@ impl Check {
 pub fn check(
     state: &RunState,
     recorded: &Plan,
-    now: Option<Plan>,
+    now: Option<&Plan>,
     accepts: Accepts<'_>,
     world: &mut dyn World,
 ) -> Result<Check> {
     let mut check = Check {
-        plan: now.clone().unwrap_or_else(|| recorded.clone()),
+        plan: now.unwrap_or(recorded).clone(),
         differences: Vec::new(),
         plan_diff: None,
         reruns: Vec::new(),
         events: Vec::new(),
     };
-    compare_plan(&mut check, state, recorded, now.as_ref(), accepts);
+    compare_plan(&mut check, state, recorded, now, accepts);
     compare_spec(&mut check, state, accepts, world)?;
     compare_files(&mut check, state, world)?;
     let head = world.head();
     if head != state.head && state.head.is_some() {
-        let word = |h: &Option<String>| h.as_ref().map_or("none".to_owned(), |h| h[..10.min(h.len())].to_owned());
-        check.add("head-moved", format!("HEAD was {} and is {} now", word(&state.head), word(&head)));
+        let short = |h: &Option<String>| {
+            h.as_ref().map_or("none".to_owned(), |h| h[..10.min(h.len())].to_owned())
+        };
+        check.add(
+            "head-moved",
+            format!("HEAD was {} and is {} now", short(&state.head), short(&head)),
+        );
     }
     check.differences.sort_by_key(|d| d.severity != Severity::Stops);
     Ok(check)
 }
 
-fn compare_plan(check: &mut Check, state: &RunState, recorded: &Plan, now: Option<&Plan>, accepts: Accepts<'_>) {
+fn compare_plan(
+    check: &mut Check,
+    state: &RunState,
+    recorded: &Plan,
+    now: Option<&Plan>,
+    accepts: Accepts<'_>,
+) {
     let Some(now) = now else {
         check.add("plan-missing", format!("{} is gone", state.plan_path));
         let text = serde_json::to_string(recorded).unwrap_or_default();
         if text.contains(piton_core::redact::REPLACEMENT) {
-            check.add("plan-secret", format!("{} held a secret that is not recorded", state.plan_path));
+            check.add(
+                "plan-secret",
+                format!("{} held a secret that is not recorded", state.plan_path),
+            );
         }
         return;
     };
@@ -159,9 +244,13 @@ fn compare_plan(check: &mut Check, state: &RunState, recorded: &Plan, now: Optio
     if touched.is_empty() {
         check.add("plan-changed", "the plan changed; no finished step did".to_owned());
     } else if accepts.plan {
-        check.add("plan-changed", format!("accepted: {} changed and run again", touched.join(", ")));
+        check
+            .add("plan-changed", format!("accepted: {} changed and run again", touched.join(", ")));
     } else {
-        check.add("plan-changed-finished", format!("finished steps changed in the plan: {}", touched.join(", ")));
+        check.add(
+            "plan-changed-finished",
+            format!("finished steps changed in the plan: {}", touched.join(", ")),
+        );
     }
     check.events.push(Event::PlanAccepted(Box::new(PlanAccepted {
         from,
@@ -173,7 +262,12 @@ fn compare_plan(check: &mut Check, state: &RunState, recorded: &Plan, now: Optio
     check.plan_diff = Some(changes);
 }
 
-fn compare_spec(check: &mut Check, state: &RunState, accepts: Accepts<'_>, world: &mut dyn World) -> Result<()> {
+fn compare_spec(
+    check: &mut Check,
+    state: &RunState,
+    accepts: Accepts<'_>,
+    world: &mut dyn World,
+) -> Result<()> {
     let now = match &check.plan.spec {
         None => None,
         Some(path) => {
@@ -185,13 +279,14 @@ fn compare_spec(check: &mut Check, state: &RunState, accepts: Accepts<'_>, world
     if now == state.spec {
         return Ok(());
     }
-    let word = |f: &Option<FileHash>| {
+    let said = |f: &Option<FileHash>| {
         f.as_ref().map_or("nothing".to_owned(), |f| format!("{} ({})", f.path, f.sha256.short()))
     };
-    let message = format!("the spec was {} and is {} now", word(&state.spec), word(&now));
+    let message = format!("the spec was {} and is {} now", said(&state.spec), said(&now));
     if accepts.spec {
         let (from, by) = (state.spec.clone(), accepts.by.to_owned());
         check.events.push(Event::SpecAccepted(SpecAccepted { from, to: now, by }));
+        check.add("spec-accepted", format!("accepted: {message}"));
     } else {
         check.add("spec-changed", message);
     }
@@ -200,8 +295,9 @@ fn compare_spec(check: &mut Check, state: &RunState, accepts: Accepts<'_>, world
 
 fn compare_files(check: &mut Check, state: &RunState, world: &mut dyn World) -> Result<()> {
     // With the new plan's structure: steps that are no longer in it need no evidence.
-    let files = world.files(&evidence::paths_to_see(state))?;
-    let inputs = see_inputs(&check.plan, state, world)?;
+    let mut files = world.files(&evidence::paths_to_see(state))?;
+    let mut inputs = see_inputs(&check.plan, state, world)?;
+    leave_out_unrecorded(&check.plan, state, world, &mut files, &mut inputs)?;
     check.reruns = evidence::stale(&check.plan, state, &files, &inputs);
     for rerun in check.reruns.clone() {
         let name = if rerun.reason.starts_with("input") {
@@ -215,10 +311,36 @@ fn compare_files(check: &mut Check, state: &RunState, world: &mut dyn World) -> 
         };
         check.add(name, format!("{}: {}", rerun.step, rerun.reason));
     }
-    let resets = check.reruns.iter().map(|r| {
-        Event::StepReset(StepReset { step: r.step.clone(), reason: r.reason.clone() })
-    });
+    let resets = check
+        .reruns
+        .iter()
+        .map(|r| Event::StepReset(StepReset { step: r.step.clone(), reason: r.reason.clone() }));
     check.events.extend(resets);
+    Ok(())
+}
+
+/// Leaves out what a step in flight is making: nothing is recorded of it yet, so it can't differ.
+fn leave_out_unrecorded(
+    plan: &Plan,
+    state: &RunState,
+    world: &mut dyn World,
+    files: &mut Files,
+    inputs: &mut Inputs,
+) -> Result<()> {
+    for (path, _) in state.running() {
+        let Some(step) = plan.step(&path).filter(|s| !s.artifacts.is_empty()) else {
+            continue;
+        };
+        let made = world.inputs(&step.artifacts)?;
+        let is_made =
+            |path: &String| step.artifacts.contains(path) || made.iter().any(|f| f.path == *path);
+        files.retain(|path, _| !is_made(path));
+        for (reader, seen) in inputs.iter_mut() {
+            let before = state.step(reader).map_or(&[][..], |s| s.inputs.as_slice());
+            seen.retain(|f| !is_made(&f.path));
+            seen.extend(before.iter().filter(|f| is_made(&f.path)).cloned());
+        }
+    }
     Ok(())
 }
 

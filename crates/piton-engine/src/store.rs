@@ -8,7 +8,7 @@ use piton_core::request::{self, Request};
 use piton_core::summary::run_status;
 use piton_core::{APPLY_VERSION, Plan, RunState, Timestamp, apply};
 use piton_formats::codec;
-use piton_ledger::{Append, Ledger, Lease, Liveness, NewEvent, NewRequest, NewRun, Owner, RunRow};
+use piton_ledger::{Append, Lease, Ledger, Liveness, NewEvent, NewRequest, NewRun, Owner, RunRow};
 
 use crate::error::{Error, Result};
 
@@ -70,10 +70,11 @@ impl Store {
     /// Loads a run whose row is known.
     pub fn load_row(&mut self, row: RunRow) -> Result<Loaded> {
         let (snapshot, tail) = self.ledger.load(row.run)?;
+        let has_cache = snapshot.is_some();
         let cached = snapshot
             .filter(|s| s.apply_version == APPLY_VERSION)
             .and_then(|s| Some((s.seq, serde_json::from_slice::<RunState>(&s.body).ok()?)));
-        let from_start = cached.is_none() && tail.first().is_some_and(|e| e.seq > 1);
+        let from_start = has_cache && cached.is_none();
         let (mut seq, mut state) = cached.unwrap_or_default();
         self.last_snapshot_seq = seq;
         if from_start {
@@ -94,7 +95,7 @@ impl Store {
     /// Reads events after a sequence number.
     pub fn events(&mut self, row: &RunRow, after: u64) -> Result<Vec<(u64, Timestamp, Event)>> {
         let stored = self.ledger.events(row.run, after, PAGE)?;
-        stored.into_iter().map(|e| decode(&row.run_id, e)).collect()
+        stored.iter().map(|e| decode(&row.run_id, e)).collect()
     }
 
     /// Creates a run, keeps its plan, and returns it with a lease at epoch 1.
@@ -192,16 +193,18 @@ impl Store {
         }
     }
 
-    fn carry_out(&mut self, loaded: &mut Loaded, lease: &Lease, asked: &Asked<'_>) -> Result<String> {
+    fn carry_out(
+        &mut self,
+        loaded: &mut Loaded,
+        lease: &Lease,
+        asked: &Asked<'_>,
+    ) -> Result<String> {
         // Between load and lease another may have appended: look again under the lease.
         *loaded = self.load(&loaded.row.run_id)?;
         let events = request::turn(&loaded.state, asked.request, asked.by)?;
         for event in &events {
-            apply(&mut loaded.state, asked.at, event).map_err(|source| Error::Illegal {
-                run_id: loaded.row.run_id.clone(),
-                seq: loaded.seq + 1,
-                source,
-            })?;
+            apply(&mut loaded.state, asked.at, event)
+                .map_err(|source| illegal(&loaded.row.run_id, loaded.seq + 1, source))?;
         }
         self.append(&Commit {
             row: &loaded.row,
@@ -260,17 +263,23 @@ fn replay(
 ) -> Result<Option<u64>> {
     let mut last = None;
     for stored in stored {
-        let (seq, at, event) = decode(run_id, stored.clone())?;
-        apply(state, at, &event)
-            .map_err(|source| Error::Illegal { run_id: run_id.to_owned(), seq, source })?;
+        let (seq, at, event) = decode(run_id, stored)?;
+        apply(state, at, &event).map_err(|source| illegal(run_id, seq, source))?;
         last = Some(seq);
     }
     Ok(last)
 }
 
-fn decode(run_id: &str, e: piton_ledger::StoredEvent) -> Result<(u64, Timestamp, Event)> {
-    let event = codec::decode(&e.tag, e.version, &e.body)
-        .map_err(|source| Error::Codec { run_id: run_id.to_owned(), seq: e.seq, source })?;
+fn illegal(run_id: &str, seq: u64, source: piton_core::Illegal) -> Error {
+    Error::Illegal { run_id: run_id.to_owned(), seq, source: Box::new(source) }
+}
+
+fn decode(run_id: &str, e: &piton_ledger::StoredEvent) -> Result<(u64, Timestamp, Event)> {
+    let event = codec::decode(&e.tag, e.version, &e.body).map_err(|source| Error::Codec {
+        run_id: run_id.to_owned(),
+        seq: e.seq,
+        source,
+    })?;
     Ok((e.seq, Timestamp(e.at), event))
 }
 

@@ -50,7 +50,7 @@ fn the_scenario_holds_what_it_should() {
     assert_eq!(count("seal"), 2);
     assert!(count("append") > 8, "{names:#?}");
     assert!(count("acknowledge") > 4, "{names:#?}");
-    assert_eq!(count("create"), 1);
+    assert_eq!(names.iter().filter(|n| *n == "create").count(), 1);
     assert_eq!(count("notify"), 2, "when it waits and when it is complete");
 }
 
@@ -89,9 +89,9 @@ fn a_keeper_that_falls_alone_is_replaced_by_the_same_driver() {
 #[test]
 fn the_real_ledger_gives_the_same() {
     let names = points();
-    // Every third point: the real store costs a hundred times the simulated one, and its own
+    // A sample of the points: the real store costs a hundred times the simulated one, and its own
     // crash tests are elsewhere.
-    for (index, name) in names.iter().enumerate().step_by(3) {
+    for (index, name) in names.iter().enumerate().step_by(9) {
         for side in [Side::Before, Side::After] {
             let dir = tempfile::tempdir().expect("a directory for the ledger");
             let rig = example().on_disk(dir.path().to_owned());

@@ -85,24 +85,14 @@ pub fn encode(event: &Event) -> Encoded {
         Event::RunArchived(x) => serde_json::to_vec(x),
     }
     .unwrap_or_default();
-    Encoded {
-        tag: tag(event),
-        version: VERSION,
-        body,
-    }
+    Encoded { tag: tag(event), version: VERSION, body }
 }
 
 /// Decodes an event of the ledger.
 pub fn decode(tag: &str, version: u32, body: &[u8]) -> Result<Event, Error> {
-    let newer = || Error::Newer {
-        tag: tag.to_owned(),
-        version,
-    };
+    let newer = || Error::Newer { tag: tag.to_owned(), version };
     if version > VERSION {
         return Err(newer());
-    }
-    fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(body)
     }
     let event = match tag {
         "run.created" => read::<e::RunCreated>(body).map(|x| Event::RunCreated(Box::new(x))),
@@ -123,8 +113,9 @@ pub fn decode(tag: &str, version: u32, body: &[u8]) -> Result<Event, Error> {
         "run.archived" => read(body).map(Event::RunArchived),
         _ => return Err(newer()),
     };
-    event.map_err(|source| Error::Damaged {
-        tag: tag.to_owned(),
-        source,
-    })
+    event.map_err(|source| Error::Damaged { tag: tag.to_owned(), source })
+}
+
+fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(body)
 }

@@ -101,20 +101,9 @@ pub fn render(diagnostic: &Diagnostic, source: &str, color: bool, width: usize) 
         Severity::Warning => ("warning", "\u{1b}[33m"),
     };
     let paint = |style: &str, text: &str| {
-        if color {
-            format!("{style}{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
-        }
+        if color { format!("{style}{text}\u{1b}[0m") } else { text.to_owned() }
     };
-    let Diagnostic {
-        file,
-        line,
-        column,
-        message,
-        code,
-        ..
-    } = diagnostic;
+    let Diagnostic { file, line, column, message, code, .. } = diagnostic;
     let mut out = format!(
         "{}:{line}:{column}: {}: {} [{code}]\n",
         visible(file),
@@ -141,9 +130,7 @@ fn excerpt(diagnostic: &Diagnostic, source: &str, width: usize) -> Option<(Strin
     let line_start = line_start(source, start);
     let line = source[line_start..].split('\n').next().unwrap_or_default();
     let line = line.strip_suffix('\r').unwrap_or(line);
-    let room = width
-        .saturating_sub(diagnostic.line.to_string().len() + 4)
-        .max(SOURCE_COLUMNS_MIN);
+    let room = width.saturating_sub(diagnostic.line.to_string().len() + 4).max(SOURCE_COLUMNS_MIN);
 
     // One cell per character: its text, its columns, and whether it is underlined.
     let cells: Vec<(String, usize, bool)> = line
@@ -197,9 +184,7 @@ fn is_unsafe(c: char) -> bool {
 
 /// The text without characters that could drive a terminal.
 fn visible(text: &str) -> String {
-    text.chars()
-        .map(|c| if is_unsafe(c) { '\u{fffd}' } else { c })
-        .collect()
+    text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// A piece of the document for use in a message: short, on one line, in backquotes.

@@ -115,12 +115,7 @@ impl Section {
         doc: &'static str,
         groups: &'static [&'static [Key]],
     ) -> Self {
-        Self {
-            title,
-            doc,
-            groups,
-            budgets: false,
-        }
+        Self { title, doc, groups, budgets: false }
     }
 
     /// Its keys, in the order of the documentation.
@@ -133,10 +128,7 @@ impl Section {
             };
             return budget::TABLE.iter().map(key).collect();
         }
-        self.groups
-            .iter()
-            .flat_map(|group| group.iter().copied())
-            .collect()
+        self.groups.iter().flat_map(|group| group.iter().copied()).collect()
     }
 
     /// Finds a key.
@@ -176,11 +168,8 @@ const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key { name, kind, doc }
 }
 
-const ON_FAILURE_KEY: Key = key(
-    "on_failure",
-    Kind::Choice(ON_FAILURE),
-    "what a failed step does to the rest of the run",
-);
+const ON_FAILURE_KEY: Key =
+    key("on_failure", Kind::Choice(ON_FAILURE), "what a failed step does to the rest of the run");
 
 /// What steps inherit: on a step for itself, elsewhere for all steps below.
 const INHERITED: &[Key] = &[
@@ -195,28 +184,12 @@ const INHERITED: &[Key] = &[
         Kind::Duration,
         "wait before the first retry, doubled with each further one (1s)",
     ),
-    key(
-        "timeout",
-        Kind::Duration,
-        "longest time of one attempt (the budget `step_time`)",
-    ),
-    key(
-        "idle_timeout",
-        Kind::Duration,
-        "longest time without output (no limit)",
-    ),
-    key(
-        "grace",
-        Kind::Duration,
-        "time between the polite signal and the kill (10s)",
-    ),
+    key("timeout", Kind::Duration, "longest time of one attempt (the budget `step_time`)"),
+    key("idle_timeout", Kind::Duration, "longest time without output (no limit)"),
+    key("grace", Kind::Duration, "time between the polite signal and the kill (10s)"),
     key("env", Kind::Env, "variables added to the environment"),
     key("dir", Kind::Path, "working directory (the project's root)"),
-    key(
-        "keep",
-        Kind::Words,
-        "programs that a step may leave running",
-    ),
+    key("keep", Kind::Words, "programs that a step may leave running"),
 ];
 
 /// What a step does: on a lane or phase it is the short form.
@@ -227,37 +200,17 @@ pub(crate) const WORK: &[Key] = &[
         "a command: a text for the shell, or a list of a program and its arguments",
     ),
     key("prompt", Kind::Text, "a text for the agent"),
-    key(
-        "prompt_file",
-        Kind::Path,
-        "a file with the text for the agent",
-    ),
-    key(
-        "test",
-        Kind::Command,
-        "a command that must succeed after the work",
-    ),
-    key(
-        "inputs",
-        Kind::Globs,
-        "files whose bytes decide whether finished work still counts",
-    ),
-    key(
-        "artifacts",
-        Kind::Globs,
-        "files that must exist after success",
-    ),
+    key("prompt_file", Kind::Path, "a file with the text for the agent"),
+    key("test", Kind::Command, "a command that must succeed after the work"),
+    key("inputs", Kind::Globs, "files whose bytes decide whether finished work still counts"),
+    key("artifacts", Kind::Globs, "files that must exist after success"),
 ];
 
 /// One step.
 pub static STEP: Section = Section::new(
     "a step",
     "The smallest unit of work that is recorded.",
-    &[
-        &[key("id", Kind::Id, "its name, unique within the lane")],
-        WORK,
-        INHERITED,
-    ],
+    &[&[key("id", Kind::Id, "its name, unique within the lane")], WORK, INHERITED],
 );
 
 /// One lane.
@@ -267,22 +220,10 @@ pub static LANE: Section = Section::new(
     &[
         &[
             key("id", Kind::Id, "its name, unique within the phase"),
-            key(
-                "needs",
-                Kind::Ids,
-                "lanes that must be complete before: LANE or PHASE/LANE",
-            ),
-            key(
-                "gate",
-                Kind::Text,
-                "an approval that must be given before it starts",
-            ),
+            key("needs", Kind::Ids, "lanes that must be complete before: LANE or PHASE/LANE"),
+            key("gate", Kind::Text, "an approval that must be given before it starts"),
             key("steps", Kind::Tables(&STEP), "its steps, in order"),
-            key(
-                "step",
-                Kind::Tables(&STEP),
-                "the same as `steps`, for [[phase.lane.step]]",
-            ),
+            key("step", Kind::Tables(&STEP), "the same as `steps`, for [[phase.lane.step]]"),
         ],
         WORK,
         INHERITED,
@@ -296,16 +237,8 @@ pub static PHASE: Section = Section::new(
     &[
         &[
             key("id", Kind::Id, "its name, unique within the plan"),
-            key(
-                "needs",
-                Kind::Ids,
-                "phases that must be complete before (the phase before it)",
-            ),
-            key(
-                "gate",
-                Kind::Text,
-                "an approval that must be given before it starts",
-            ),
+            key("needs", Kind::Ids, "phases that must be complete before (the phase before it)"),
+            key("gate", Kind::Text, "an approval that must be given before it starts"),
             key("lane", Kind::Tables(&LANE), "its lanes"),
         ],
         WORK,
@@ -314,35 +247,20 @@ pub static PHASE: Section = Section::new(
 );
 
 /// Values for all steps.
-pub static DEFAULTS: Section = Section::new(
-    "[defaults]",
-    "Values for all steps that name none of their own.",
-    &[INHERITED],
-);
+pub static DEFAULTS: Section =
+    Section::new("[defaults]", "Values for all steps that name none of their own.", &[INHERITED]);
 
 /// Limits of the run.
-pub static BUDGETS: Section = Section {
-    title: "[budgets]",
-    doc: "Limits of the whole run.",
-    groups: &[],
-    budgets: true,
-};
+pub static BUDGETS: Section =
+    Section { title: "[budgets]", doc: "Limits of the whole run.", groups: &[], budgets: true };
 
 /// One agent.
 pub static AGENT: Section = Section::new(
     "an agent",
     "A program that prompts are given to, on its standard input and as a file.",
     &[&[
-        key(
-            "kind",
-            Kind::Choice(AGENT_KINDS),
-            "how the program is driven (command)",
-        ),
-        key(
-            "command",
-            Kind::Command,
-            "the program: a text for the shell, or a list",
-        ),
+        key("kind", Kind::Choice(AGENT_KINDS), "how the program is driven (command)"),
+        key("command", Kind::Command, "the program: a text for the shell, or a list"),
     ]],
 );
 
@@ -350,11 +268,7 @@ const SHARED: &[Key] = &[
     ON_FAILURE_KEY,
     key("defaults", Kind::Table(&DEFAULTS), "values for all steps"),
     key("budgets", Kind::Table(&BUDGETS), "limits of the run"),
-    key(
-        "agents",
-        Kind::Named(&AGENT),
-        "programs that prompts are given to",
-    ),
+    key("agents", Kind::Named(&AGENT), "programs that prompts are given to"),
 ];
 
 /// The plan document.
@@ -363,16 +277,8 @@ pub static PLAN: Section = Section::new(
     "What shall happen: phases, their lanes, their steps.",
     &[
         &[
-            key(
-                "title",
-                Kind::Text,
-                "what people call it (the name of the file)",
-            ),
-            key(
-                "spec",
-                Kind::Path,
-                "the document the work is measured against",
-            ),
+            key("title", Kind::Text, "what people call it (the name of the file)"),
+            key("spec", Kind::Path, "the document the work is measured against"),
         ],
         SHARED,
         &[key("phase", Kind::Tables(&PHASE), "the phases, in order")],
@@ -384,11 +290,7 @@ pub static GC: Section = Section::new(
     "[gc]",
     "What `piton gc` keeps; the last good run is kept always.",
     &[&[
-        key(
-            "keep_runs",
-            Kind::Count(0, COUNT_MAX),
-            "how many finished runs are kept (20)",
-        ),
+        key("keep_runs", Kind::Count(0, COUNT_MAX), "how many finished runs are kept (20)"),
         key(
             "keep_days",
             Kind::Count(0, KEEP_DAYS_MAX),
@@ -401,11 +303,7 @@ pub static GC: Section = Section::new(
 pub static SECRETS: Section = Section::new(
     "[secrets]",
     "What is redacted besides what looks like a secret.",
-    &[&[key(
-        "names",
-        Kind::Words,
-        "further variables whose values are secret",
-    )]],
+    &[&[key("names", Kind::Words, "further variables whose values are secret")]],
 );
 
 /// The settings document.
@@ -414,11 +312,7 @@ pub static SETTINGS: Section = Section::new(
     "How Piton works in this project; a plan's own values come first.",
     &[
         &[
-            key(
-                "jobs",
-                Kind::Count(1, JOBS_MAX),
-                "how many lanes run at once (4)",
-            ),
+            key("jobs", Kind::Count(1, JOBS_MAX), "how many lanes run at once (4)"),
             key(
                 "notify",
                 Kind::Command,
@@ -434,9 +328,8 @@ pub static SETTINGS: Section = Section::new(
 );
 
 /// Every section, for searches and the documentation.
-pub static SECTIONS: &[&Section] = &[
-    &PLAN, &SETTINGS, &DEFAULTS, &BUDGETS, &AGENT, &PHASE, &LANE, &STEP, &GC, &SECRETS,
-];
+pub static SECTIONS: &[&Section] =
+    &[&PLAN, &SETTINGS, &DEFAULTS, &BUDGETS, &AGENT, &PHASE, &LANE, &STEP, &GC, &SECRETS];
 
 /// The known name that is nearest to a mistyped one, when one is near at all.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -445,10 +338,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     known
         .into_iter()
         .map(|candidate| {
-            (
-                strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase()),
-                candidate,
-            )
+            (strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase()), candidate)
         })
         // As many changes as there are letters would turn anything into anything.
         .filter(|(distance, candidate)| *distance <= limit && *distance < candidate.chars().count())

@@ -75,10 +75,7 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
         found.steps.push(StepChange { path, kind });
     }
     for (path, _) in old.steps().filter(|(path, _)| !after.contains_key(path)) {
-        found.steps.push(StepChange {
-            path,
-            kind: ChangeKind::Removed,
-        });
+        found.steps.push(StepChange { path, kind: ChangeKind::Removed });
     }
     found.other = other(old, new);
     found
@@ -111,11 +108,7 @@ fn step_fields(old: &Step, new: &Step) -> Vec<FieldChange> {
     let (work_name, old_work, new_work) = work_texts(&old.work, work);
     compare(work_name, old_work, new_work);
     compare("agent", agent_text(&old.work), agent_text(work));
-    compare(
-        "test",
-        optional_command(old.test.as_ref()),
-        optional_command(test.as_ref()),
-    );
+    compare("test", optional_command(old.test.as_ref()), optional_command(test.as_ref()));
     compare("dir", old.dir.clone(), dir.clone());
     compare("env", env_text(&old.env), env_text(env));
     compare("inputs", old.inputs.join(", "), inputs.join(", "));
@@ -166,10 +159,7 @@ fn optional_command(command: Option<&Command>) -> String {
 
 /// Names and values. Whoever prints redacts: only the program knows which values are secret.
 fn env_text(env: &std::collections::BTreeMap<String, String>) -> String {
-    env.iter()
-        .map(|(name, value)| format!("{name}={value:?}"))
-        .collect::<Vec<_>>()
-        .join(" ")
+    env.iter().map(|(name, value)| format!("{name}={value:?}")).collect::<Vec<_>>().join(" ")
 }
 
 /// Differences outside of steps.
@@ -180,19 +170,11 @@ fn other(old: &Plan, new: &Plan) -> Vec<String> {
     }
     if old.spec != new.spec {
         let text = |spec: &Option<String>| spec.as_deref().unwrap_or("none").to_owned();
-        found.push(format!(
-            "spec: {} is now {}",
-            text(&old.spec),
-            text(&new.spec)
-        ));
+        found.push(format!("spec: {} is now {}", text(&old.spec), text(&new.spec)));
     }
     if old.on_failure != new.on_failure {
         found.push(
-            format!(
-                "on_failure: {:?} is now {:?}",
-                old.on_failure, new.on_failure
-            )
-            .to_lowercase(),
+            format!("on_failure: {:?} is now {:?}", old.on_failure, new.on_failure).to_lowercase(),
         );
     }
     found.extend(budgets(old, new));
@@ -203,17 +185,10 @@ fn other(old: &Plan, new: &Plan) -> Vec<String> {
     }
     let order = |plan: &Plan, of: &Plan| -> Vec<String> {
         let known = |id: &String| of.phases.iter().any(|p| &p.id == id);
-        plan.phases
-            .iter()
-            .map(|p| p.id.clone())
-            .filter(known)
-            .collect()
+        plan.phases.iter().map(|p| p.id.clone()).filter(known).collect()
     };
     if order(old, new) != order(new, old) {
-        found.push(format!(
-            "order of phases: now {}",
-            order(new, old).join(", ")
-        ));
+        found.push(format!("order of phases: now {}", order(new, old).join(", ")));
     }
     found
 }
@@ -240,17 +215,9 @@ fn phase_changes(old: &Phase, new: &Phase) -> Vec<String> {
     let id = &new.id;
     if (&old.needs, &old.after) != (&new.needs, &new.after) {
         let text = |p: &Phase| [p.needs.join(", "), p.after.join(", ")].concat();
-        found.push(format!(
-            "phase {id} waited for [{}], now for [{}]",
-            text(old),
-            text(new)
-        ));
+        found.push(format!("phase {id} waited for [{}], now for [{}]", text(old), text(new)));
     }
-    found.extend(gate_change(
-        &format!("phase {id}"),
-        old.gate.as_deref(),
-        new.gate.as_deref(),
-    ));
+    found.extend(gate_change(&format!("phase {id}"), old.gate.as_deref(), new.gate.as_deref()));
     for lane in &new.lanes {
         if let Some(was) = old.lanes.iter().find(|l| l.id == lane.id) {
             found.extend(lane_changes(id, was, lane));
@@ -263,33 +230,17 @@ fn lane_changes(phase: &str, old: &Lane, new: &Lane) -> Vec<String> {
     let mut found = Vec::new();
     let name = format!("lane {phase}/{}", new.id);
     if old.needs != new.needs {
-        let text = |l: &Lane| {
-            l.needs
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        found.push(format!(
-            "{name} waited for [{}], now for [{}]",
-            text(old),
-            text(new)
-        ));
+        let text =
+            |l: &Lane| l.needs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        found.push(format!("{name} waited for [{}], now for [{}]", text(old), text(new)));
     }
     found.extend(gate_change(&name, old.gate.as_deref(), new.gate.as_deref()));
     let ids = |of: &Lane, other: &Lane| -> Vec<String> {
         let known = |id: &String| other.steps.iter().any(|s| &s.id == id);
-        of.steps
-            .iter()
-            .map(|s| s.id.clone())
-            .filter(known)
-            .collect()
+        of.steps.iter().map(|s| s.id.clone()).filter(known).collect()
     };
     if ids(old, new) != ids(new, old) {
-        found.push(format!(
-            "order of steps in {name}: now {}",
-            ids(new, old).join(", ")
-        ));
+        found.push(format!("order of steps in {name}: now {}", ids(new, old).join(", ")));
     }
     found
 }
@@ -307,12 +258,7 @@ mod tests {
     fn plan(text: &str) -> Plan {
         let settings = Settings::default();
         let read = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-        let input = Input {
-            file: "plan.toml",
-            text,
-            settings: &settings,
-            read: &read,
-        };
+        let input = Input { file: "plan.toml", text, settings: &settings, read: &read };
         match read_plan(&input) {
             Ok((plan, _)) => plan,
             Err(problems) => panic!("{problems:#?}"),
@@ -338,12 +284,8 @@ run = "make p2"
 
     #[test]
     fn a_changed_command_is_told_from_a_changed_limit() {
-        let new = OLD
-            .replace(
-                "run = \"make one\"",
-                "run = \"make uno\", env = { A = \"1\" }",
-            )
-            .replace(
+        let new =
+            OLD.replace("run = \"make one\"", "run = \"make uno\", env = { A = \"1\" }").replace(
                 "run = \"make two\"",
                 "run = \"make two\", retries = 2, idle_timeout = \"5m\"",
             );
@@ -384,10 +326,7 @@ run = "make p2"
     #[test]
     fn added_and_removed_steps_and_everything_else() {
         let new = OLD
-            .replace(
-                "\"two\", run = \"make two\"",
-                "\"three\", run = \"make two\"",
-            )
+            .replace("\"two\", run = \"make two\"", "\"three\", run = \"make two\"")
             .replace("gate = \"Go\"", "gate = \"Stop\"")
             .replace("id = \"P2\"", "id = \"P2\"\nneeds = []");
         let new = format!(
@@ -397,14 +336,8 @@ run = "make p2"
         assert_eq!(
             found.steps,
             [
-                StepChange {
-                    path: StepPath::new("P1", "a", "three"),
-                    kind: ChangeKind::Added
-                },
-                StepChange {
-                    path: StepPath::new("P1", "a", "two"),
-                    kind: ChangeKind::Removed
-                },
+                StepChange { path: StepPath::new("P1", "a", "three"), kind: ChangeKind::Added },
+                StepChange { path: StepPath::new("P1", "a", "two"), kind: ChangeKind::Removed },
             ]
         );
         assert_eq!(

@@ -25,11 +25,8 @@ fn document(title: &str, section: &Section) -> Value {
 }
 
 fn table(section: &Section) -> Value {
-    let properties: serde_json::Map<String, Value> = section
-        .keys()
-        .iter()
-        .map(|key| (key.name.to_owned(), property(key)))
-        .collect();
+    let properties: serde_json::Map<String, Value> =
+        section.keys().iter().map(|key| (key.name.to_owned(), property(key))).collect();
     let required: Vec<&str> = match section.title {
         "the plan" => vec!["phase"],
         "an agent" => vec!["command"],
@@ -104,11 +101,7 @@ mod tests {
         for key in section.keys() {
             let property = &schema["properties"][key.name];
             assert!(property.is_object(), "{}: {}", section.title, key.name);
-            assert!(
-                !key.doc.is_empty() && property["description"] == key.doc,
-                "{}",
-                key.name
-            );
+            assert!(!key.doc.is_empty() && property["description"] == key.doc, "{}", key.name);
             match key.kind {
                 Kind::Table(below) => covers(below, property),
                 Kind::Tables(below) => covers(below, &property["items"]),
@@ -127,10 +120,7 @@ mod tests {
 
     #[test]
     fn names_its_draft() {
-        assert_eq!(
-            plan_schema()["$schema"],
-            "https://json-schema.org/draft/2020-12/schema"
-        );
+        assert_eq!(plan_schema()["$schema"], "https://json-schema.org/draft/2020-12/schema");
         assert_eq!(plan_schema()["required"], json!(["phase"]));
     }
 }

@@ -90,10 +90,7 @@ pub struct Gc {
 
 impl Default for Gc {
     fn default() -> Self {
-        Self {
-            keep_runs: 20,
-            keep_days: 30,
-        }
+        Self { keep_runs: 20, keep_days: 30 }
     }
 }
 
@@ -160,17 +157,11 @@ fn read(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Settings {
     settings.budgets = read_budgets(root, &settings.budgets, sink);
     settings.agents = read_agents(root, true, sink);
     if let Some(node) = root.table("gc", sink) {
-        settings.gc.keep_runs = node
-            .count32("keep_runs", sink)
-            .unwrap_or(settings.gc.keep_runs);
-        settings.gc.keep_days = node
-            .count32("keep_days", sink)
-            .unwrap_or(settings.gc.keep_days);
+        settings.gc.keep_runs = node.count32("keep_runs", sink).unwrap_or(settings.gc.keep_runs);
+        settings.gc.keep_days = node.count32("keep_days", sink).unwrap_or(settings.gc.keep_days);
     }
-    for name in root
-        .table("secrets", sink)
-        .and_then(|node| node.texts("names", sink))
-        .unwrap_or_default()
+    for name in
+        root.table("secrets", sink).and_then(|node| node.texts("names", sink)).unwrap_or_default()
     {
         if name.value.is_empty() || name.value.contains('=') {
             let message = format!("{} cannot be the name of a variable", quoted(&name.value));
@@ -220,27 +211,15 @@ pub(crate) fn read_budgets(root: &Node<'_, '_>, base: &Budgets, sink: &mut Sink<
     // Named one by one so that a new budget cannot be forgotten here.
     Budgets {
         attempts: node.count32("attempts", sink).unwrap_or(base.attempts),
-        run_time: node
-            .duration_above_zero("run_time", sink)
-            .unwrap_or(base.run_time),
-        phase_time: node
-            .duration_above_zero("phase_time", sink)
-            .unwrap_or(base.phase_time),
-        step_time: node
-            .duration_above_zero("step_time", sink)
-            .unwrap_or(base.step_time),
+        run_time: node.duration_above_zero("run_time", sink).unwrap_or(base.run_time),
+        phase_time: node.duration_above_zero("phase_time", sink).unwrap_or(base.phase_time),
+        step_time: node.duration_above_zero("step_time", sink).unwrap_or(base.step_time),
         tokens: node.count("tokens", sink).unwrap_or(base.tokens),
         money_micros: node.money("money", sink).unwrap_or(base.money_micros),
         log_bytes: node.size("log_bytes", sink).unwrap_or(base.log_bytes),
-        run_log_bytes: node
-            .size("run_log_bytes", sink)
-            .unwrap_or(base.run_log_bytes),
-        network_wait: node
-            .duration("network_wait", sink)
-            .unwrap_or(base.network_wait),
-        rate_limit_wait: node
-            .duration("rate_limit_wait", sink)
-            .unwrap_or(base.rate_limit_wait),
+        run_log_bytes: node.size("run_log_bytes", sink).unwrap_or(base.run_log_bytes),
+        network_wait: node.duration("network_wait", sink).unwrap_or(base.network_wait),
+        rate_limit_wait: node.duration("rate_limit_wait", sink).unwrap_or(base.rate_limit_wait),
         restarts: node.count32("restarts", sink).unwrap_or(base.restarts),
     }
 }
@@ -268,13 +247,7 @@ pub(crate) fn read_agents(
         // Known even when its command is wrong: one mistake is reported once.
         let command =
             read_command(&node, "command", has_spec, sink).unwrap_or(Command::Args(Vec::new()));
-        agents.insert(
-            name.value,
-            Agent {
-                kind: AgentKind::Command,
-                command,
-            },
-        );
+        agents.insert(name.value, Agent { kind: AgentKind::Command, command });
     }
     agents
 }
@@ -296,10 +269,8 @@ mod tests {
             Ok(_) => text.to_owned(),
             Err(_) => format!("\"{text}\""),
         };
-        let rows: Vec<String> = TABLE
-            .iter()
-            .map(|row| format!("{} = {}\n", row.name, quote(row.default)))
-            .collect();
+        let rows: Vec<String> =
+            TABLE.iter().map(|row| format!("{} = {}\n", row.name, quote(row.default))).collect();
         // Every row is off its default first, so that a row nobody reads cannot pass.
         let base = Budgets {
             attempts: 1,
@@ -356,10 +327,7 @@ names = ["DEPLOY_KEY"]
         let settings = read_settings("piton.toml", text);
         let expected = Settings {
             jobs: 2,
-            notify: Some(Command::Args(vec![
-                "notify-send".to_owned(),
-                "piton".to_owned(),
-            ])),
+            notify: Some(Command::Args(vec!["notify-send".to_owned(), "piton".to_owned()])),
             on_failure: OnFailure::Continue,
             defaults: Defaults {
                 agent: Some("fake".to_owned()),
@@ -372,11 +340,7 @@ names = ["DEPLOY_KEY"]
                 dir: Some("sub".to_owned()),
                 keep: Some(vec!["sccache".to_owned()]),
             },
-            budgets: Budgets {
-                money_micros: 2_500_000,
-                log_bytes: 1_000,
-                ..Budgets::default()
-            },
+            budgets: Budgets { money_micros: 2_500_000, log_bytes: 1_000, ..Budgets::default() },
             agents: BTreeMap::from([(
                 "fake".to_owned(),
                 Agent {
@@ -384,10 +348,7 @@ names = ["DEPLOY_KEY"]
                     command: Command::Shell("fake --root {{ root | sh }}".to_owned()),
                 },
             )]),
-            gc: Gc {
-                keep_runs: 1,
-                keep_days: 2,
-            },
+            gc: Gc { keep_runs: 1, keep_days: 2 },
             secret_names: vec!["DEPLOY_KEY".to_owned()],
         };
         assert_eq!(settings, Ok(expected));
@@ -409,9 +370,6 @@ names = ["DEPLOY_KEY"]
                 (8, code::BAD_ENV),
             ]
         );
-        assert_eq!(
-            problems[0].hint.as_deref(),
-            Some("the nearest known key is `jobs`")
-        );
+        assert_eq!(problems[0].hint.as_deref(), Some("the nearest known key is `jobs`"));
     }
 }

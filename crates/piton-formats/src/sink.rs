@@ -28,11 +28,7 @@ pub(crate) struct Sink<'a> {
 impl<'a> Sink<'a> {
     /// Begins a document.
     pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
-        let newlines = text
-            .bytes()
-            .enumerate()
-            .filter(|(_, b)| *b == b'\n')
-            .map(|(at, _)| at + 1);
+        let newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
         Self {
             file,
             text,
@@ -80,10 +76,7 @@ impl<'a> Sink<'a> {
         let start = floor_boundary(self.text, span.start);
         let end = ceil_boundary(self.text, span.end.max(start));
         let line = self.line_starts.partition_point(|at| *at <= start);
-        let column = self.text[line_start(self.text, start)..start]
-            .chars()
-            .count()
-            + 1;
+        let column = self.text[line_start(self.text, start)..start].chars().count() + 1;
         self.found.push(Diagnostic {
             severity,
             code,
@@ -113,17 +106,12 @@ impl<'a> Sink<'a> {
 
 fn floor_boundary(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
-    (0..=at)
-        .rev()
-        .find(|i| text.is_char_boundary(*i))
-        .unwrap_or(0)
+    (0..=at).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
 }
 
 fn ceil_boundary(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
-    (at..=text.len())
-        .find(|i| text.is_char_boundary(*i))
-        .unwrap_or(text.len())
+    (at..=text.len()).find(|i| text.is_char_boundary(*i)).unwrap_or(text.len())
 }
 
 /// Parses a document; a syntax error is reported like any other problem.
@@ -144,12 +132,7 @@ pub(crate) fn parse<'t>(sink: &mut Sink<'t>) -> Option<Value<'t>> {
                 _ => "correct the TOML at this place",
             };
             let span = error.span.start..error.span.end;
-            sink.error(
-                code::BAD_SYNTAX,
-                &span,
-                format!("not valid TOML: {error}"),
-                hint,
-            );
+            sink.error(code::BAD_SYNTAX, &span, format!("not valid TOML: {error}"), hint);
             None
         }
     }

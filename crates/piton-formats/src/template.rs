@@ -24,10 +24,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("spec", "path of the plan's spec; empty when it names none"),
     ("title", "title of the plan"),
     ("root", "absolute path of the project's root"),
-    (
-        "failure_context",
-        "errors and last log lines of the attempts before; empty on the first",
-    ),
+    ("failure_context", "errors and last log lines of the attempts before; empty on the first"),
 ];
 
 /// What the names of a template stand for.
@@ -95,9 +92,7 @@ static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
 
 /// Tells whether a text needs the engine at all.
 pub fn is_template(text: &str) -> bool {
-    text.as_bytes()
-        .windows(2)
-        .any(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
+    text.as_bytes().windows(2).any(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
 }
 
 /// Fills in a template.
@@ -106,10 +101,7 @@ pub fn render(template: &str, vars: &Vars) -> Result<String, Error> {
         return Ok(template.to_owned());
     }
     let filled = ENGINE.render_str(template, values(vars));
-    filled.map_err(|error| Error {
-        line: error.line().unwrap_or(1),
-        message: describe(&error),
-    })
+    filled.map_err(|error| Error { line: error.line().unwrap_or(1), message: describe(&error) })
 }
 
 /// Quotes a text so that a shell takes it as one word, whatever is in it.
@@ -130,11 +122,8 @@ pub fn check(template: &str) -> Vec<Problem> {
         Ok(parsed) => parsed,
         Err(error) => return vec![engine_problem(template, &error)],
     };
-    let mut unknown: Vec<String> = parsed
-        .undeclared_variables(true)
-        .into_iter()
-        .filter(|name| !is_known(name))
-        .collect();
+    let mut unknown: Vec<String> =
+        parsed.undeclared_variables(true).into_iter().filter(|name| !is_known(name)).collect();
     unknown.sort();
     let mut found: Vec<Problem> = unknown.iter().map(|n| unknown_name(template, n)).collect();
     // A trial with sample values finds unknown filters, tests and functions, and endless work.
@@ -165,11 +154,8 @@ pub fn uses(template: &str, name: &str) -> bool {
 
 /// Renders with values that stand for the real ones.
 fn trial(template: &str) -> Result<String, minijinja::Error> {
-    let vars = Vars {
-        attempt: 1,
-        failure_context: "Attempt 1: failed".to_owned(),
-        ..Vars::default()
-    };
+    let vars =
+        Vars { attempt: 1, failure_context: "Attempt 1: failed".to_owned(), ..Vars::default() };
     ENGINE.render_str(template, values(&vars))
 }
 
@@ -192,9 +178,7 @@ fn values(vars: &Vars) -> Value {
 fn is_known(name: &str) -> bool {
     let first = name.split('.').next().unwrap_or_default();
     NAMES.iter().any(|(known, _)| *known == name)
-        || NAMES
-            .iter()
-            .any(|(known, _)| known.split_once('.').is_some_and(|(t, _)| t == name))
+        || NAMES.iter().any(|(known, _)| known.split_once('.').is_some_and(|(t, _)| t == name))
         || ENGINE.globals().any(|(global, _)| global == first)
 }
 
@@ -214,18 +198,10 @@ fn unknown_name(template: &str, name: &str) -> Problem {
 /// Where a name stands first within template marks.
 fn find_name(template: &str, name: &str) -> Range<usize> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
-    let marks = template
-        .find("{{")
-        .into_iter()
-        .chain(template.find("{%"))
-        .min()
-        .unwrap_or(0);
+    let marks = template.find("{{").into_iter().chain(template.find("{%")).min().unwrap_or(0);
     for (at, _) in template.match_indices(name).filter(|(at, _)| *at >= marks) {
         let before = template[..at].chars().next_back().is_some_and(is_word);
-        let after = template[at + name.len()..]
-            .chars()
-            .next()
-            .is_some_and(is_word);
+        let after = template[at + name.len()..].chars().next().is_some_and(is_word);
         if !before && !after {
             return at..at + name.len();
         }
@@ -235,29 +211,17 @@ fn find_name(template: &str, name: &str) -> Range<usize> {
 
 fn engine_problem(template: &str, error: &minijinja::Error) -> Problem {
     let line = error.line().unwrap_or(1);
-    let span = error
-        .range()
-        .filter(|r| template.get(r.clone()).is_some())
-        .unwrap_or_else(|| {
-            let start = template
-                .split_inclusive('\n')
-                .take(line - 1)
-                .map(str::len)
-                .sum();
-            let rest = template[start..].lines().next().unwrap_or_default();
-            start..start + rest.len()
-        });
+    let span = error.range().filter(|r| template.get(r.clone()).is_some()).unwrap_or_else(|| {
+        let start = template.split_inclusive('\n').take(line - 1).map(str::len).sum();
+        let rest = template[start..].lines().next().unwrap_or_default();
+        start..start + rest.len()
+    });
     let hint = match error.kind() {
         ErrorKind::OutOfFuel => "use fewer or smaller loops".to_owned(),
         ErrorKind::UnknownFilter => "filters are those of MiniJinja, and `sh`".to_owned(),
         _ => "put text that is no template between {% raw %} and {% endraw %}".to_owned(),
     };
-    problem(
-        template,
-        span,
-        format!("a template cannot be read: {}", describe(error)),
-        Some(hint),
-    )
+    problem(template, span, format!("a template cannot be read: {}", describe(error)), Some(hint))
 }
 
 fn problem(template: &str, span: Range<usize>, message: String, hint: Option<String>) -> Problem {
@@ -300,10 +264,7 @@ mod tests {
 
     #[test]
     fn fills_in_every_name() {
-        let all = NAMES
-            .iter()
-            .map(|(name, _)| format!("{{{{ {name} }}}}"))
-            .collect::<Vec<_>>();
+        let all = NAMES.iter().map(|(name, _)| format!("{{{{ {name} }}}}")).collect::<Vec<_>>();
         assert_eq!(check(&all.join(" ")), []);
         assert_eq!(
             render(&all.join("|"), &vars()),
@@ -334,21 +295,9 @@ mod tests {
     #[test]
     fn problems_are_found_before_the_run() {
         for (text, line, column, message, hint) in [
-            (
-                "a\n {{ attemt }}",
-                2,
-                5,
-                "unknown name `attemt`",
-                "`attempt`",
-            ),
+            ("a\n {{ attemt }}", 2, 5, "unknown name `attemt`", "`attempt`"),
             ("{{ run.idd }}", 1, 4, "unknown name `run.idd`", "`run.id`"),
-            (
-                "{{ zzzzzzzz }}",
-                1,
-                4,
-                "unknown name `zzzzzzzz`",
-                "known are run.id",
-            ),
+            ("{{ zzzzzzzz }}", 1, 4, "unknown name `zzzzzzzz`", "known are run.id"),
             ("x {{ title", 1, 6, "cannot be read", "raw"),
             ("{% if title %}", 1, 13, "cannot be read", "raw"),
             ("{{ title | shh }}", 1, 12, "unknown filter", "`sh`"),
@@ -356,15 +305,8 @@ mod tests {
             let found = check(text);
             assert_eq!(found.len(), 1, "{text}: {found:?}");
             assert!(found[0].message.contains(message), "{text}: {found:?}");
-            assert!(
-                found[0].hint.as_ref().is_some_and(|h| h.contains(hint)),
-                "{text}: {found:?}"
-            );
-            assert_eq!(
-                (found[0].line, found[0].column),
-                (line, column),
-                "{text}: {found:?}"
-            );
+            assert!(found[0].hint.as_ref().is_some_and(|h| h.contains(hint)), "{text}: {found:?}");
+            assert_eq!((found[0].line, found[0].column), (line, column), "{text}: {found:?}");
         }
     }
 
@@ -378,11 +320,6 @@ mod tests {
     fn every_loop_ends() {
         let text = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
         assert!(render(text, &vars()).is_err());
-        assert!(
-            check(text)[0]
-                .hint
-                .as_ref()
-                .is_some_and(|h| h.contains("loops"))
-        );
+        assert!(check(text)[0].hint.as_ref().is_some_and(|h| h.contains("loops")));
     }
 }

@@ -41,11 +41,7 @@ impl<'v, 'de> Node<'v, 'de> {
         for key in table.keys().filter(|key| section.key(&key.name).is_none()) {
             unknown_key(&key.name, &(key.span.start..key.span.end), section, sink);
         }
-        Some(Self {
-            table,
-            section,
-            span: header(value, sink.text()),
-        })
+        Some(Self { table, section, span: header(value, sink.text()) })
     }
 
     /// The value of a key.
@@ -55,9 +51,7 @@ impl<'v, 'de> Node<'v, 'de> {
 
     /// Where a key stands, when it is there.
     pub(crate) fn key_span(&self, name: &str) -> Option<Range<usize>> {
-        self.table
-            .get_key_value(name)
-            .map(|(key, _)| key.span.start..key.span.end)
+        self.table.get_key_value(name).map(|(key, _)| key.span.start..key.span.end)
     }
 
     fn kind(&self, name: &str) -> Kind {
@@ -70,12 +64,7 @@ impl<'v, 'de> Node<'v, 'de> {
         let text = text_of(name, self.kind(name), value, sink)?;
         if text.value.trim().is_empty() {
             let hint = "write something between the quotes";
-            sink.error(
-                code::BAD_VALUE,
-                &text.span,
-                format!("`{name}` is empty"),
-                hint,
-            );
+            sink.error(code::BAD_VALUE, &text.span, format!("`{name}` is empty"), hint);
             return None;
         }
         Some(text)
@@ -89,12 +78,7 @@ impl<'v, 'de> Node<'v, 'de> {
             wrong_type(name, kind, value, sink);
             return None;
         };
-        Some(
-            items
-                .iter()
-                .filter_map(|item| text_of(name, kind, item, sink))
-                .collect(),
-        )
+        Some(items.iter().filter_map(|item| text_of(name, kind, item, sink)).collect())
     }
 
     /// A whole number within the bounds of its key.
@@ -107,30 +91,18 @@ impl<'v, 'de> Node<'v, 'de> {
             wrong_type(name, self.kind(name), value, sink);
             return None;
         };
-        let fits = u64::try_from(number)
-            .ok()
-            .filter(|n| (min..=max).contains(n));
+        let fits = u64::try_from(number).ok().filter(|n| (min..=max).contains(n));
         if fits.is_none() {
-            let why = if number < 0 {
-                "is negative"
-            } else {
-                "is out of range"
-            };
+            let why = if number < 0 { "is negative" } else { "is out of range" };
             let hint = format!("write a whole number from {min} to {max}");
-            sink.error(
-                code::BAD_VALUE,
-                &span_of(value),
-                format!("`{name}` {why}: {number}"),
-                hint,
-            );
+            sink.error(code::BAD_VALUE, &span_of(value), format!("`{name}` {why}: {number}"), hint);
         }
         fits
     }
 
     /// Like [`Self::count`], for keys whose bounds fit 32 bits.
     pub(crate) fn count32(&self, name: &str, sink: &mut Sink<'_>) -> Option<u32> {
-        self.count(name, sink)
-            .and_then(|number| u32::try_from(number).ok())
+        self.count(name, sink).and_then(|number| u32::try_from(number).ok())
     }
 
     /// A duration.
@@ -207,12 +179,7 @@ impl<'v, 'de> Node<'v, 'de> {
         let value = self.get(name)?;
         let span = span_of(value);
         let command = if value.as_array().is_some() {
-            Command::Args(
-                self.texts(name, sink)?
-                    .into_iter()
-                    .map(|arg| arg.value)
-                    .collect(),
-            )
+            Command::Args(self.texts(name, sink)?.into_iter().map(|arg| arg.value).collect())
         } else {
             Command::Shell(text_of(name, self.kind(name), value, sink)?.value)
         };
@@ -222,26 +189,16 @@ impl<'v, 'de> Node<'v, 'de> {
         };
         if program.is_none_or(|program| program.trim().is_empty()) {
             let hint = format!("write {}", self.kind(name).example(name));
-            sink.error(
-                code::BAD_VALUE,
-                &span,
-                format!("`{name}` is an empty command"),
-                hint,
-            );
+            sink.error(code::BAD_VALUE, &span, format!("`{name}` is an empty command"), hint);
             return None;
         }
-        Some(Located {
-            value: command,
-            span,
-        })
+        Some(Located { value: command, span })
     }
 
     /// Where each argument of a command stands; empty for a shell line.
     pub(crate) fn argument_spans(&self, name: &str) -> Vec<Range<usize>> {
         let items = self.get(name).and_then(Value::as_array);
-        items
-            .map(|items| items.iter().map(span_of).collect())
-            .unwrap_or_default()
+        items.map(|items| items.iter().map(span_of).collect()).unwrap_or_default()
     }
 
     /// Names and values of variables.
@@ -283,19 +240,9 @@ impl<'v, 'de> Node<'v, 'de> {
         };
         if items.is_empty() {
             let hint = format!("write {}", self.kind(name).example(name));
-            sink.error(
-                code::MISSING,
-                &span_of(value),
-                format!("`{name}` is an empty list"),
-                hint,
-            );
+            sink.error(code::MISSING, &span_of(value), format!("`{name}` is an empty list"), hint);
         }
-        Some(
-            items
-                .iter()
-                .filter_map(|item| Node::new(item, name, section, sink))
-                .collect(),
-        )
+        Some(items.iter().filter_map(|item| Node::new(item, name, section, sink)).collect())
     }
 
     /// The tables below this one that have names of the author's choice.
@@ -316,10 +263,8 @@ impl<'v, 'de> Node<'v, 'de> {
         };
         let mut found = Vec::new();
         for (key, value) in table {
-            let located = Located {
-                value: key.name.to_string(),
-                span: key.span.start..key.span.end,
-            };
+            let located =
+                Located { value: key.name.to_string(), span: key.span.start..key.span.end };
             found.extend(Node::new(value, &key.name, section, sink).map(|node| (located, node)));
         }
         found
@@ -358,18 +303,10 @@ fn text_of(
     };
     if text.contains('\0') {
         let hint = "remove it: no program can be given such a text";
-        sink.error(
-            code::BAD_VALUE,
-            &span,
-            format!("`{name}` has a NUL character in it"),
-            hint,
-        );
+        sink.error(code::BAD_VALUE, &span, format!("`{name}` has a NUL character in it"), hint);
         return None;
     }
-    Some(Located {
-        value: text.to_owned(),
-        span,
-    })
+    Some(Located { value: text.to_owned(), span })
 }
 
 fn span_of(value: &Value<'_>) -> Range<usize> {
@@ -395,22 +332,13 @@ fn wrong_type(name: &str, expected: Kind, value: &Value<'_>, sink: &mut Sink<'_>
     };
     let message = format!("`{name}` must be {}, not {found}", expected.expected());
     let span = header(value, sink.text());
-    sink.error(
-        code::WRONG_TYPE,
-        &span,
-        message,
-        format!("write {}", expected.example(name)),
-    );
+    sink.error(code::WRONG_TYPE, &span, message, format!("write {}", expected.example(name)));
 }
 
 fn unknown_key(name: &str, span: &Range<usize>, section: &'static Section, sink: &mut Sink<'_>) {
     let known = section.keys();
     let names: Vec<&str> = known.iter().map(|key| key.name).collect();
-    let elsewhere = || {
-        keys::SECTIONS
-            .iter()
-            .find(|other| other.key(name).is_some())
-    };
+    let elsewhere = || keys::SECTIONS.iter().find(|other| other.key(name).is_some());
     let hint = match keys::nearest(name, names.iter().copied()) {
         Some(near) => format!("the nearest known key is `{near}`"),
         None => match elsewhere() {

@@ -33,10 +33,7 @@ const MONEY_HINT: &str = "write dollars, such as \"12.50\"";
 /// Reads a duration: `500ms`, `90s`, `45m`, `1h30m`, `1.5h`, `2d`.
 pub fn parse_duration(text: &str) -> Result<Millis, Error> {
     let bad = |why: &str| Error {
-        message: format!(
-            "{} is not a duration: {why}",
-            crate::diagnostic::quoted(text)
-        ),
+        message: format!("{} is not a duration: {why}", crate::diagnostic::quoted(text)),
         hint: DURATION_HINT.to_owned(),
     };
     let mut rest = text.trim();
@@ -52,9 +49,7 @@ pub fn parse_duration(text: &str) -> Result<Millis, Error> {
         let (number, after) = rest.split_at(number_len(rest));
         let millionths = millionths(number).ok_or_else(|| bad("a number is expected"))?;
         let after = after.trim_start();
-        let unit_len = after
-            .find(|c: char| !c.is_alphabetic())
-            .unwrap_or(after.len());
+        let unit_len = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
         let (unit, next) = after.split_at(unit_len);
         let unit_ms: u64 = match unit {
             "ms" => 1,
@@ -69,12 +64,9 @@ pub fn parse_duration(text: &str) -> Result<Millis, Error> {
             return Err(bad("units go from large to small, each once"));
         }
         smallest = unit_ms;
-        let part = millionths
-            .checked_mul(u128::from(unit_ms))
-            .ok_or_else(|| bad("it is too long"))?;
-        total = total
-            .checked_add(part)
-            .ok_or_else(|| bad("it is too long"))?;
+        let part =
+            millionths.checked_mul(u128::from(unit_ms)).ok_or_else(|| bad("it is too long"))?;
+        total = total.checked_add(part).ok_or_else(|| bad("it is too long"))?;
         rest = next.trim_start();
     }
     match u64::try_from(total / 1_000_000) {
@@ -107,9 +99,7 @@ pub fn parse_size(text: &str) -> Result<u64, Error> {
         "tib" => 1 << 40,
         other => return Err(bad(&format!("`{other}` is not a unit"))),
     };
-    let bytes = millionths
-        .checked_mul(u128::from(unit_bytes))
-        .map(|all| all / 1_000_000);
+    let bytes = millionths.checked_mul(u128::from(unit_bytes)).map(|all| all / 1_000_000);
     match bytes.and_then(|bytes| u64::try_from(bytes).ok()) {
         Some(bytes) if bytes <= SIZE_BYTES_MAX => Ok(bytes),
         _ => Err(bad("it is too large")),
@@ -119,10 +109,7 @@ pub fn parse_size(text: &str) -> Result<u64, Error> {
 /// Reads dollars into millionths: `12.50`.
 pub fn parse_money(text: &str) -> Result<u64, Error> {
     let bad = |why: &str| Error {
-        message: format!(
-            "{} is not an amount of money: {why}",
-            crate::diagnostic::quoted(text)
-        ),
+        message: format!("{} is not an amount of money: {why}", crate::diagnostic::quoted(text)),
         hint: MONEY_HINT.to_owned(),
     };
     let number = text.trim();
@@ -141,8 +128,7 @@ pub fn parse_money(text: &str) -> Result<u64, Error> {
 
 /// How many leading bytes belong to a number.
 fn number_len(text: &str) -> usize {
-    text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
-        .unwrap_or(text.len())
+    text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len())
 }
 
 /// A decimal number in millionths; `None` when it is not one.
@@ -202,10 +188,7 @@ mod tests {
             ("1..5s", "a number is expected"),
             ("1.s", "a number is expected"),
         ] {
-            let error = parse_duration(text)
-                .err()
-                .map(|e| e.message)
-                .unwrap_or_default();
+            let error = parse_duration(text).err().map(|e| e.message).unwrap_or_default();
             assert!(error.contains(why), "{text}: {error}");
         }
     }
@@ -216,27 +199,12 @@ mod tests {
         assert_eq!(parse_size("1GiB"), Ok(1 << 30));
         assert_eq!(parse_size("1.5kB"), Ok(1_500));
         assert_eq!(parse_size("4096"), Ok(4096));
-        for bad in [
-            "",
-            "MB",
-            "-1MB",
-            "5XB",
-            "99999999999TB",
-            "9999999999999999999999999",
-        ] {
+        for bad in ["", "MB", "-1MB", "5XB", "99999999999TB", "9999999999999999999999999"] {
             assert!(parse_size(bad).is_err(), "{bad}");
         }
         assert_eq!(parse_money("12.50"), Ok(12_500_000));
         assert_eq!(parse_money("0.000001"), Ok(1));
-        for bad in [
-            "",
-            "-1",
-            "1e5",
-            "12,50",
-            "1.2345678",
-            "99999999999999999999",
-            "$5",
-        ] {
+        for bad in ["", "-1", "1e5", "12,50", "1.2345678", "99999999999999999999", "$5"] {
             assert!(parse_money(bad).is_err(), "{bad}");
         }
     }

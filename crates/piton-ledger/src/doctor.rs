@@ -41,20 +41,12 @@ pub struct Finding {
 impl Finding {
     fn broken(what: String) -> Self {
         let next = "copy the ledger's directory away, then restore the last backup";
-        Self {
-            severity: Severity::Broken,
-            what,
-            next: next.to_owned(),
-        }
+        Self { severity: Severity::Broken, what, next: next.to_owned() }
     }
 
     fn stray(what: String) -> Self {
         let next = "nothing depends on it; keep a backup and report it";
-        Self {
-            severity: Severity::Warning,
-            what,
-            next: next.to_owned(),
-        }
+        Self { severity: Severity::Warning, what, next: next.to_owned() }
     }
 }
 
@@ -90,9 +82,7 @@ pub fn check(dir: &Path) -> Result<Vec<Finding>> {
 fn integrity(ledger: &Sqlite) -> Result<Vec<Finding>> {
     let problems = ledger.read_at_once(|conn| {
         let mut statement = conn.prepare(&format!("PRAGMA integrity_check({PROBLEMS_MAX})"))?;
-        statement
-            .query_map((), |row| row.get(0))?
-            .collect::<rusqlite::Result<Vec<String>>>()
+        statement.query_map((), |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
     })?;
     let damaged = problems.into_iter().filter(|problem| problem != "ok");
     Ok(damaged
@@ -151,10 +141,7 @@ fn orphans(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
         )?;
         if count > 0 {
             let what = format!("{count} rows of {table} belong to no run");
-            findings.push(Finding {
-                severity,
-                ..Finding::stray(what)
-            });
+            findings.push(Finding { severity, ..Finding::stray(what) });
         }
     }
     let nameless: i64 = conn.query_row(
@@ -163,9 +150,7 @@ fn orphans(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
         |row| row.get(0),
     )?;
     if nameless > 0 {
-        findings.push(Finding::broken(format!(
-            "{nameless} runs have lost their names"
-        )));
+        findings.push(Finding::broken(format!("{nameless} runs have lost their names")));
     }
     let unmatched: i64 = conn.query_row(
         "SELECT count(*) FROM runs r
@@ -174,9 +159,7 @@ fn orphans(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
         |row| row.get(0),
     )?;
     if unmatched > 0 {
-        findings.push(Finding::stray(format!(
-            "{unmatched} leases do not match their owners"
-        )));
+        findings.push(Finding::stray(format!("{unmatched} leases do not match their owners")));
     }
     Ok(findings)
 }
@@ -188,16 +171,9 @@ fn orphans(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
 pub fn backup(dir: &Path, to: &Path) -> Result<()> {
     let ledger = Sqlite::open(dir, Open::ReadOnly)?;
     // Claims the name, so that whoever asks for the same one at once is refused.
-    match OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(to)
-    {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(to) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            return Err(Error::Exists {
-                path: to.to_owned(),
-            });
+            return Err(Error::Exists { path: to.to_owned() });
         }
         other => other.map_err(Error::file("create", to))?,
     };
@@ -218,9 +194,7 @@ pub fn backup(dir: &Path, to: &Path) -> Result<()> {
 
 /// Where a copy grows until it is whole.
 fn part_name(to: &Path) -> PathBuf {
-    let mut name = to
-        .file_name()
-        .map_or_else(|| OsString::from(DATABASE_FILE), OsString::from);
+    let mut name = to.file_name().map_or_else(|| OsString::from(DATABASE_FILE), OsString::from);
     name.push(".part");
     to.with_file_name(name)
 }
@@ -233,21 +207,13 @@ fn copy(from: &Connection, part: &Path) -> Result<()> {
         }
         _ => {}
     }
-    let new = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(part);
+    let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
     drop(new.map_err(Error::file("create", part))?);
     let mut target = Connection::open(part)?;
     let step = Backup::new(from, &mut target)?.step(-1)?;
     if step != StepResult::Done {
-        return Err(Error::Busy {
-            path: part.to_owned(),
-        });
+        return Err(Error::Busy { path: part.to_owned() });
     }
     target.close().map_err(|(_, error)| error)?;
-    File::open(part)
-        .and_then(|file| file.sync_all())
-        .map_err(Error::file("sync", part))
+    File::open(part).and_then(|file| file.sync_all()).map_err(Error::file("sync", part))
 }

@@ -157,11 +157,7 @@ impl Error {
         path: &Path,
     ) -> impl FnOnce(E) -> Self {
         let path = path.to_owned();
-        move |source| Self::File {
-            what,
-            path,
-            source: source.into(),
-        }
+        move |source| Self::File { what, path, source: source.into() }
     }
 
     /// Sorts a raw SQLite error about the database at `path` into what the caller can act upon.
@@ -169,10 +165,9 @@ impl Error {
         let Self::Sqlite(raw) = self else { return self };
         let path = path.to_owned();
         match raw.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt {
-                path,
-                detail: raw.to_string(),
-            },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::Corrupt { path, detail: raw.to_string() }
+            }
             Some(ErrorCode::DatabaseBusy | ErrorCode::FileLockingProtocolFailed) => {
                 Self::Busy { path }
             }

@@ -16,18 +16,12 @@ pub(crate) struct Process {
 
 /// The name of this machine.
 pub(crate) fn host() -> String {
-    rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned()
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Whether a pid exists at all, visible or not.
 pub(crate) fn exists(pid: u32) -> bool {
-    let Some(pid) = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)
-    else {
+    let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
         return false;
     };
     rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
@@ -53,9 +47,7 @@ mod linux {
     /// last parenthesis: state is the first after it, start time (field 22) the twentieth.
     fn parse_stat(line: &[u8]) -> Option<Process> {
         let end = line.iter().rposition(|&byte| byte == b')')?;
-        let mut fields = std::str::from_utf8(&line[end + 1..])
-            .ok()?
-            .split_ascii_whitespace();
+        let mut fields = std::str::from_utf8(&line[end + 1..]).ok()?.split_ascii_whitespace();
         let state = fields.next()?;
         let start = fields.nth(18)?.parse().ok()?;
         Some(Process {
@@ -108,11 +100,7 @@ mod linux {
         #[test]
         fn a_hostile_command_name_does_not_shift_the_fields() {
             let stat = b"7 (a) R 1 (b) T 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
-            let expected = Process {
-                start: 4711,
-                zombie: false,
-                stopped: true,
-            };
+            let expected = Process { start: 4711, zombie: false, stopped: true };
             assert_eq!(parse_stat(stat), Some(expected));
             assert_eq!(parse_stat(b"7 (cut"), None);
         }
@@ -128,11 +116,7 @@ mod other {
 
     /// All that can be asked is whether the pid exists.
     pub(crate) fn process(pid: u32) -> Option<Process> {
-        super::exists(pid).then_some(Process {
-            start: 0,
-            zombie: false,
-            stopped: false,
-        })
+        super::exists(pid).then_some(Process { start: 0, zombie: false, stopped: false })
     }
 
     /// Not told.

@@ -93,20 +93,11 @@ mod tests {
     #[test]
     fn what_cannot_be_seen_is_unknown_and_what_cannot_be_is_dead() {
         let me = Owner::current();
-        let elsewhere = Owner {
-            host: "elsewhere.invalid".into(),
-            ..me.clone()
-        };
+        let elsewhere = Owner { host: "elsewhere.invalid".into(), ..me.clone() };
         assert_eq!(owner_liveness(&elsewhere), Liveness::Unknown);
-        let other_namespace = Owner {
-            pid_namespace: me.pid_namespace + 1,
-            ..me.clone()
-        };
+        let other_namespace = Owner { pid_namespace: me.pid_namespace + 1, ..me.clone() };
         assert_eq!(owner_liveness(&other_namespace), Liveness::Unknown);
-        let before_reboot = Owner {
-            boot_id: "another boot".into(),
-            ..me.clone()
-        };
+        let before_reboot = Owner { boot_id: "another boot".into(), ..me.clone() };
         assert_eq!(owner_liveness(&before_reboot), Liveness::Dead);
     }
 
@@ -114,22 +105,13 @@ mod tests {
     #[test]
     fn a_reused_pid_and_a_zombie_are_dead() {
         let me = Owner::current();
-        let predecessor = Owner {
-            process_start: me.process_start + 1,
-            ..me.clone()
-        };
+        let predecessor = Owner { process_start: me.process_start + 1, ..me.clone() };
         assert_eq!(owner_liveness(&predecessor), Liveness::Dead);
 
-        let mut child = std::process::Command::new("cat")
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let start = os::process(child.id()).unwrap().start;
-        let owner = Owner {
-            pid: child.id(),
-            process_start: start,
-            ..me
-        };
+        let owner = Owner { pid: child.id(), process_start: start, ..me };
         assert_eq!(owner_liveness(&owner), Liveness::Alive);
         child.kill().unwrap();
         // Not reaped: it becomes a zombie, which can never append again.

@@ -30,10 +30,7 @@ const KILLS: u64 = 8;
 const WAL_BYTES_MAX: u64 = 20 << 20;
 
 fn events_per_process() -> u64 {
-    env::var(EVENTS)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(EVENTS_SAMPLE)
+    env::var(EVENTS).ok().and_then(|text| text.parse().ok()).unwrap_or(EVENTS_SAMPLE)
 }
 
 /// Starts this binary again in a role.
@@ -65,25 +62,14 @@ fn child() {
 }
 
 fn event(body: &[u8]) -> NewEvent<'_> {
-    NewEvent {
-        at: 1,
-        tag: "tag",
-        version: 1,
-        body,
-    }
+    NewEvent { at: 1, tag: "tag", version: 1, body }
 }
 
 /// Creates the ledger together with all others, then drives its own run, leaves requests in the
 /// common one and reads everybody's.
 fn crowd(dir: &Path, name: &str) {
     let mut ledger = Sqlite::open(dir, Open::ReadWrite).unwrap();
-    let new = NewRun {
-        run_id: name,
-        plan: "p",
-        title: "t",
-        root: "/",
-        at: 1,
-    };
+    let new = NewRun { run_id: name, plan: "p", title: "t", root: "/", at: 1 };
     let run = ledger.create_run(&new, &Owner::current()).unwrap();
     for seq in 0..events_per_process() {
         let body = format!("{name} {seq}");
@@ -91,14 +77,8 @@ fn crowd(dir: &Path, name: &str) {
         let append = Append::new(run.run, run.epoch, seq, 1, &events);
         assert_eq!(ledger.append(&append).unwrap(), seq + 1);
         let all = Sqlite::open(dir, Open::ReadOnly).unwrap().runs().unwrap();
-        let request = NewRequest {
-            key: &body,
-            at: 1,
-            from: name,
-            tag: "tag",
-            version: 1,
-            body: b"",
-        };
+        let request =
+            NewRequest { key: &body, at: 1, from: name, tag: "tag", version: 1, body: b"" };
         ledger.request(all.last().unwrap().run, &request).unwrap();
         assert_eq!(ledger.load(run.run).unwrap().1.len() as u64, seq + 1);
         ledger.changed().unwrap();
@@ -110,16 +90,11 @@ fn crowd(dir: &Path, name: &str) {
 fn a_crowd_of_processes_loses_nothing() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("piton");
-    let children: Vec<Child> = (0..PROCESSES)
-        .map(|number| start("crowd", &dir, &format!("run-{number}")))
-        .collect();
+    let children: Vec<Child> =
+        (0..PROCESSES).map(|number| start("crowd", &dir, &format!("run-{number}"))).collect();
     for child in children {
         let output = child.wait_with_output().unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let mut ledger = Sqlite::open(&dir, Open::ReadWrite).unwrap();
     let runs = ledger.runs().unwrap();
@@ -132,10 +107,7 @@ fn a_crowd_of_processes_loses_nothing() {
         }
     }
     let requests = ledger.requests(runs.last().unwrap().run).unwrap();
-    assert_eq!(
-        requests.len() as u64,
-        PROCESSES as u64 * events_per_process()
-    );
+    assert_eq!(requests.len() as u64, PROCESSES as u64 * events_per_process());
     assert_eq!(check(&dir).unwrap(), []);
 }
 
@@ -144,24 +116,16 @@ fn append_for_ever(dir: &Path) {
     let mut ledger = Sqlite::open(dir, Open::ReadWrite).unwrap();
     let row = ledger.run("run").unwrap().unwrap();
     let me = Owner::current();
-    let lease = ledger
-        .acquire(row.run, &me, 1, Acquire::IfFree, &owner_liveness)
-        .unwrap();
+    let lease = ledger.acquire(row.run, &me, 1, Acquire::IfFree, &owner_liveness).unwrap();
     let mut seq = row.seq;
     let state = vec![7; 50_000];
     let mut out = std::io::stdout();
     loop {
         let snapshot = seq.is_multiple_of(8).then_some((1, &state[..]));
         let events = [event(&[1; 400]), event(&[2; 100])];
-        let append = Append {
-            snapshot,
-            ..Append::new(row.run, lease.epoch, seq, 1, &events)
-        };
+        let append = Append { snapshot, ..Append::new(row.run, lease.epoch, seq, 1, &events) };
         seq = ledger.append(&append).unwrap();
-        if writeln!(out, "acknowledged {seq}")
-            .and_then(|()| out.flush())
-            .is_err()
-        {
+        if writeln!(out, "acknowledged {seq}").and_then(|()| out.flush()).is_err() {
             return;
         }
     }
@@ -172,13 +136,7 @@ fn append_for_ever(dir: &Path) {
 fn killed_appenders_lose_nothing_acknowledged() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("piton");
-    let new = NewRun {
-        run_id: "run",
-        plan: "p",
-        title: "t",
-        root: "/",
-        at: 1,
-    };
+    let new = NewRun { run_id: "run", plan: "p", title: "t", root: "/", at: 1 };
     let mut ledger = Sqlite::open(&dir, Open::ReadWrite).unwrap();
     let run = ledger.create_run(&new, &Owner::current()).unwrap();
     ledger.release(run.run, run.epoch, 1).unwrap();
@@ -207,15 +165,9 @@ fn killed_appenders_lose_nothing_acknowledged() {
         let mut reader = Sqlite::open(&dir, Open::ReadOnly).unwrap();
         let row = reader.run("run").unwrap().unwrap();
         assert!(acknowledged > 0, "the child never got to work");
-        assert!(
-            row.seq == acknowledged || row.seq == acknowledged + 2,
-            "{row:?} {acknowledged}"
-        );
+        assert!(row.seq == acknowledged || row.seq == acknowledged + 2, "{row:?} {acknowledged}");
         let (snapshot, tail) = reader.load(row.run).unwrap();
-        assert_eq!(
-            tail.last().map_or(snapshot.unwrap().seq, |event| event.seq),
-            row.seq
-        );
+        assert_eq!(tail.last().map_or(snapshot.unwrap().seq, |event| event.seq), row.seq);
         assert_eq!(row.epoch, round + 2);
         assert_eq!(check(&dir).unwrap(), []);
     }
@@ -249,9 +201,6 @@ fn a_writer_stopped_in_mid_write_is_named() {
     child.kill().unwrap();
     child.wait().unwrap();
     let error = refused.unwrap_err();
-    assert!(
-        matches!(error, Error::HolderStopped { pid, .. } if pid == child.id()),
-        "{error}"
-    );
+    assert!(matches!(error, Error::HolderStopped { pid, .. } if pid == child.id()), "{error}");
     ledger.put_blob("hash", b"").unwrap();
 }

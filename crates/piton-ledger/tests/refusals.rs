@@ -23,20 +23,9 @@ fn scratch() -> (TempDir, PathBuf) {
 /// A ledger with a run of ten events.
 fn filled(dir: &Path) -> (Sqlite, RunKey) {
     let mut ledger = Sqlite::open(dir, Open::ReadWrite).unwrap();
-    let new = NewRun {
-        run_id: "run",
-        plan: "p",
-        title: "t",
-        root: "/",
-        at: 1,
-    };
+    let new = NewRun { run_id: "run", plan: "p", title: "t", root: "/", at: 1 };
     let run = ledger.create_run(&new, &Owner::current()).unwrap().run;
-    let events = [NewEvent {
-        at: 1,
-        tag: "tag",
-        version: 1,
-        body: &[1; 900],
-    }; 10];
+    let events = [NewEvent { at: 1, tag: "tag", version: 1, body: &[1; 900] }; 10];
     ledger.append(&Append::new(run, 1, 0, 1, &events)).unwrap();
     (ledger, run)
 }
@@ -66,10 +55,7 @@ fn a_ledger_is_for_its_user_alone() {
 #[test]
 fn a_reader_creates_nothing_and_writes_nothing() {
     let (_home, dir) = scratch();
-    assert!(matches!(
-        refused(&dir, Open::ReadOnly),
-        Error::NoLedger { .. }
-    ));
+    assert!(matches!(refused(&dir, Open::ReadOnly), Error::NoLedger { .. }));
     assert!(matches!(check(&dir), Err(Error::NoLedger { .. })));
     assert!(!dir.exists());
     let (_writer, run) = filled(&dir);
@@ -86,10 +72,7 @@ fn an_interrupted_creation_is_completed() {
         ("the lock alone", None),
         ("an empty file", Some("")),
         ("the journal mode alone", Some("PRAGMA journal_mode = WAL")),
-        (
-            "a rolled back schema",
-            Some("PRAGMA journal_mode = WAL; BEGIN; CREATE TABLE runs (id)"),
-        ),
+        ("a rolled back schema", Some("PRAGMA journal_mode = WAL; BEGIN; CREATE TABLE runs (id)")),
     ] {
         let (_home, dir) = scratch();
         fs::create_dir_all(&dir).unwrap();
@@ -98,10 +81,7 @@ fn an_interrupted_creation_is_completed() {
             fs::write(dir.join(DATABASE_FILE), "").unwrap();
             raw(&dir, sql);
         }
-        assert!(
-            matches!(refused(&dir, Open::ReadOnly), Error::NoLedger { .. }),
-            "{step}"
-        );
+        assert!(matches!(refused(&dir, Open::ReadOnly), Error::NoLedger { .. }), "{step}");
         drop(filled(&dir));
         assert_eq!(check(&dir).unwrap(), [], "{step}");
     }
@@ -115,16 +95,7 @@ fn a_newer_ledger_is_refused_and_not_touched() {
     let before = fs::read(dir.join(DATABASE_FILE)).unwrap();
     for mode in [Open::ReadOnly, Open::ReadWrite] {
         let error = refused(&dir, mode);
-        assert!(
-            matches!(
-                error,
-                Error::Newer {
-                    found: 99,
-                    known: 1
-                }
-            ),
-            "{error}"
-        );
+        assert!(matches!(error, Error::Newer { found: 99, known: 1 }), "{error}");
     }
     assert_eq!(check(&dir).unwrap()[0].severity, Severity::Broken);
     assert_eq!(fs::read(dir.join(DATABASE_FILE)).unwrap(), before);
@@ -135,11 +106,7 @@ fn what_is_no_ledger_is_refused_and_not_touched() {
     let (_home, dir) = scratch();
     fs::create_dir_all(&dir).unwrap();
     let path = dir.join(DATABASE_FILE);
-    fs::write(
-        &path,
-        "certainly not a database, but long enough to look at".repeat(99),
-    )
-    .unwrap();
+    fs::write(&path, "certainly not a database, but long enough to look at".repeat(99)).unwrap();
     let text = fs::read(&path).unwrap();
     let both = [Open::ReadOnly, Open::ReadWrite];
     for mode in both {
@@ -170,10 +137,7 @@ fn a_damaged_page_is_found_and_reported_as_damage() {
     let findings = check(&dir).unwrap();
     assert_eq!(findings[0].severity, Severity::Broken);
     let mut ledger = Sqlite::open(&dir, Open::ReadWrite).unwrap();
-    assert!(matches!(
-        ledger.events(run, 0, 10),
-        Err(Error::Corrupt { .. })
-    ));
+    assert!(matches!(ledger.events(run, 0, 10), Err(Error::Corrupt { .. })));
     drop(ledger);
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
@@ -181,26 +145,11 @@ fn a_damaged_page_is_found_and_reported_as_damage() {
 #[test]
 fn the_check_names_gaps_and_strays() {
     for (sql, expected) in [
-        (
-            "DELETE FROM events WHERE seq = 5",
-            "should have events 1 to 10, but has 9",
-        ),
-        (
-            "DELETE FROM events WHERE seq = 10",
-            "should have events 1 to 10, but has 9",
-        ),
-        (
-            "UPDATE runs SET seq = 9",
-            "is at event 9, but has events up to 10",
-        ),
-        (
-            "INSERT INTO snapshots VALUES (1, 11, 1, x'')",
-            "cached state at event 11",
-        ),
-        (
-            "INSERT INTO events VALUES (7, 1, 1, 'tag', 1, x'')",
-            "1 rows of events belong to no run",
-        ),
+        ("DELETE FROM events WHERE seq = 5", "should have events 1 to 10, but has 9"),
+        ("DELETE FROM events WHERE seq = 10", "should have events 1 to 10, but has 9"),
+        ("UPDATE runs SET seq = 9", "is at event 9, but has events up to 10"),
+        ("INSERT INTO snapshots VALUES (1, 11, 1, x'')", "cached state at event 11"),
+        ("INSERT INTO events VALUES (7, 1, 1, 'tag', 1, x'')", "1 rows of events belong to no run"),
         ("DELETE FROM run_info", "1 runs have lost their names"),
         ("DELETE FROM owners", "1 leases do not match"),
     ] {
@@ -210,11 +159,7 @@ fn the_check_names_gaps_and_strays() {
         raw(&dir, sql);
         let findings = check(&dir).unwrap();
         assert_eq!(findings.len(), 1, "{sql}: {findings:?}");
-        assert!(
-            findings[0].what.contains(expected),
-            "{sql}: {}",
-            findings[0].what
-        );
+        assert!(findings[0].what.contains(expected), "{sql}: {}", findings[0].what);
         assert!(!findings[0].next.is_empty());
     }
 }
@@ -232,17 +177,11 @@ fn a_backup_of_a_live_ledger_opens_as_a_ledger() {
     ledger.put_blob("later", b"").unwrap();
     assert!(matches!(backup(&dir, &copy), Err(Error::Exists { .. })));
     assert_eq!(fs::read_dir(&restored).unwrap().count(), 1);
-    assert_eq!(
-        fs::metadata(&copy).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
+    assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
 
     assert_eq!(check(&restored).unwrap(), []);
     let mut reopened = Sqlite::open(&restored, Open::ReadWrite).unwrap();
-    assert_eq!(
-        reopened.events(run, 0, 100).unwrap(),
-        ledger.events(run, 0, 100).unwrap()
-    );
+    assert_eq!(reopened.events(run, 0, 100).unwrap(), ledger.events(run, 0, 100).unwrap());
     assert_eq!(reopened.blob("later").unwrap(), None);
     reopened.heartbeat(run, 1, 2).unwrap();
 }

@@ -98,10 +98,7 @@ impl Keeper {
                 }
             }
             if Instant::now() >= deadline {
-                return Err(Error::Silent {
-                    pid,
-                    log: dir.join(LOG),
-                });
+                return Err(Error::Silent { pid, log: dir.join(LOG) });
             }
             thread::sleep(pause);
         }
@@ -124,10 +121,7 @@ impl Keeper {
             if let Some(keeper) = Self::connect(dir, epoch, env)? {
                 return Ok(keeper);
             }
-            let config = Config {
-                mark: mark.to_owned(),
-                epoch,
-            };
+            let config = Config { mark: mark.to_owned(), epoch };
             let mut child = launch(exe, args, dir, &config)?;
             match report(&mut child)?.as_str() {
                 "ready" => {
@@ -145,18 +139,12 @@ impl Keeper {
                     {
                         return Err(Error::Refused { highest });
                     }
-                    return Err(Error::NoStart {
-                        reason: other.to_owned(),
-                        log: dir.join(LOG),
-                    });
+                    return Err(Error::NoStart { reason: other.to_owned(), log: dir.join(LOG) });
                 }
             }
         }
         let reason = "it ended as soon as it had started".to_owned();
-        Err(Error::NoStart {
-            reason,
-            log: dir.join(LOG),
-        })
+        Err(Error::NoStart { reason, log: dir.join(LOG) })
     }
 
     /// What the keeper held when this connection began.
@@ -238,11 +226,7 @@ impl Keeper {
 
     /// Introduces the driver.
     fn handshake(stream: UnixStream, epoch: u64, env: &Env, deadline: Instant) -> Result<Greeting> {
-        let hello = Hello {
-            protocol: PROTOCOL,
-            epoch,
-            env: env.clone(),
-        };
+        let hello = Hello { protocol: PROTOCOL, epoch, env: env.clone() };
         let mut buffer = Vec::new();
         frame::encode(&Request::Hello(hello), &mut buffer)?;
         if !write_all(&stream, &buffer) {
@@ -255,15 +239,7 @@ impl Keeper {
                 Some(Reply::Welcome(welcome)) => {
                     let pending = VecDeque::new();
                     let (gone, child) = (false, None);
-                    let keeper = Self {
-                        stream,
-                        decoder,
-                        pending,
-                        buffer,
-                        welcome,
-                        gone,
-                        child,
-                    };
+                    let keeper = Self { stream, decoder, pending, buffer, welcome, gone, child };
                     return Ok(Greeting::Welcome(Box::new(keeper)));
                 }
                 Some(Reply::Refused { highest }) => return Err(Error::Refused { highest }),
@@ -322,10 +298,7 @@ fn launch(exe: &Path, args: &[&OsStr], dir: &Path, config: &Config) -> Result<Ch
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()
-        .map_err(Error::io(format!(
-            "could not start {} as the keeper",
-            exe.display()
-        )))?;
+        .map_err(Error::io(format!("could not start {} as the keeper", exe.display())))?;
     let text = serde_json::to_vec(config).map_err(|error| Error::Protocol(error.to_string()))?;
     if let Some(mut stdin) = child.stdin.take() {
         // If it is dead already, its report says so.

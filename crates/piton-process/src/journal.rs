@@ -40,12 +40,7 @@ pub(crate) enum Line {
     #[serde(rename = "starting")]
     Starting { key: String },
     #[serde(rename = "started")]
-    Started {
-        key: String,
-        part: usize,
-        pid: u32,
-        start: Ticks,
-    },
+    Started { key: String, part: usize, pid: u32, start: Ticks },
     #[serde(rename = "not-started")]
     NotStarted { key: String },
     #[serde(rename = "exited")]
@@ -148,9 +143,7 @@ impl Journal {
                 return Ok(JournalFacts::default());
             }
             Err(error) => {
-                return Err(Error::io(format!("could not read {}", path.display()))(
-                    error,
-                ));
+                return Err(Error::io(format!("could not read {}", path.display()))(error));
             }
         };
         let boot = os::boot_id().map_err(Error::io("could not read the boot id"))?;
@@ -162,9 +155,7 @@ impl Journal {
         let path = dir.join(JOURNAL);
         match fs::rename(&path, dir.join(PREVIOUS)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(format!("could not rotate {}", path.display()))(
-                    error,
-                ));
+                return Err(Error::io(format!("could not rotate {}", path.display()))(error));
             }
             _ => {}
         }
@@ -183,21 +174,12 @@ impl Journal {
         let aside = dir.join("keeper.journal.new");
         let mut head = line(&Line::Header(header.clone()))?;
         head.extend(line(&Line::Epoch { epoch })?);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&aside)?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
         file.write_all(&head)?;
         fs::rename(&aside, dir.join(JOURNAL))?;
         let file = OpenOptions::new().append(true).open(dir.join(JOURNAL))?;
-        Ok(Self {
-            dir: dir.to_owned(),
-            file,
-            header,
-            bytes: head.len() as u64,
-        })
+        Ok(Self { dir: dir.to_owned(), file, header, bytes: head.len() as u64 })
     }
 
     /// Appends one line with one write.
@@ -238,12 +220,7 @@ fn facts(text: &[u8], boot: &str) -> JournalFacts {
             Line::Starting { key } => {
                 facts.keys.insert(key, Fact::Maybe);
             }
-            Line::Started {
-                key,
-                part,
-                pid,
-                start,
-            } => {
+            Line::Started { key, part, pid, start } => {
                 facts.keys.insert(key, Fact::Started { part, pid, start });
             }
             Line::NotStarted { key } => {
@@ -283,32 +260,17 @@ mod tests {
     }
 
     fn text(boot: &str) -> io::Result<Vec<u8>> {
-        let header = Header {
-            version: 1,
-            boot: boot.into(),
-            pid: 1,
-            mark: "m".into(),
-        };
+        let header = Header { version: 1, boot: boot.into(), pid: 1, mark: "m".into() };
         let start = Ticks { from: 5, to: 6 };
         let mut text = Vec::new();
         for entry in [
             Line::Header(header),
             Line::Epoch { epoch: 4 },
             Line::Starting { key: "a".into() },
-            Line::Started {
-                key: "a".into(),
-                part: 0,
-                pid: 7,
-                start,
-            },
+            Line::Started { key: "a".into(), part: 0, pid: 7, start },
             Line::Exited(exit("a")),
             Line::Starting { key: "b".into() },
-            Line::Started {
-                key: "b".into(),
-                part: 0,
-                pid: 8,
-                start,
-            },
+            Line::Started { key: "b".into(), part: 0, pid: 8, start },
             Line::Starting { key: "c".into() },
             Line::Starting { key: "d".into() },
             Line::NotStarted { key: "d".into() },
@@ -327,14 +289,7 @@ mod tests {
         assert_eq!(facts.epoch, 4);
         assert_eq!(facts.fact("a"), Fact::Finished(exit("a")));
         let start = Ticks { from: 5, to: 6 };
-        assert_eq!(
-            facts.fact("b"),
-            Fact::Started {
-                part: 0,
-                pid: 8,
-                start
-            }
-        );
+        assert_eq!(facts.fact("b"), Fact::Started { part: 0, pid: 8, start });
         assert_eq!(facts.fact("c"), Fact::Maybe);
         assert_eq!(facts.fact("d"), Fact::NotStarted);
         assert_eq!(facts.fact("e"), Fact::NotStarted);

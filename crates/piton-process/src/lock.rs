@@ -77,10 +77,7 @@ pub fn keeper_alive(dir: &Path) -> Option<u32> {
 /// What the lock file says: pid and start time of the last keeper, alive or not.
 pub(crate) fn recorded(dir: &Path) -> Option<(u32, u64)> {
     let mut text = String::new();
-    File::open(dir.join(LOCK))
-        .ok()?
-        .read_to_string(&mut text)
-        .ok()?;
+    File::open(dir.join(LOCK)).ok()?.read_to_string(&mut text).ok()?;
     let (pid, start) = text.strip_suffix('\n')?.split_once(' ')?;
     Some((pid.parse().ok()?, start.parse().ok()?))
 }

@@ -83,14 +83,8 @@ impl AttemptLog {
         Self {
             stdout: stdout.to_owned(),
             stderr: stderr.to_owned(),
-            stdout_range: Range {
-                start: stdout_start,
-                end: end(stdout).max(stdout_start),
-            },
-            stderr_range: Range {
-                start: stderr_start,
-                end: end(stderr).max(stderr_start),
-            },
+            stdout_range: Range { start: stdout_start, end: end(stdout).max(stdout_start) },
+            stderr_range: Range { start: stderr_start, end: end(stderr).max(stderr_start) },
             dropped: Dropped::default(),
         }
     }
@@ -141,11 +135,7 @@ impl Mark {
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        Some(Self {
-            wall_ms: number(0)?,
-            stdout: number(8)?,
-            stderr: number(16)?,
-        })
+        Some(Self { wall_ms: number(0)?, stdout: number(8)?, stderr: number(16)? })
     }
 }
 
@@ -175,10 +165,7 @@ pub fn merged(log: &AttemptLog) -> io::Result<Pieces> {
 pub fn tail_lines(log: &AttemptLog, selection: Selection, count: usize) -> io::Result<Vec<String>> {
     let near = |range: Range| {
         let start = range.start.max(range.end.saturating_sub(TAIL_BYTES));
-        Range {
-            start,
-            end: range.end,
-        }
+        Range { start, end: range.end }
     };
     let mut near_end = log.clone();
     near_end.stdout_range = near(log.stdout_range);
@@ -209,13 +196,7 @@ fn segments(
     let mut upto = |range: &mut Range, stream, end: u64| {
         let end = end.clamp(range.start, range.end.max(range.start));
         if end > range.start {
-            segments.push_back((
-                stream,
-                Range {
-                    start: range.start,
-                    end,
-                },
-            ));
+            segments.push_back((stream, Range { start: range.start, end }));
             range.start = end;
         }
     };
@@ -251,13 +232,7 @@ impl Source {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        Ok(Self {
-            file,
-            stream,
-            dropped,
-            said: false,
-            partial: Vec::new(),
-        })
+        Ok(Self { file, stream, dropped, said: false, partial: Vec::new() })
     }
 
     /// Reads the next stretch of a range into pieces; gives what remains of the range.
@@ -270,15 +245,9 @@ impl Source {
                 if !std::mem::replace(&mut self.said, true) {
                     self.flush(ready);
                     let bytes = hole.end - range.start;
-                    ready.push_back(Piece::Dropped {
-                        stream: self.stream,
-                        bytes,
-                    });
+                    ready.push_back(Piece::Dropped { stream: self.stream, bytes });
                 }
-                return Ok(Range {
-                    start: skipped,
-                    end: range.end,
-                });
+                return Ok(Range { start: skipped, end: range.end });
             }
             if range.start < hole.start {
                 end = end.min(hole.start);
@@ -290,10 +259,7 @@ impl Source {
             None => 0,
         };
         if count == 0 {
-            return Ok(Range {
-                start: range.end,
-                end: range.end,
-            });
+            return Ok(Range { start: range.end, end: range.end });
         }
         for line in chunk[..count].split_inclusive(|&byte| byte == b'\n') {
             self.partial.extend_from_slice(line);
@@ -301,19 +267,13 @@ impl Source {
                 self.flush(ready);
             }
         }
-        Ok(Range {
-            start: range.start + count as u64,
-            end: range.end,
-        })
+        Ok(Range { start: range.start + count as u64, end: range.end })
     }
 
     fn flush(&mut self, ready: &mut VecDeque<Piece>) {
         if !self.partial.is_empty() {
             let bytes = std::mem::take(&mut self.partial);
-            ready.push_back(Piece::Line {
-                stream: self.stream,
-                bytes,
-            });
+            ready.push_back(Piece::Line { stream: self.stream, bytes });
         }
     }
 }
@@ -367,14 +327,7 @@ mod tests {
         fs::write(&stderr, err)?;
         let marks: Vec<u8> = marks
             .iter()
-            .flat_map(|&(stdout, stderr)| {
-                Mark {
-                    wall_ms: 0,
-                    stdout,
-                    stderr,
-                }
-                .to_bytes()
-            })
+            .flat_map(|&(stdout, stderr)| Mark { wall_ms: 0, stdout, stderr }.to_bytes())
             .collect();
         fs::write(marks_path(&stdout), marks)?;
         Ok(AttemptLog::of_running(&stdout, &stderr, 0, 0))
@@ -419,12 +372,7 @@ mod tests {
     #[test]
     fn foreign_marks_are_harmless() -> io::Result<()> {
         let dir = tempfile::tempdir()?;
-        let mut log = log(
-            dir.path(),
-            b"old\nnew\n",
-            b"old\nnew\n",
-            &[(4, 4), (900, 900)],
-        )?;
+        let mut log = log(dir.path(), b"old\nnew\n", b"old\nnew\n", &[(4, 4), (900, 900)])?;
         log.stdout_range = Range { start: 4, end: 8 };
         log.stderr_range = Range { start: 4, end: 8 };
         assert_eq!(shown(merged(&log)?)?, ["Stdout new", "Stderr new"]);
@@ -437,10 +385,7 @@ mod tests {
         let dir = tempfile::tempdir()?;
         let mut log = log(dir.path(), b"head\n\0\0\0\0\0tail\n", b"", &[])?;
         log.dropped.stdout = Some(Range { start: 5, end: 10 });
-        assert_eq!(
-            shown(merged(&log)?)?,
-            ["Stdout head", "Stdout dropped 5", "Stdout tail"]
-        );
+        assert_eq!(shown(merged(&log)?)?, ["Stdout head", "Stdout dropped 5", "Stdout tail"]);
         Ok(())
     }
 
@@ -448,12 +393,7 @@ mod tests {
     #[test]
     fn tails_skip_empty_lines() -> io::Result<()> {
         let dir = tempfile::tempdir()?;
-        let log = log(
-            dir.path(),
-            b"one\n\n  \ntwo\n\x1b[31mthree\x1b[0m\r\n\n",
-            b"",
-            &[],
-        )?;
+        let log = log(dir.path(), b"one\n\n  \ntwo\n\x1b[31mthree\x1b[0m\r\n\n", b"", &[])?;
         assert_eq!(tail_lines(&log, Selection::Both, 2)?, ["two", "three"]);
         Ok(())
     }

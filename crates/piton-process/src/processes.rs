@@ -45,11 +45,7 @@ impl Table {
 
     /// The direct children of a process.
     pub(crate) fn children(&self, pid: Pid) -> impl Iterator<Item = &Process> {
-        self.children
-            .get(&pid)
-            .into_iter()
-            .flatten()
-            .map(|&index| &self.list[index])
+        self.children.get(&pid).into_iter().flatten().map(|&index| &self.list[index])
     }
 
     /// The given processes and everything below them, except what `prune` says with everything
@@ -121,30 +117,14 @@ mod tests {
     use super::*;
 
     fn process(pid: Pid, parent: Pid) -> Process {
-        Process {
-            pid,
-            parent,
-            session: pid,
-            start: 1,
-            zombie: false,
-            name: format!("p{pid}"),
-        }
+        Process { pid, parent, session: pid, start: 1, zombie: false, name: format!("p{pid}") }
     }
 
     /// A step's grandchildren must end with it, and the neighbour's children must not.
     #[test]
     fn trees_hold_all_below_and_nothing_else() {
-        let table = Table::of(vec![
-            process(2, 1),
-            process(3, 2),
-            process(4, 3),
-            process(5, 1),
-        ]);
-        let mut pids: Vec<_> = table
-            .trees(table.get(2), |_| false)
-            .iter()
-            .map(|p| p.pid)
-            .collect();
+        let table = Table::of(vec![process(2, 1), process(3, 2), process(4, 3), process(5, 1)]);
+        let mut pids: Vec<_> = table.trees(table.get(2), |_| false).iter().map(|p| p.pid).collect();
         pids.sort_unstable();
         assert_eq!(pids, [2, 3, 4]);
         let pruned = table.trees(table.get(2), |process| process.pid == 3);

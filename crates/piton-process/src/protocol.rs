@@ -29,20 +29,12 @@ impl Env {
     pub fn new<K: Into<OsString>, V: Into<OsString>>(
         pairs: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
-        Self(
-            pairs
-                .into_iter()
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-        )
+        Self(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 
     /// Finds the value of a variable.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_os_str())
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
     }
 }
 
@@ -391,9 +383,7 @@ mod bytes {
 
     pub(super) fn os<E: de::Error>(text: &str) -> Result<OsString, E> {
         let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
-        bytes
-            .map(OsString::from_vec)
-            .map_err(|_| E::custom("a character is not a byte"))
+        bytes.map(OsString::from_vec).map_err(|_| E::custom("a character is not a byte"))
     }
 
     pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
@@ -429,10 +419,7 @@ mod pairs {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Pairs, D::Error> {
         let pairs = Vec::<(String, String)>::deserialize(from)?;
-        pairs
-            .iter()
-            .map(|(name, value)| Ok((bytes::os(name)?, bytes::os(value)?)))
-            .collect()
+        pairs.iter().map(|(name, value)| Ok((bytes::os(name)?, bytes::os(value)?))).collect()
     }
 }
 
@@ -447,18 +434,10 @@ mod tests {
     fn any_bytes_survive_the_wire() -> Result<(), serde_json::Error> {
         let odd = OsString::from_vec((1..=255).collect());
         let env = Env::new([(odd.clone(), odd.clone())]);
-        let hello = Request::Hello(Hello {
-            protocol: PROTOCOL,
-            epoch: 1,
-            env,
-        });
+        let hello = Request::Hello(Hello { protocol: PROTOCOL, epoch: 1, env });
         let text = serde_json::to_string(&hello)?;
         assert_eq!(serde_json::from_str::<Request>(&text)?, hello);
-        let start = Start {
-            dir: PathBuf::from(odd),
-            key: "schlüssel".into(),
-            ..Start::default()
-        };
+        let start = Start { dir: PathBuf::from(odd), key: "schlüssel".into(), ..Start::default() };
         let text = serde_json::to_string(&start)?;
         assert_eq!(serde_json::from_str::<Start>(&text)?, start);
         Ok(())

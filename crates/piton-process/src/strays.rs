@@ -41,17 +41,10 @@ pub struct Stray {
 /// if a keeper is named (one that lives), that keeper and all it holds.
 pub fn find(mark: &str, keeper: Option<u32>) -> Vec<Stray> {
     let own = own_pid();
-    let excluded: Vec<Pid> = ancestors(own)
-        .map(|process| process.pid)
-        .chain([own])
-        .collect();
+    let excluded: Vec<Pid> = ancestors(own).map(|process| process.pid).chain([own]).collect();
     let table = Table::now();
     let keeper = keeper.and_then(|pid| table.get(Pid::try_from(pid).ok()?));
-    let held: Vec<Pid> = table
-        .trees(keeper, |_| false)
-        .iter()
-        .map(|held| held.pid)
-        .collect();
+    let held: Vec<Pid> = table.trees(keeper, |_| false).iter().map(|held| held.pid).collect();
     table
         .iter()
         .filter(|process| !process.zombie)
@@ -71,11 +64,7 @@ pub fn find(mark: &str, keeper: Option<u32>) -> Vec<Stray> {
 pub fn end(strays: &[Stray]) -> Vec<Stray> {
     let mut left: Vec<Process> = strays.iter().map(|stray| stray.process.clone()).collect();
     kill_trees(&mut left);
-    strays
-        .iter()
-        .filter(|stray| left.contains(&stray.process))
-        .cloned()
-        .collect()
+    strays.iter().filter(|stray| left.contains(&stray.process)).cloned().collect()
 }
 
 /// Ends what the journal says was started and not seen to end, where it still lives: the process
@@ -95,13 +84,8 @@ pub fn end_recorded(facts: &JournalFacts) -> Vec<u32> {
         };
         // Only with its leader alive is a session surely the recorded one; what a dead leader
         // left is found by its mark.
-        if table
-            .get(pid)
-            .is_some_and(|leader| start.contains(leader.start))
-        {
-            let session = table
-                .iter()
-                .filter(|process| process.session == pid && !process.zombie);
+        if table.get(pid).is_some_and(|leader| start.contains(leader.start)) {
+            let session = table.iter().filter(|process| process.session == pid && !process.zombie);
             found.extend(session.cloned());
         }
     }
@@ -116,9 +100,7 @@ fn kill_trees(seeds: &mut Vec<Process>) {
     for _ in 0..PASSES_MAX {
         let table = Table::now();
         let same = |process: &&Process| {
-            seeds
-                .iter()
-                .any(|seed| seed.pid == process.pid && seed.start == process.start)
+            seeds.iter().any(|seed| seed.pid == process.pid && seed.start == process.start)
         };
         let roots = table.iter().filter(same);
         let mut tree: Vec<Process> = table
@@ -157,17 +139,11 @@ pub fn ancestors_include_keeper(dirs: &[&Path]) -> Option<Above> {
     ancestors(own_pid()).find_map(|process| {
         let pid = number(process.pid);
         if let Some(dir) = dirs.iter().find(|dir| lock::is_recorded(dir, &process)) {
-            return Some(Above {
-                pid,
-                dir: Some(dir.to_path_buf()),
-            });
+            return Some(Above { pid, dir: Some(dir.to_path_buf()) });
         }
         let mut words = os::command_line(process.pid).into_iter().skip(1);
         words.next().filter(|word| word == KEEPER_WORD)?;
-        Some(Above {
-            pid,
-            dir: words.next().map(PathBuf::from),
-        })
+        Some(Above { pid, dir: words.next().map(PathBuf::from) })
     })
 }
 

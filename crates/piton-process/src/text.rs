@@ -96,9 +96,6 @@ mod tests {
     #[test]
     fn long_lines_are_cut() {
         let line = "ä".repeat(SHOWN_CHARS_MAX + 10);
-        assert_eq!(
-            sanitize(line.as_bytes()).chars().count(),
-            SHOWN_CHARS_MAX + 1
-        );
+        assert_eq!(sanitize(line.as_bytes()).chars().count(), SHOWN_CHARS_MAX + 1);
     }
 }

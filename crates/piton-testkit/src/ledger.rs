@@ -1,7 +1,7 @@
 //! Any ledger, with a driver that falls before or after an append.
 
 use piton_ledger::{
-    Acquire, Append, Error, Ledger, Lease, Liveness, Millis, NewRequest, NewRun, Owner, Request,
+    Acquire, Append, Error, Lease, Ledger, Liveness, Millis, NewRequest, NewRun, Owner, Request,
     Result, RunKey, RunRow, Snapshot, StoredEvent,
 };
 

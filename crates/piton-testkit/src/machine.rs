@@ -187,7 +187,7 @@ impl SimMachine {
         self.journal.get_or_insert_default().insert(attempt, entry);
     }
 
-    fn fence(&mut self, epoch: u64) -> Result<(), Stale> {
+    pub(crate) fn fence(&mut self, epoch: u64) -> Result<(), Stale> {
         if self.switches.keeper_fence && epoch < self.epoch {
             return Err(Stale);
         }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use piton_core::event::{CheckpointRecorded, Event};
 use piton_formats::codec;
 use piton_ledger::{
-    Acquire, Append, Error, LEASE_MS, Ledger, Lease, Liveness, Millis, NewRequest, NewRun, Owner,
+    Acquire, Append, Error, LEASE_MS, Lease, Ledger, Liveness, Millis, NewRequest, NewRun, Owner,
     Request, Result, RunKey, RunRow, Snapshot, StoredEvent,
 };
 
@@ -76,6 +76,14 @@ impl MemoryLedger {
         }
     }
 
+    /// Makes the cached states look as if another version of `apply` had made them.
+    pub fn age_snapshots(&self) {
+        let mut shared = self.shared.borrow_mut();
+        for snapshot in shared.content.runs.iter_mut().filter_map(|r| r.snapshot.as_mut()) {
+            snapshot.apply_version += 1;
+        }
+    }
+
     fn with<T>(&self, run: RunKey, act: impl FnOnce(&mut Run) -> Result<T>) -> Result<T> {
         let mut shared = self.shared.borrow_mut();
         shared.content.version += 1;
@@ -84,8 +92,13 @@ impl MemoryLedger {
     }
 
     fn recalled(&self, events: Vec<StoredEvent>) -> Vec<StoredEvent> {
-        let Some(tag) = self.shared.borrow().faults.forgets else { return events };
-        events.into_iter().map(|event| if event.tag == tag { blank(event) } else { event }).collect()
+        let Some(tag) = self.shared.borrow().faults.forgets else {
+            return events;
+        };
+        events
+            .into_iter()
+            .map(|event| if event.tag == tag { blank(event) } else { event })
+            .collect()
     }
 }
 
@@ -231,7 +244,8 @@ impl Ledger for MemoryLedger {
             }
             for (id, answer) in append.answered {
                 let asked = run.requests.iter_mut().find(|r| r.id == *id);
-                asked.ok_or(Error::UnknownRequest { id: *id })?.answered = Some((*answer).to_owned());
+                asked.ok_or(Error::UnknownRequest { id: *id })?.answered =
+                    Some((*answer).to_owned());
             }
             Ok(seq)
         })?;

@@ -141,9 +141,10 @@ impl Rig {
 
     fn created(&self) -> Event {
         let machine = self.machine.borrow();
-        let spec = self.plan.spec.as_ref().and_then(|path| {
-            Some(FileHash { path: path.clone(), sha256: machine.hash(path)? })
-        });
+        let spec =
+            self.plan.spec.as_ref().and_then(|path| {
+                Some(FileHash { path: path.clone(), sha256: machine.hash(path)? })
+            });
         Event::RunCreated(Box::new(RunCreated {
             run_id: RunId(RUN_ID.to_owned()),
             plan_path: "plan.toml".to_owned(),
@@ -180,7 +181,7 @@ impl Rig {
         let state = store.load(RUN_ID)?.state;
         let recorded = store.plan(&state)?;
         let accepts = Accepts { plan: self.accepts.0, spec: self.accepts.1, by: "ada" };
-        check(&state, &recorded, Some(self.plan.clone()), accepts, world)
+        check(&state, &recorded, Some(&self.plan), accepts, world)
     }
 
     /// Lets one driver go on until it leaves, fails or falls.
@@ -325,7 +326,9 @@ impl Rig {
     /// All events of the run.
     pub fn events(&self) -> Result<Vec<(u64, Timestamp, Event)>, Error> {
         let mut store = self.store(&CrashPoint::never())?;
-        let Some(row) = store.ledger().run(RUN_ID)? else { return Ok(Vec::new()) };
+        let Some(row) = store.ledger().run(RUN_ID)? else {
+            return Ok(Vec::new());
+        };
         store.events(&row, 0)
     }
 }

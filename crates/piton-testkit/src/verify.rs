@@ -151,7 +151,8 @@ impl Rig {
             for artifact in &step.artifacts {
                 let last = replayed.recorded.get(&artifact.path).map(|r| r.sha256.clone());
                 if machine.hash(&artifact.path) != last {
-                    found.push(format!("{path} is done, but its artifact {} is not", artifact.path));
+                    found
+                        .push(format!("{path} is done, but its artifact {} is not", artifact.path));
                 }
             }
         }

@@ -124,6 +124,7 @@ impl World for SimWorld {
 
     fn notify(&mut self, notice: &Notice) -> Result<()> {
         self.act("notify", |machine| {
+            machine.fence(self.epoch)?;
             machine.log.push(Effect::Notified(notice.clone()));
             Ok(())
         })

@@ -7,8 +7,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// Run long work done by coding agents so that a crash costs no more than the step in flight.
 #[derive(Debug, Parser)]
 #[command(name = "piton", version, max_term_width = 100, propagate_version = true)]
-#[command(after_help = "Exit codes: 0 complete, 1 failed, 2 usage or plan error, 3 waiting for a person, \
-4 blocked, 5 driven by another process, 6 stopped by a budget, 130 interrupted.")]
+#[command(
+    after_help = "Exit codes: 0 complete, 1 failed, 2 usage or plan error, 3 waiting for a person, \
+4 blocked, 5 driven by another process, 6 stopped by a budget, 130 interrupted."
+)]
 pub struct Cli {
     /// Work as if called in this folder.
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
@@ -78,6 +80,7 @@ pub enum Command {
 
 /// How a run is driven; shared by `run` and `resume`.
 #[derive(Clone, Debug, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct DriveArgs {
     /// Run only this phase.
     #[arg(long, value_name = "PHASE")]

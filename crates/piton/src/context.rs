@@ -71,7 +71,6 @@ impl Context {
 
     /// The run a command means: the one named (a unique prefix will do), else the newest that fits.
     pub fn pick(
-        &self,
         store: &mut Store,
         named: Option<&str>,
         fits: impl Fn(&RunRow) -> bool,
@@ -94,7 +93,10 @@ impl Context {
                 .hint("`piton runs` lists the runs of this project")),
             many => {
                 let ids: Vec<&str> = many.iter().map(|r| r.run_id.as_str()).collect();
-                Err(CommandError::usage("no-run", format!("`{name}` could be any of: {}", ids.join(", "))))
+                Err(CommandError::usage(
+                    "no-run",
+                    format!("`{name}` could be any of: {}", ids.join(", ")),
+                ))
             }
         }
     }

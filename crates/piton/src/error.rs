@@ -95,8 +95,9 @@ impl From<piton_ledger::Error> for CommandError {
         use piton_ledger::Error as L;
         let message = error.to_string();
         match error {
-            L::NoLedger { .. } => Self::failed("no-ledger", message)
-                .hint("start a run with `piton run PLAN`"),
+            L::NoLedger { .. } => {
+                Self::failed("no-ledger", message).hint("start a run with `piton run PLAN`")
+            }
             L::Newer { .. } => Self::new(Kind::Blocked, "ledger-newer", message),
             L::Corrupt { .. } => Self::new(Kind::Blocked, "ledger-corrupt", message)
                 .hint("`piton doctor` says what is wrong"),

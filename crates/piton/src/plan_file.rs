@@ -68,10 +68,12 @@ impl PlanFile {
             Some(folder) if stem == "plan" => folder.into_owned(),
             _ => stem,
         };
-        let safe: String = name
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '-' })
-            .collect();
+        let safe: String =
+            name.chars()
+                .map(|c| {
+                    if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '-' }
+                })
+                .collect();
         let safe = safe.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned();
         if safe.is_empty() { "plan".to_owned() } else { safe.chars().take(40).collect() }
     }

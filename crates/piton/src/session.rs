@@ -58,7 +58,13 @@ pub fn world(context: &Context, state: &RunState) -> RealWorld {
 }
 
 /// Drives until nothing can move, and says how it went.
-pub fn drive(context: &Context, store: &mut Store, session: Session, epoch: u64, args: &DriveArgs) -> Result<Ending> {
+pub fn drive(
+    context: &Context,
+    store: &mut Store,
+    session: Session,
+    epoch: u64,
+    args: &DriveArgs,
+) -> Result<Ending> {
     let state = &session.opening_state();
     let run_id = session.loaded.row.run_id.clone();
     let run_dir = context.run_dir(&run_id);
@@ -139,7 +145,13 @@ impl Screen {
     }
 }
 
-fn screen(context: &Context, world: &RealWorld, run_dir: &std::path::Path, plan: &Plan, retries: Option<u32>) -> Screen {
+fn screen(
+    context: &Context,
+    world: &RealWorld,
+    run_dir: &std::path::Path,
+    plan: &Plan,
+    retries: Option<u32>,
+) -> Screen {
     use std::io::IsTerminal as _;
     if context.json {
         return Screen::Json(ui::JsonStream::new());
@@ -170,7 +182,12 @@ pub fn exit(ending: &Ending) -> Result<()> {
 }
 
 /// Asks what an ending leaves open; true when an answer lets the run go on.
-pub fn questions(context: &Context, store: &mut Store, run_id: &str, ending: &Ending) -> Result<bool> {
+pub fn questions(
+    context: &Context,
+    store: &mut Store,
+    run_id: &str,
+    ending: &Ending,
+) -> Result<bool> {
     if !context.interactive || context.json {
         return Ok(false);
     }
@@ -199,7 +216,9 @@ fn ask_gates(
         let choices = [('y', "yes"), ('n', "no, reject"), ('l', "later")];
         let mut watch = context.read_store()?;
         let mut elsewhere = || {
-            watch.load(run_id).is_ok_and(|l| l.state.gates.get(gate).is_some_and(|g| g.decision.is_some()))
+            watch
+                .load(run_id)
+                .is_ok_and(|l| l.state.gates.get(gate).is_some_and(|g| g.decision.is_some()))
         };
         let answer = ui::ask(&question, &choices, Some('l'), &mut || stopped() || elsewhere());
         let approved = match answer {
@@ -212,8 +231,7 @@ fn ask_gates(
             None => return Ok(false),
             Some(_) => continue,
         };
-        let request =
-            Request::Decide { gate: gate.0.clone(), approved, message: String::new() };
+        let request = Request::Decide { gate: gate.0.clone(), approved, message: String::new() };
         carry_out(store, run_id, &request)?;
         decided = true;
     }
@@ -239,7 +257,11 @@ fn ask_failures(
             Some('r') => Request::Retry { step: path, again: false, downstream: false },
             Some('s') => Request::Skip { step: path, satisfy: false },
             Some('a') => {
-                carry_out(store, run_id, &Request::Abort { cancel: false, message: String::new() })?;
+                carry_out(
+                    store,
+                    run_id,
+                    &Request::Abort { cancel: false, message: String::new() },
+                )?;
                 return Ok(false);
             }
             Some(_) => continue,

@@ -4,10 +4,7 @@
 //! pages would drift away from the program, and people would find out by following them. Prose is
 //! not checked.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a page that can't be read is a failed test"
-)]
+#![expect(clippy::unwrap_used, reason = "a page that can't be read is a failed test")]
 
 #[path = "docs/pages.rs"]
 mod pages;
@@ -33,17 +30,9 @@ fn code(text: &str) -> String {
 #[test]
 fn budgets_are_those_of_the_code() {
     let rows = budget::TABLE.iter().map(|row| {
-        vec![
-            code(row.name),
-            code(row.default),
-            row.limits.to_owned(),
-            row.action.to_owned(),
-        ]
+        vec![code(row.name), code(row.default), row.limits.to_owned(), row.action.to_owned()]
     });
-    let wanted = table(
-        &["budget", "default", "what it limits", "when it is used up"],
-        rows,
-    );
+    let wanted = table(&["budget", "default", "what it limits", "when it is used up"], rows);
     region("docs/budgets.md", "table: budgets", &wanted);
 }
 
@@ -55,12 +44,7 @@ fn differences_on_resume_are_those_of_the_code() {
             Severity::Warns => "warns",
             Severity::RunsAgain => "runs again",
         };
-        vec![
-            code(row.name),
-            row.what.to_owned(),
-            severity.to_owned(),
-            row.next.to_owned(),
-        ]
+        vec![code(row.name), row.what.to_owned(), severity.to_owned(), row.next.to_owned()]
     });
     let wanted = table(&["name", "what differs", "effect", "what to do"], rows);
     region("docs/resume.md", "table: resume", &wanted);
@@ -74,9 +58,7 @@ fn errors_are_those_of_the_code() {
     });
     let wanted = table(&["code", "what it says", "cause", "next step"], rows);
     region("docs/errors.md", "table: errors", &wanted);
-    let documents = piton_formats::diagnostic::CODES
-        .iter()
-        .map(|entry| code(entry.code));
+    let documents = piton_formats::diagnostic::CODES.iter().map(|entry| code(entry.code));
     let wanted = documents.collect::<Vec<_>>().join(",\n") + ".";
     region("docs/errors.md", "table: document-codes", &wanted);
 }
@@ -87,31 +69,19 @@ fn exit_codes_are_those_of_the_help() {
     let help = help(&[]);
     let words: Vec<&str> = help.split_whitespace().collect();
     let joined = words.join(" ");
-    let list = joined
-        .split("Exit codes: ")
-        .nth(1)
-        .and_then(|t| t.split('.').next())
-        .unwrap();
+    let list = joined.split("Exit codes: ").nth(1).and_then(|t| t.split('.').next()).unwrap();
     let rows = list.split(", ").map(|entry| {
         let (number, meaning) = entry.split_once(' ').unwrap();
         vec![code(number), meaning.to_owned()]
     });
-    region(
-        "docs/exit-codes.md",
-        "table: exit-codes",
-        &table(&["code", "meaning"], rows),
-    );
+    region("docs/exit-codes.md", "table: exit-codes", &table(&["code", "meaning"], rows));
 }
 
 #[test]
 fn template_names_are_those_of_the_code() {
     let names = piton_formats::template::NAMES.iter();
     let rows = names.map(|(name, doc)| vec![code(name), (*doc).to_owned()]);
-    region(
-        "docs/plan.md",
-        "table: templates",
-        &table(&["name", "what it is"], rows),
-    );
+    region("docs/plan.md", "table: templates", &table(&["name", "what it is"], rows));
 }
 
 #[test]
@@ -133,19 +103,12 @@ fn keys_are_those_of_the_code() {
         region(page, &format!("table: keys {name}"), &wanted);
     }
     // Whatever section is added must have a place above.
-    assert_eq!(
-        keys::SECTIONS.len(),
-        10,
-        "a section has no table in the documentation"
-    );
+    assert_eq!(keys::SECTIONS.len(), 10, "a section has no table in the documentation");
 }
 
 /// A key with the default that its explanation ends with.
 fn key_row(section: &Section, key: Key) -> Vec<String> {
-    let in_brackets = key
-        .doc
-        .strip_suffix(')')
-        .and_then(|doc| doc.rsplit_once(" ("));
+    let in_brackets = key.doc.strip_suffix(')').and_then(|doc| doc.rsplit_once(" ("));
     let required = key.name == "id"
         || (section.title == keys::AGENT.title && key.name == "command")
         || (section.title == keys::PLAN.title && key.name == "phase");
@@ -154,10 +117,7 @@ fn key_row(section: &Section, key: Key) -> Vec<String> {
         (None, _) if required => (key.doc, "required".to_owned()),
         (None, Kind::Choice(choices)) => (key.doc, code(choices[0])),
         (None, _) if section.title == keys::BUDGETS.title => {
-            let row = budget::TABLE
-                .iter()
-                .find(|row| row.name == key.name)
-                .unwrap();
+            let row = budget::TABLE.iter().find(|row| row.name == key.name).unwrap();
             (key.doc, code(row.default))
         }
         (None, _) => (key.doc, "none".to_owned()),
@@ -180,11 +140,7 @@ fn value(kind: Kind) -> String {
         Kind::Count(min, _) => return format!("whole number from {min}"),
         Kind::Env => "table of texts",
         Kind::Choice(choices) => {
-            return choices
-                .iter()
-                .map(|c| code(c))
-                .collect::<Vec<_>>()
-                .join(" or ");
+            return choices.iter().map(|c| code(c)).collect::<Vec<_>>().join(" or ");
         }
         Kind::Table(_) => "table",
         Kind::Tables(_) => "list of tables",
@@ -196,20 +152,12 @@ fn value(kind: Kind) -> String {
 fn plan_problems(text: &str) -> Vec<String> {
     let settings = Settings::default();
     let read = |_: &str| Ok("a prompt".to_owned());
-    let input = Input {
-        file: "plan.toml",
-        text,
-        settings: &settings,
-        read: &read,
-    };
+    let input = Input { file: "plan.toml", text, settings: &settings, read: &read };
     let problems = match read_plan(&input) {
         Ok((_, warnings)) => warnings,
         Err(problems) => problems,
     };
-    problems
-        .into_iter()
-        .map(|p| format!("line {}: {}", p.line, p.message))
-        .collect()
+    problems.into_iter().map(|p| format!("line {}: {}", p.line, p.message)).collect()
 }
 
 #[test]
@@ -228,10 +176,7 @@ fn every_plan_and_every_settings_file_that_is_shown_can_be_used() {
             },
             // Files of other names are there for a transcript, broken ones included.
             other => {
-                assert!(
-                    other.starts_with("file: "),
-                    "{place}: a comment must say what this is"
-                );
+                assert!(other.starts_with("file: "), "{place}: a comment must say what this is");
                 continue;
             }
         };
@@ -242,11 +187,8 @@ fn every_plan_and_every_settings_file_that_is_shown_can_be_used() {
 }
 
 fn help(args: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_piton"))
-        .args(args)
-        .arg("--help")
-        .output()
-        .unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_piton")).args(args).arg("--help").output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -254,18 +196,13 @@ fn help(args: &[&str]) -> String {
 fn every_command_is_documented() {
     let text: String = all().iter().map(|page| read(page)).collect();
     let help = help(&[]);
-    let commands = help
-        .split("Commands:")
-        .nth(1)
-        .and_then(|t| t.split("\n\n").next())
-        .unwrap();
+    let commands = help.split("Commands:").nth(1).and_then(|t| t.split("\n\n").next()).unwrap();
     let names = commands.lines().filter_map(|line| {
         let rest = line.strip_prefix("  ").filter(|r| !r.starts_with(' '))?;
         rest.split_whitespace().next()
     });
-    let missing: Vec<&str> = names
-        .filter(|name| *name != "help" && !text.contains(&format!("piton {name}")))
-        .collect();
+    let missing: Vec<&str> =
+        names.filter(|name| *name != "help" && !text.contains(&format!("piton {name}"))).collect();
     assert!(missing.is_empty(), "not documented: {missing:?}");
 }
 
@@ -276,10 +213,7 @@ fn files_of_the_repository_that_are_named_exist() {
         let text = read(&page);
         let named = text.split('`').skip(1).step_by(2);
         for path in named.filter(|t| t.starts_with("crates/") || t.starts_with("examples/")) {
-            assert!(
-                pages::repository().join(path).exists(),
-                "{page} names {path}"
-            );
+            assert!(pages::repository().join(path).exists(), "{page} names {path}");
         }
     }
 }
@@ -312,10 +246,7 @@ fn transcript(scratch: &Scratch, text: &str, place: &str) {
         let (command, shown) = part.split_once('\n').unwrap_or((part, ""));
         let output = scratch.sh(command);
         let mut lines = output.lines();
-        for wanted in shown
-            .lines()
-            .filter(|l| !l.trim().is_empty() && l.trim() != "…")
-        {
+        for wanted in shown.lines().filter(|l| !l.trim().is_empty() && l.trim() != "…") {
             assert!(
                 lines.by_ref().any(|line| fits(line, wanted)),
                 "{place}: `{command}` does not say `{wanted}`, but:\n{output}"
@@ -360,19 +291,11 @@ fn the_quickstart_runs_and_is_complete() {
     let said = scratch.sh("piton run examples/quickstart/plan.toml; echo \"exit $?\"");
     assert!(said.ends_with("exit 0\n"), "{said}");
     let report = scratch.repository().join("target/quickstart/report.txt");
-    assert!(
-        std::fs::read_to_string(&report)
-            .unwrap()
-            .contains("bolt\nrock\nrope"),
-        "{said}"
-    );
+    assert!(std::fs::read_to_string(&report).unwrap().contains("bolt\nrock\nrope"), "{said}");
     // Only the step whose evidence is gone runs again.
     std::fs::remove_file(&report).unwrap();
     let said = scratch.sh("piton run examples/quickstart/plan.toml; echo \"exit $?\"");
-    assert!(
-        said.contains("report.txt is missing") && said.ends_with("exit 0\n"),
-        "{said}"
-    );
+    assert!(said.contains("report.txt is missing") && said.ends_with("exit 0\n"), "{said}");
     let lines = rust_example::standing(&scratch.repository()).unwrap();
     assert_eq!(lines.len(), 1);
     assert!(lines[0].ends_with(": complete, 6 of 6 steps"), "{lines:?}");
@@ -382,11 +305,7 @@ fn the_quickstart_runs_and_is_complete() {
 fn the_example_for_rust_is_the_one_that_is_compiled() {
     let source = include_str!("docs/rust_example.rs");
     let (_, shown) = source.split_once("// docs/rust.md\n").unwrap();
-    region(
-        "docs/rust.md",
-        "rust: example",
-        &format!("```rust\n{shown}```\n"),
-    );
+    region("docs/rust.md", "rust: example", &format!("```rust\n{shown}```\n"));
     let found = rust_example::steps("[[phase]]\nid = \"P\"\nrun = \"make\"\n");
     assert_eq!(found, Ok(vec!["P/main/work".to_owned()]));
     assert!(rust_example::steps("[[phase]]\nid = \"P\"\n").is_err());

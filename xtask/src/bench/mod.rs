@@ -1,3 +1,125 @@
-//! Stub.
-use crate::Result;
-pub(crate) fn command(_words: Vec<String>) -> Result<()> { Ok(()) }
+//! `cargo xtask bench`: a floor or a peer, and ours, measured side by side in one run.
+//!
+//! Absolute figures move from machine to machine and from minute to minute; ratios of interleaved
+//! rounds hold. So every row measures both sides in turn, takes medians and prints the ratio next to
+//! its limit. What cannot be measured here says why.
+
+mod durable;
+mod fixture;
+mod growth;
+mod measure;
+mod peers;
+mod spawned;
+mod status;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::args::Args;
+use crate::shell;
+use crate::{Failure, Result};
+use table::Row;
+
+/// The hidden command under which this program is its own child: `bench-role ROLE DIR NUMBER`.
+pub(crate) const ROLE_COMMAND: &str = "bench-role";
+
+/// What a row of the table has at hand.
+struct Bench {
+    /// The release program.
+    piton: PathBuf,
+    /// Where things are measured: on the disk that cargo builds on, since the system's folder for
+    /// temporary files is often in memory, where a sync costs nothing.
+    dir: tempfile::TempDir,
+    /// Rounds for each median, if the usual number is not wanted.
+    rounds: Option<usize>,
+}
+
+impl Bench {
+    fn rounds(&self, usual: usize) -> usize {
+        self.rounds.unwrap_or(usual)
+    }
+
+    /// A fresh folder.
+    fn folder(&self, name: &str) -> std::result::Result<PathBuf, String> {
+        let dir = self.dir.path().join(name);
+        if dir.exists() {
+            std::fs::remove_dir_all(&dir).map_err(|e| e.to_string())?;
+        }
+        std::fs::create_dir_all(&dir).map_err(|e| e.to_string())?;
+        Ok(dir)
+    }
+}
+
+type Measured = std::result::Result<Vec<Row>, String>;
+
+/// Measures what the command line asks for.
+pub(crate) fn command(words: Vec<String>) -> Result<()> {
+    let flags = ["--json", "--peers", "--check"];
+    let args = Args::read(words.clone(), &flags, &["--rounds", "--only"], 0)?;
+    if cfg!(debug_assertions) {
+        return in_release(&words);
+    }
+    let only = args.text("--only").unwrap_or("abcd").to_owned();
+    if let Some(odd) = only.chars().find(|row| !"abcd".contains(*row)) {
+        return Err(Failure::Usage(format!("there is no row `{odd}`; there are a, b, c and d")));
+    }
+    let here = shell::target_dir()?;
+    let dir = tempfile::Builder::new().prefix("bench-").tempdir_in(here).map_err(|e| e.to_string())?;
+    let rounds = args.number("--rounds")?.and_then(|n| usize::try_from(n).ok());
+    let bench = Bench { piton: shell::release_program("piton")?, dir, rounds };
+    let parts: [(char, fn(&Bench) -> Measured); 4] = [
+        ('a', durable::measure),
+        ('b', spawned::measure),
+        ('c', status::measure),
+        ('d', growth::measure),
+    ];
+    let mut rows = Vec::new();
+    for (name, measure) in parts.into_iter().filter(|(name, _)| only.contains(*name)) {
+        eprintln!("measuring ({name})");
+        rows.extend(measure(&bench)?);
+    }
+    if args.has("--peers") {
+        eprintln!("measuring peers");
+        rows.extend(peers::measure(&bench)?);
+    }
+    if args.has("--json") {
+        println!("{}", table::json(&rows));
+    } else {
+        print!("{}", table::text(&rows));
+    }
+    if args.has("--check") && rows.iter().any(Row::is_over) { Err(Failure::Said) } else { Ok(()) }
+}
+
+/// Builds program and benchmark in release and measures with those.
+fn in_release(words: &[String]) -> Result<()> {
+    shell::build_release(&["piton", "xtask"])?;
+    let program = shell::release_program("xtask")?;
+    let status = Command::new(&program).arg("bench").args(words).current_dir(shell::root()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(Failure::Said),
+        Err(error) => Err(format!("{} could not be started: {error}", program.display()).into()),
+    }
+}
+
+/// Plays the part of a child process of a measurement.
+pub(crate) fn role(words: &[String]) -> Result<()> {
+    let [role, dir, number] = words else {
+        return Err(Failure::Usage(format!("`{ROLE_COMMAND}` is for measurements only")));
+    };
+    let number: usize = number.parse().map_err(|_| "a role needs a number".to_owned())?;
+    match role.as_str() {
+        "steps" => durable::take_steps(Path::new(dir), number)?,
+        "append-for-ever" => status::append_for_ever(Path::new(dir))?,
+        other => return Err(Failure::Usage(format!("there is no role `{other}`"))),
+    }
+    Ok(())
+}
+
+/// This program in a role.
+fn role_words(role: &str, dir: &Path, number: usize) -> std::result::Result<Vec<String>, String> {
+    let own = std::env::current_exe().map_err(|e| e.to_string())?;
+    let (own, dir) = (own.display().to_string(), dir.display().to_string());
+    Ok(vec![own, ROLE_COMMAND.to_owned(), role.to_owned(), dir, number.to_string()])
+}

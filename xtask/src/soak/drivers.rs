@@ -50,7 +50,9 @@ fn start_two(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
     let (refused, winner) = match (first.code(), second.code()) {
         (0, DRIVEN) => (second, &pids[0]),
         (DRIVEN, 0) => (first, &pids[1]),
-        _ => return Err(format!("two drivers ended with {} and {}", first.word(), second.word())),
+        _ => {
+            return Err(format!("two drivers ended with {} and {}", first.word(), second.word()));
+        }
     };
     if !refused.said.contains(winner.as_str()) {
         return Err(format!("the refused driver does not name process {winner}"));
@@ -154,7 +156,9 @@ impl Trace {
 fn list(folder: &Path, files: &mut BTreeMap<PathBuf, (SystemTime, Vec<u8>)>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        let Ok(about) = fs::symlink_metadata(&path) else { continue };
+        let Ok(about) = fs::symlink_metadata(&path) else {
+            continue;
+        };
         if about.is_dir() {
             list(&path, files);
         }

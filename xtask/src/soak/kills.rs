@@ -135,12 +135,15 @@ fn kill_pass(
 
 /// Checks that what lived on was ended by the driver that acted after it.
 fn gone(scratch: &Scratch, strays: Option<(u64, Vec<Process>)>) -> Result<(), Broken> {
-    let Some((seq, strays)) = strays else { return Ok(()) };
+    let Some((seq, strays)) = strays else {
+        return Ok(());
+    };
     if !record::acted_after(scratch, seq) {
         return Ok(());
     }
     let now = scratch.processes();
-    let left: Vec<&Process> = strays.iter().filter(|stray| now.iter().any(|p| p.is(stray))).collect();
+    let left: Vec<&Process> =
+        strays.iter().filter(|stray| now.iter().any(|p| p.is(stray))).collect();
     if left.is_empty() {
         return Ok(());
     }

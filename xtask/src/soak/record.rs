@@ -60,7 +60,9 @@ pub(super) fn acted_after(scratch: &Scratch, seq: u64) -> bool {
     let attached = events
         .iter()
         .find(|(number, event)| *number > seq && matches!(event, Event::DriverAttached(_)));
-    let Some((attached, _)) = attached else { return false };
+    let Some((attached, _)) = attached else {
+        return false;
+    };
     let acts = |event: &Event| matches!(event, Event::StepStarted(_) | Event::StepFinished(_));
     events.iter().any(|(number, event)| number > attached && acts(event))
 }
@@ -118,7 +120,11 @@ pub(super) fn check(scratch: &Scratch, rule: Lines) -> Result<(), Broken> {
     if lines.is_empty() { Ok(()) } else { Err(format!("lines of no step: {lines:?}")) }
 }
 
-fn step_fits(wrote: &[u32], known: &BTreeMap<u32, Attempt>, rule: Lines) -> Result<(), &'static str> {
+fn step_fits(
+    wrote: &[u32],
+    known: &BTreeMap<u32, Attempt>,
+    rule: Lines,
+) -> Result<(), &'static str> {
     let succeeded = |how: &Attempt| *how == Attempt::Succeeded;
     let successes: Vec<u32> =
         known.iter().filter(|(_, how)| succeeded(how)).map(|(number, _)| *number).collect();

@@ -56,7 +56,8 @@ impl Scratch {
 
     /// Makes a repository with this plan.
     pub(super) fn with_plan(round: &Round<'_>, plan: &str) -> Result<Self, Broken> {
-        let dir = tempfile::Builder::new().prefix("piton-soak-").tempdir().map_err(|e| e.to_string())?;
+        let dir =
+            tempfile::Builder::new().prefix("piton-soak-").tempdir().map_err(|e| e.to_string())?;
         let base = dir.path().canonicalize().map_err(|e| e.to_string())?;
         for folder in ["repo", "home", "tmp"] {
             fs::create_dir(base.join(folder)).map_err(|e| e.to_string())?;
@@ -65,7 +66,9 @@ impl Scratch {
         let scratch =
             Self { dir: Some(dir), base, piton: round.piton.to_owned(), keep: round.keep_failed };
         let who = ["-c", "user.name=soak", "-c", "user.email=soak@localhost"];
-        for words in [&["init", "--quiet"][..], &["add", "plan.toml"], &["commit", "--quiet", "-m", "plan"]] {
+        for words in
+            [&["init", "--quiet"][..], &["add", "plan.toml"], &["commit", "--quiet", "-m", "plan"]]
+        {
             let mut git = scratch.command(Path::new("git"));
             let output = git.args(who).args(words).output().map_err(|e| format!("git: {e}"))?;
             if !output.status.success() {
@@ -121,7 +124,8 @@ impl Scratch {
         let own = tempfile::NamedTempFile::new_in(&self.base).map_err(|e| e.to_string())?;
         let (own, path) = own.keep().map_err(|e| e.to_string())?;
         let child = self.piton(words).stdout(Stdio::null()).stderr(own).spawn();
-        let child = child.map_err(|e| format!("{} could not be started: {e}", self.piton.display()))?;
+        let child =
+            child.map_err(|e| format!("{} could not be started: {e}", self.piton.display()))?;
         Ok(Started { child, said: path, all: said })
     }
 

@@ -50,8 +50,9 @@ fn crowd(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
         return Err("the run did not get to work".to_owned());
     }
     let complaints: Vec<String> = thread::scope(|scope| {
-        let writers: Vec<_> =
-            (0..PROCESSES).map(|writer| scope.spawn(move || write(scratch, writer, requests))).collect();
+        let writers: Vec<_> = (0..PROCESSES)
+            .map(|writer| scope.spawn(move || write(scratch, writer, requests)))
+            .collect();
         writers.into_iter().filter_map(|writer| writer.join().ok()?.err()).collect()
     });
     fs::write(scratch.base().join("stop"), "").map_err(|e| e.to_string())?;

@@ -60,7 +60,8 @@ fn crates() -> BTreeMap<String, Needs> {
         .current_dir(root())
         .output()
         .expect("cargo runs this test");
-    let known: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo speaks JSON");
+    let known: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("cargo speaks JSON");
     let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
     let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let mut crates = BTreeMap::new();

@@ -10,7 +10,8 @@ use super::{none_of, root, rust_files, text};
 /// Whether cargo compiles this file on its own account.
 fn is_root(file: &Path) -> bool {
     let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
-    let Some(kind) = parts.iter().position(|part| ["src", "tests", "examples", "benches"].contains(part))
+    let Some(kind) =
+        parts.iter().position(|part| ["src", "tests", "examples", "benches"].contains(part))
     else {
         return parts.last() == Some(&"build.rs");
     };
@@ -84,7 +85,8 @@ fn every_source_file_is_compiled() {
 
 #[test]
 fn declarations_are_recognised() {
-    let text = "pub(crate) mod a;\n#[cfg(unix)]\n#[path = \"b/x.rs\"]\nmod b;\nmod c { }\n// mod d;\n";
+    let text =
+        "pub(crate) mod a;\n#[cfg(unix)]\n#[path = \"b/x.rs\"]\nmod b;\nmod c { }\n// mod d;\n";
     let found = declared(text);
     assert_eq!(found, [("a".to_owned(), None), ("b".to_owned(), Some("b/x.rs".to_owned()))]);
     assert!(is_root(Path::new("crates/x/tests/keeper/main.rs")));

@@ -50,7 +50,8 @@ fn no_source_file_grows_beyond_one_idea() {
 #[test]
 fn nothing_is_left_to_be_done_later() {
     // Put together here, so that this file does not find itself.
-    let words = [["to", "do!("], ["unimplem", "ented!("], ["TO", "DO"], ["FIX", "ME"]].map(|w| w.concat());
+    let words =
+        [["to", "do!("], ["unimplem", "ented!("], ["TO", "DO"], ["FIX", "ME"]].map(|w| w.concat());
     let mut found = Vec::new();
     for file in rust_files() {
         for (number, line) in (1..).zip(text(&file).lines()) {
@@ -64,8 +65,10 @@ fn nothing_is_left_to_be_done_later() {
 
 #[test]
 fn nothing_depends_on_one_machine() {
-    let folders = [["/ro", "ot/"], ["/ho", "me/"], ["/Us", "ers/"], ["/wo", "rk/"]].map(|w| w.concat());
-    let hosts = [["crates", ".io"], ["py", "pi.org"], ["python", "hosted"], ["npm", "js"]].map(|w| w.concat());
+    let folders =
+        [["/ro", "ot/"], ["/ho", "me/"], ["/Us", "ers/"], ["/wo", "rk/"]].map(|w| w.concat());
+    let hosts = [["crates", ".io"], ["py", "pi.org"], ["python", "hosted"], ["npm", "js"]]
+        .map(|w| w.concat());
     let mut found = Vec::new();
     for file in project_files() {
         // The lock file names the registry of every package; cargo writes it.

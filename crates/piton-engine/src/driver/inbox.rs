@@ -25,6 +25,9 @@ impl Driver<'_> {
                 continue;
             }
             let answer = match serde_json::from_slice::<Request>(&asked.body) {
+                Ok(Request::Abort { .. }) if self.abort.is_some() => {
+                    format!("{REFUSED}the run is being ended already")
+                }
                 Ok(Request::Abort { cancel, message }) => {
                     let event = RunAborted { by: asked.from.clone(), message, cancel };
                     self.abort = Some((event, Some(asked.id)));
@@ -43,13 +46,22 @@ impl Driver<'_> {
         Ok(())
     }
 
+    /// Takes requests once more; says whether one came that changes or answers something.
+    pub(super) fn is_asked(&mut self) -> Result<bool> {
+        let aborting = self.abort.is_some();
+        self.take_requests()?;
+        Ok(!self.answered.is_empty() || self.abort.is_some() != aborting)
+    }
+
     fn carry_out(&mut self, request: &Request, by: &str) -> Result<String> {
         match request::turn(&self.state, request, by) {
             Ok(events) => {
                 let words = describe(&events);
                 for event in events {
-                    if let Event::StepReset(reset) = &event {
-                        self.restarts.remove(&reset.step);
+                    match &event {
+                        Event::StepReset(e) => drop(self.restarts.remove(&e.step)),
+                        Event::StepRetried(e) => drop(self.restarts.remove(&e.step)),
+                        _ => {}
                     }
                     self.record(event)?;
                 }

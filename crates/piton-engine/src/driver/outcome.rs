@@ -1,10 +1,10 @@
 //! From what became of an attempt to its recorded outcome.
 
+use piton_core::Millis;
 use piton_core::event::{Class, Event, Facts, FileHash, LogRanges, Next, Outcome, StepFinished};
 use piton_core::failure::{self, Classified, LINES_LOOKED_AT, LINES_TOLD, Remains};
 use piton_core::plan::{Step, Work};
 use piton_core::state::{Progress, StepState};
-use piton_core::Millis;
 
 use super::Driver;
 use crate::error::Result;
@@ -34,48 +34,50 @@ impl Driver<'_> {
         }
         let mut artifacts = Vec::new();
         let outcome = match ended.cause {
-            Cause::Exited if ended.code == Some(0) => {
-                match self.seal(&step, reported.artifacts) {
-                    Ok(sealed) => {
-                        artifacts = sealed;
-                        Outcome::Succeeded
-                    }
-                    Err(error) => self.failed(&step, ended, Class::Artifact, error),
+            Cause::Exited if ended.code == Some(0) => match self.seal(&step, reported.artifacts) {
+                Ok(sealed) => {
+                    artifacts = sealed;
+                    Outcome::Succeeded
                 }
-            }
+                Err(error) => self.failed(&step, ended, Class::Artifact, &error),
+            },
             Cause::Exited if was_killed(ended) => {
                 self.interrupted(&ended.attempt, "it was killed from outside (SIGKILL)".to_owned())
             }
             Cause::Exited => {
                 let in_test = ended.part > 0;
                 let what = if in_test { "the test failed: " } else { "" };
-                self.failed(&step, ended, Class::Command, format!("{what}{}", how(ended)))
+                self.failed(&step, ended, Class::Command, &format!("{what}{}", how(ended)))
             }
             Cause::Timeout => {
                 let error = format!("it took longer than its timeout of {}", step.timeout);
-                self.failed(&step, ended, Class::Timeout, error)
+                self.failed(&step, ended, Class::Timeout, &error)
             }
             Cause::IdleTimeout => {
                 let limit = step.idle_timeout.unwrap_or(Millis(0));
-                self.failed(&step, ended, Class::Timeout, format!("it was silent for {limit}"))
+                self.failed(&step, ended, Class::Timeout, &format!("it was silent for {limit}"))
             }
             Cause::NotStarted => {
                 let error = ended.error.clone().unwrap_or_else(|| "it could not be started".into());
-                self.failed(&step, ended, Class::Input, error)
+                self.failed(&step, ended, Class::Input, &error)
             }
             Cause::Ended => Outcome::Interrupted {
                 why: self.ending.unwrap_or("it was ended by a former driver").to_owned(),
             },
         };
         let facts = self.redacted(reported.facts);
-        self.finish(&ended.attempt, outcome, Remainder {
-            code: ended.code,
-            signal: ended.signal,
-            duration: ended.duration,
-            logs: ended.logs,
-            artifacts,
-            facts,
-        })
+        self.finish(
+            &ended.attempt,
+            outcome,
+            Remainder {
+                code: ended.code,
+                signal: ended.signal,
+                duration: ended.duration,
+                logs: ended.logs,
+                artifacts,
+                facts,
+            },
+        )
     }
 
     /// Records that an attempt could not be started.
@@ -100,9 +102,7 @@ impl Driver<'_> {
 
     fn is_running(&self, attempt: &Attempt) -> bool {
         let running = |s: &StepState| matches!(s.progress, Progress::Running { .. });
-        self.state
-            .step(&attempt.step)
-            .is_some_and(|s| running(s) && s.attempts == attempt.number)
+        self.state.step(&attempt.step).is_some_and(|s| running(s) && s.attempts == attempt.number)
     }
 
     /// An interruption, unless this driver saw too many of this step: every loop ends.
@@ -128,7 +128,7 @@ impl Driver<'_> {
         })
     }
 
-    fn failed(&mut self, step: &Step, ended: &Ended, class: Class, error: String) -> Outcome {
+    fn failed(&mut self, step: &Step, ended: &Ended, class: Class, error: &str) -> Outcome {
         let lines: Vec<String> = self
             .world
             .tail(ended, LINES_LOOKED_AT)
@@ -153,7 +153,7 @@ impl Driver<'_> {
         let told = lines.len().saturating_sub(LINES_TOLD);
         Outcome::Failed {
             class: classified.class,
-            error: self.options.redactor.redact(&error).into_owned(),
+            error: self.options.redactor.redact(error).into_owned(),
             lines: lines[told..].to_vec(),
             next,
         }

@@ -62,10 +62,7 @@ impl Draft {
             lanes: draft.lanes.into_iter().map(|lane| lane.lane).collect(),
             ..draft.phase
         });
-        Plan {
-            phases: phases.collect(),
-            ..self.plan
-        }
+        Plan { phases: phases.collect(), ..self.plan }
     }
 }
 
@@ -84,13 +81,9 @@ pub(super) struct Builder<'a, 't> {
 /// Reads the whole document.
 pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>) -> Draft {
     let settings = input.settings;
-    let title = root
-        .text("title", sink)
-        .map_or_else(|| file_stem(input.file), |title| title.value);
+    let title = root.text("title", sink).map_or_else(|| file_stem(input.file), |title| title.value);
     let has_spec = root.key_span("spec").is_some();
-    let spec = root
-        .text("spec", sink)
-        .and_then(|spec| check_path("spec", &spec, sink));
+    let spec = root.text("spec", sink).and_then(|spec| check_path("spec", &spec, sink));
     let on_failure = settings::read_on_failure(root, sink).unwrap_or(settings.on_failure);
     let budgets = settings::read_budgets(root, &settings.budgets, sink);
     let mut agents = settings.agents.clone();
@@ -110,48 +103,28 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
         None => settings.defaults.clone(),
     };
     let phases = builder.phases(root, &defaults);
-    let plan = Plan {
-        title,
-        spec,
-        on_failure,
-        budgets,
-        phases: Vec::new(),
-    };
+    let plan = Plan { title, spec, on_failure, budgets, phases: Vec::new() };
     Draft { plan, phases }
 }
 
 fn file_stem(file: &str) -> String {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     let stem = name.strip_suffix(".toml").unwrap_or(name);
-    if stem.is_empty() {
-        "plan".to_owned()
-    } else {
-        stem.to_owned()
-    }
+    if stem.is_empty() { "plan".to_owned() } else { stem.to_owned() }
 }
 
 impl Builder<'_, '_> {
     fn phases(&mut self, root: &Node<'_, '_>, defaults: &Defaults) -> Vec<PhaseDraft> {
         let Some(nodes) = root.tables("phase", self.sink) else {
             let hint = "add [[phase]] with an `id` and `run = \"…\"`";
-            self.sink
-                .error(code::MISSING, &(0..0), "the plan has no phase", hint);
+            self.sink.error(code::MISSING, &(0..0), "the plan has no phase", hint);
             return Vec::new();
         };
         if let Some(node) = nodes.get(PHASES_MAX) {
             let message = format!("the plan has more than {PHASES_MAX} phases");
-            self.sink.error(
-                code::TOO_LARGE,
-                &node.span,
-                message,
-                "split it into several plans",
-            );
+            self.sink.error(code::TOO_LARGE, &node.span, message, "split it into several plans");
         }
-        nodes
-            .iter()
-            .take(PHASES_MAX)
-            .map(|node| self.phase(node, defaults))
-            .collect()
+        nodes.iter().take(PHASES_MAX).map(|node| self.phase(node, defaults)).collect()
     }
 
     fn phase(&mut self, node: &Node<'_, '_>, defaults: &Defaults) -> PhaseDraft {
@@ -160,10 +133,7 @@ impl Builder<'_, '_> {
         let lanes = if node.key_span("lane").is_some() {
             self.refuse_mixed(node, "phase", "lane");
             let nodes = node.tables("lane", self.sink).unwrap_or_default();
-            nodes
-                .iter()
-                .map_while(|lane| self.lane(lane, &defaults))
-                .collect()
+            nodes.iter().map_while(|lane| self.lane(lane, &defaults)).collect()
         } else if has_work(node) {
             self.short_lane(node, &defaults).into_iter().collect()
         } else {
@@ -179,21 +149,13 @@ impl Builder<'_, '_> {
             gate: node.text("gate", self.sink).map(|gate| gate.value),
             lanes: Vec::new(),
         };
-        PhaseDraft {
-            phase,
-            id,
-            needs: node.texts("needs", self.sink),
-            lanes,
-        }
+        PhaseDraft { phase, id, needs: node.texts("needs", self.sink), lanes }
     }
 
     /// The one lane that a phase with work of its own stands for.
     fn short_lane(&mut self, node: &Node<'_, '_>, defaults: &Defaults) -> Option<LaneDraft> {
         self.count_lane(node)?;
-        let id = Located {
-            value: IMPLICIT_LANE.to_owned(),
-            span: node.span.clone(),
-        };
+        let id = Located { value: IMPLICIT_LANE.to_owned(), span: node.span.clone() };
         let mut draft = empty_lane(id, None, Vec::new());
         self.short_step(node, defaults, &mut draft);
         Some(draft)
@@ -210,12 +172,7 @@ impl Builder<'_, '_> {
         let (steps, step) = (node.key_span("steps"), node.key_span("step"));
         if let (Some(_), Some(span)) = (&steps, &step) {
             let message = "a lane has both `steps` and `step`, which mean the same";
-            self.sink.error(
-                code::MIXED_FORMS,
-                span,
-                message,
-                "put all steps into one of the two",
-            );
+            self.sink.error(code::MIXED_FORMS, span, message, "put all steps into one of the two");
         }
         if steps.is_some() || step.is_some() {
             let name = if steps.is_some() { "steps" } else { "step" };
@@ -228,10 +185,7 @@ impl Builder<'_, '_> {
         } else if has_work(node) {
             self.short_step(node, &defaults, &mut draft);
         } else {
-            let message = format!(
-                "the lane {} has no step and no work",
-                quoted(&draft.id.value)
-            );
+            let message = format!("the lane {} has no step and no work", quoted(&draft.id.value));
             let hint = "add `run`, `prompt` or `prompt_file`, or `steps = [{ … }]`";
             self.sink.error(code::MISSING, &node.span, message, hint);
         }
@@ -239,10 +193,7 @@ impl Builder<'_, '_> {
     }
 
     fn short_step(&mut self, node: &Node<'_, '_>, defaults: &Defaults, lane: &mut LaneDraft) {
-        let id = Located {
-            value: IMPLICIT_STEP.to_owned(),
-            span: node.span.clone(),
-        };
+        let id = Located { value: IMPLICIT_STEP.to_owned(), span: node.span.clone() };
         self.step(node, id, defaults, lane);
     }
 
@@ -273,17 +224,12 @@ impl Builder<'_, '_> {
         let artifacts = check_globs("artifacts", artifacts, self.sink);
         let step = Step {
             id: id.value.clone(),
-            work: self
-                .work(node, &id, defaults)
-                .unwrap_or(Work::Run(Command::Args(Vec::new()))),
+            work: self.work(node, &id, defaults).unwrap_or(Work::Run(Command::Args(Vec::new()))),
             test: read_command(node, "test", self.has_spec, self.sink),
             dir: defaults.dir.clone().unwrap_or_default(),
             env: defaults.env.clone(),
             inputs: inputs.into_iter().map(|input| input.value).collect(),
-            artifacts: artifacts
-                .iter()
-                .map(|artifact| artifact.value.clone())
-                .collect(),
+            artifacts: artifacts.iter().map(|artifact| artifact.value.clone()).collect(),
             retries: defaults.retries.unwrap_or(0),
             backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),
             timeout: defaults.timeout.unwrap_or(self.step_time),
@@ -303,9 +249,7 @@ impl Builder<'_, '_> {
             && !self.agents.contains_key(name)
         {
             let hint = self.agent_hint(name);
-            let span = node
-                .text("agent", self.sink)
-                .map_or(node.span.clone(), |agent| agent.span);
+            let span = node.text("agent", self.sink).map_or(node.span.clone(), |agent| agent.span);
             self.sink.error(
                 code::UNKNOWN_AGENT,
                 &span,
@@ -324,13 +268,9 @@ impl Builder<'_, '_> {
         }
         if node.key_span("id").is_none() {
             let message = format!("a {what} has no id");
-            self.sink
-                .error(code::MISSING, &node.span, message, "add `id = \"NAME\"`");
+            self.sink.error(code::MISSING, &node.span, message, "add `id = \"NAME\"`");
         }
-        Located {
-            value: String::new(),
-            span: node.span.clone(),
-        }
+        Located { value: String::new(), span: node.span.clone() }
     }
 
     /// Counts a lane; `None` when there are too many.
@@ -338,12 +278,7 @@ impl Builder<'_, '_> {
         self.lanes_total += 1;
         if self.lanes_total == LANES_MAX + 1 {
             let message = format!("the plan has more than {LANES_MAX} lanes");
-            self.sink.error(
-                code::TOO_LARGE,
-                &node.span,
-                message,
-                "split it into several plans",
-            );
+            self.sink.error(code::TOO_LARGE, &node.span, message, "split it into several plans");
         }
         (self.lanes_total <= LANES_MAX).then_some(())
     }
@@ -352,10 +287,8 @@ impl Builder<'_, '_> {
     fn refuse_mixed(&mut self, node: &Node<'_, '_>, what: &str, parts: &str) {
         for key in keys::WORK {
             if let Some(span) = node.key_span(key.name) {
-                let message = format!(
-                    "a {what} with `{parts}` cannot have `{}` of its own",
-                    key.name
-                );
+                let message =
+                    format!("a {what} with `{parts}` cannot have `{}` of its own", key.name);
                 let hint = format!("move `{}` into one of its steps", key.name);
                 self.sink.error(code::MIXED_FORMS, &span, message, hint);
             }
@@ -364,23 +297,10 @@ impl Builder<'_, '_> {
 }
 
 fn empty_lane(id: Located<String>, gate: Option<String>, needs: Vec<Located<String>>) -> LaneDraft {
-    let lane = Lane {
-        id: id.value.clone(),
-        needs: Vec::new(),
-        gate,
-        steps: Vec::new(),
-    };
-    LaneDraft {
-        lane,
-        id,
-        needs,
-        step_ids: Vec::new(),
-        artifacts: Vec::new(),
-    }
+    let lane = Lane { id: id.value.clone(), needs: Vec::new(), gate, steps: Vec::new() };
+    LaneDraft { lane, id, needs, step_ids: Vec::new(), artifacts: Vec::new() }
 }
 
 fn has_work(node: &Node<'_, '_>) -> bool {
-    keys::WORK
-        .iter()
-        .any(|key| node.key_span(key.name).is_some())
+    keys::WORK.iter().any(|key| node.key_span(key.name).is_some())
 }

@@ -20,11 +20,7 @@ const SHARED_LANES_MAX: usize = 200;
 pub(super) fn check(draft: &mut Draft, sink: &mut Sink<'_>) {
     unique(draft.phases.iter().map(|phase| &phase.id), "phases", sink);
     for phase in &draft.phases {
-        unique(
-            phase.lanes.iter().map(|lane| &lane.id),
-            "lanes of a phase",
-            sink,
-        );
+        unique(phase.lanes.iter().map(|lane| &lane.id), "lanes of a phase", sink);
         for lane in &phase.lanes {
             unique(lane.step_ids.iter(), "steps of a lane", sink);
         }
@@ -59,11 +55,8 @@ fn unique<'a>(ids: impl Iterator<Item = &'a Located<String>>, what: &str, sink: 
 
 fn resolve_phases(phases: &mut [PhaseDraft], sink: &mut Sink<'_>) {
     let ids: Vec<String> = phases.iter().map(|phase| phase.id.value.clone()).collect();
-    let known: BTreeSet<&str> = ids
-        .iter()
-        .map(String::as_str)
-        .filter(|id| !id.is_empty())
-        .collect();
+    let known: BTreeSet<&str> =
+        ids.iter().map(String::as_str).filter(|id| !id.is_empty()).collect();
     for (index, phase) in phases.iter_mut().enumerate() {
         match &phase.needs {
             None if index > 0 => phase.phase.after.push(ids[index - 1].clone()),
@@ -84,18 +77,10 @@ fn resolve_phases(phases: &mut [PhaseDraft], sink: &mut Sink<'_>) {
 fn resolve_lanes(phases: &mut [PhaseDraft], sink: &mut Sink<'_>) {
     let known: BTreeSet<String> = phases
         .iter()
-        .flat_map(|p| {
-            p.lanes
-                .iter()
-                .map(move |l| format!("{}/{}", p.id.value, l.id.value))
-        })
+        .flat_map(|p| p.lanes.iter().map(move |l| format!("{}/{}", p.id.value, l.id.value)))
         .collect();
     for phase in phases {
-        let siblings: Vec<String> = phase
-            .lanes
-            .iter()
-            .map(|lane| lane.id.value.clone())
-            .collect();
+        let siblings: Vec<String> = phase.lanes.iter().map(|lane| lane.id.value.clone()).collect();
         for lane in &mut phase.lanes {
             for need in &lane.needs {
                 let full = if need.value.contains('/') {
@@ -129,10 +114,10 @@ fn unknown<'a>(
 ) {
     let known: Vec<&str> = known.collect();
     // A lane of another phase, named without it, is the commonest mistake.
-    let elsewhere = known.iter().copied().find(|id| {
-        id.split_once('/')
-            .is_some_and(|(_, lane)| lane == need.value)
-    });
+    let elsewhere = known
+        .iter()
+        .copied()
+        .find(|id| id.split_once('/').is_some_and(|(_, lane)| lane == need.value));
     let hint = match elsewhere.or_else(|| keys::nearest(&need.value, known.iter().copied())) {
         Some(near) => format!("the nearest known {what} is `{near}`"),
         None if what == "lane" => "name a lane of this phase, or PHASE/LANE".to_owned(),

@@ -42,10 +42,7 @@ pub(super) struct Graph {
 impl Graph {
     /// Builds the graph of resolved phases.
     pub(super) fn new(phases: &[PhaseDraft]) -> Self {
-        let mut graph = Self {
-            nodes: Vec::new(),
-            lanes: BTreeMap::new(),
-        };
+        let mut graph = Self { nodes: Vec::new(), lanes: BTreeMap::new() };
         let mut ends = BTreeMap::new();
         let mut starts = Vec::new();
         for phase in phases {
@@ -74,20 +71,14 @@ impl Graph {
                 }
             }
             for lane in &phase.lanes {
-                let Some(node) = graph
-                    .lanes
-                    .get(&format!("{}/{}", phase.id.value, lane.id.value))
-                    .copied()
+                let Some(node) =
+                    graph.lanes.get(&format!("{}/{}", phase.id.value, lane.id.value)).copied()
                 else {
                     continue;
                 };
                 for need in &lane.needs {
                     let local = format!("{}/{}", phase.id.value, need.value);
-                    let full = if need.value.contains('/') {
-                        &need.value
-                    } else {
-                        &local
-                    };
+                    let full = if need.value.contains('/') { &need.value } else { &local };
                     if let Some(to) = graph.lanes.get(full).copied() {
                         graph.wait(node, to, Some(need.span.clone()));
                     }
@@ -98,10 +89,7 @@ impl Graph {
     }
 
     fn add(&mut self, name: String) -> usize {
-        self.nodes.push(Node {
-            name,
-            waits_for: Vec::new(),
-        });
+        self.nodes.push(Node { name, waits_for: Vec::new() });
         self.nodes.len() - 1
     }
 
@@ -157,14 +145,9 @@ impl Graph {
     fn cycle(&self, path: &[(usize, usize)]) -> Cycle {
         let taken = |(node, next): &(usize, usize)| &self.nodes[*node].waits_for[next - 1];
         // Order and containment alone make no circle, so one edge has a place.
-        let span = path
-            .iter()
-            .find_map(|at| taken(at).span.clone())
-            .unwrap_or_default();
-        let mut names: Vec<&str> = path
-            .iter()
-            .map(|(node, _)| self.nodes[*node].name.as_str())
-            .collect();
+        let span = path.iter().find_map(|at| taken(at).span.clone()).unwrap_or_default();
+        let mut names: Vec<&str> =
+            path.iter().map(|(node, _)| self.nodes[*node].name.as_str()).collect();
         names.push(names[0]);
         // Start and end of a phase have one name.
         names.dedup();
@@ -176,10 +159,7 @@ impl Graph {
             let skipped = names.splice(PATH_NAMES_MAX / 2..tail, ["…"]);
             drop(skipped);
         }
-        Cycle {
-            path: names.join(" -> "),
-            span,
-        }
+        Cycle { path: names.join(" -> "), span }
     }
 
     /// Names of everything that is over before a lane starts.

@@ -61,12 +61,7 @@ pub fn read_plan(input: &Input<'_>) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagn
 fn read(input: &Input<'_>, sink: &mut Sink<'_>) -> Option<Plan> {
     if input.text.len() > PLAN_BYTES_MAX {
         let message = format!("the plan has more than {PLAN_BYTES_MAX} bytes");
-        sink.error(
-            code::TOO_LARGE,
-            &(0..0),
-            message,
-            "name the right file, or split the plan",
-        );
+        sink.error(code::TOO_LARGE, &(0..0), message, "name the right file, or split the plan");
         return None;
     }
     let root = parse(sink)?;

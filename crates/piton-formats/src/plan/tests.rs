@@ -15,14 +15,9 @@ use crate::diagnostic::{Diagnostic, Severity, render};
 use crate::settings::{Agent, AgentKind, Settings, read_settings};
 
 fn settings() -> Settings {
-    let agent = Agent {
-        kind: AgentKind::Command,
-        command: Command::Args(vec!["claude".to_owned()]),
-    };
-    Settings {
-        agents: BTreeMap::from([("claude".to_owned(), agent)]),
-        ..Settings::default()
-    }
+    let agent =
+        Agent { kind: AgentKind::Command, command: Command::Args(vec!["claude".to_owned()]) };
+    Settings { agents: BTreeMap::from([("claude".to_owned(), agent)]), ..Settings::default() }
 }
 
 fn read(text: &str) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagnostic>> {
@@ -33,12 +28,7 @@ fn read(text: &str) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagnostic>> {
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
     let settings = settings();
-    read_plan(&Input {
-        file: "plans/auth.toml",
-        text,
-        settings: &settings,
-        read: &files,
-    })
+    read_plan(&Input { file: "plans/auth.toml", text, settings: &settings, read: &files })
 }
 
 fn accepted(text: &str) -> Plan {
@@ -112,43 +102,19 @@ run = "true"
 #[test]
 fn the_example_is_read_as_it_is_meant() {
     let plan = accepted(EXAMPLE);
-    assert_eq!(
-        (plan.title.as_str(), plan.spec.as_deref()),
-        ("Shop", Some("specs/shop.md"))
-    );
+    assert_eq!((plan.title.as_str(), plan.spec.as_deref()), ("Shop", Some("specs/shop.md")));
     assert_eq!(plan.on_failure, OnFailure::Continue);
-    assert_eq!(
-        (plan.budgets.money_micros, plan.budgets.log_bytes),
-        (12_500_000, 1 << 20)
-    );
+    assert_eq!((plan.budgets.money_micros, plan.budgets.log_bytes), (12_500_000, 1 << 20));
     let paths: Vec<String> = plan.steps().map(|(path, _)| path.to_string()).collect();
-    assert_eq!(
-        paths,
-        [
-            "P1/CART/work",
-            "P1/MAIL/schema",
-            "P1/MAIL/send",
-            "P2/main/work",
-            "P3/x/s"
-        ]
-    );
+    assert_eq!(paths, ["P1/CART/work", "P1/MAIL/schema", "P1/MAIL/send", "P2/main/work", "P3/x/s"]);
 
     let steps: Vec<_> = plan.steps().map(|(_, step)| step).collect();
     assert_eq!(steps[0].artifacts, ["crates/cart/src/lib.rs"]);
     assert_eq!(steps[0].inputs, ["specs/**/*.md"]);
-    assert_eq!(
-        steps[0].test,
-        Some(Command::Shell("cargo test -p cart".to_owned()))
-    );
+    assert_eq!(steps[0].test, Some(Command::Shell("cargo test -p cart".to_owned())));
     assert_eq!((steps[0].retries, steps[1].retries), (3, 1));
-    assert_eq!(
-        (steps[0].env["A"].as_str(), steps[0].env["B"].as_str()),
-        ("1", "3")
-    );
-    assert_eq!(
-        (steps[1].env["B"].as_str(), steps[1].dir.as_str()),
-        ("2", "mail")
-    );
+    assert_eq!((steps[0].env["A"].as_str(), steps[0].env["B"].as_str()), ("1", "3"));
+    assert_eq!((steps[1].env["B"].as_str(), steps[1].dir.as_str()), ("2", "mail"));
     assert_eq!(steps[2].timeout, Millis::from_secs(300));
     assert_eq!(steps[3].timeout, Millis::from_secs(45 * 60));
     assert_eq!(
@@ -156,18 +122,8 @@ fn the_example_is_read_as_it_is_meant() {
         Work::Run(Command::Args(vec!["make".to_owned(), "release".to_owned()]))
     );
     assert_eq!(steps[4].keep, ["daemon"]);
-    let Work::Prompt {
-        agent,
-        command,
-        prompt,
-    } = &steps[2].work
-    else {
-        panic!("a prompt")
-    };
-    assert_eq!(
-        (agent.as_str(), prompt.as_str()),
-        ("codex", "Write {{ title }}.\n")
-    );
+    let Work::Prompt { agent, command, prompt } = &steps[2].work else { panic!("a prompt") };
+    assert_eq!((agent.as_str(), prompt.as_str()), ("codex", "Write {{ title }}.\n"));
     assert!(matches!(command, Command::Args(args) if args[0] == "codex"));
 
     assert_eq!(plan.phases[1].after, ["P1"]);
@@ -175,17 +131,11 @@ fn the_example_is_read_as_it_is_meant() {
     assert!(plan.phases[2].after.is_empty() && plan.phases[2].needs.is_empty());
     assert_eq!(
         plan.phases[0].lanes[1].needs,
-        [LanePath {
-            phase: "P1".to_owned(),
-            lane: "CART".to_owned()
-        }]
+        [LanePath { phase: "P1".to_owned(), lane: "CART".to_owned() }]
     );
     assert_eq!(
         plan.phases[2].lanes[0].needs,
-        [LanePath {
-            phase: "P1".to_owned(),
-            lane: "MAIL".to_owned()
-        }]
+        [LanePath { phase: "P1".to_owned(), lane: "MAIL".to_owned() }]
     );
     assert_eq!(plan.gates().len(), 1);
 }
@@ -210,10 +160,7 @@ fn nothing_said_means_the_defaults() {
         (step.retries, step.backoff, step.grace),
         (0, Millis::from_secs(1), Millis::from_secs(10))
     );
-    assert_eq!(
-        (step.timeout, step.idle_timeout),
-        (plan.budgets.step_time, None)
-    );
+    assert_eq!((step.timeout, step.idle_timeout), (plan.budgets.step_time, None));
 }
 
 #[test]
@@ -226,34 +173,18 @@ fn settings_stand_below_the_plan() {
     let text =
         "[defaults]\nretries = 2\n[budgets]\nattempts = 9\n[[phase]]\nid = \"a\"\nrun = \"true\"\n";
     let read = |_: &str| Err(io::ErrorKind::NotFound.into());
-    let input = Input {
-        file: "p.toml",
-        text,
-        settings: &settings,
-        read: &read,
-    };
+    let input = Input { file: "p.toml", text, settings: &settings, read: &read };
     let (plan, _) = read_plan(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
     let (_, step) = plan.steps().next().unwrap_or_else(|| panic!("a step"));
     assert_eq!(
         (step.retries, step.grace, step.timeout),
         (2, Millis(1_000), Millis::from_secs(7_200))
     );
-    assert_eq!(
-        (plan.budgets.attempts, plan.on_failure),
-        (9, OnFailure::Continue)
-    );
+    assert_eq!((plan.budgets.attempts, plan.on_failure), (9, OnFailure::Continue));
 }
 
 /// One row: the text, then code, line, column, underlined text, part of the message and of the hint.
-type Row = (
-    &'static str,
-    &'static str,
-    usize,
-    usize,
-    &'static str,
-    &'static str,
-    &'static str,
-);
+type Row = (&'static str, &'static str, usize, usize, &'static str, &'static str, &'static str);
 
 /// A phase of its own before each row's text, so that the row shows one problem only.
 const GOOD: &str = "[[phase]]\nid = \"ok\"\nrun = \"true\"\n";
@@ -378,10 +309,7 @@ fn every_warning_has_its_place_and_a_hint_and_the_plan_is_read() {
 
 #[test]
 fn every_code_has_a_row() {
-    for entry in crate::diagnostic::CODES
-        .iter()
-        .filter(|entry| entry.code != "too-large")
-    {
+    for entry in crate::diagnostic::CODES.iter().filter(|entry| entry.code != "too-large") {
         let named = |rows: &[Row]| rows.iter().any(|row| row.1 == entry.code);
         assert!(named(REFUSED) || named(WARNED), "{}", entry.code);
     }
@@ -391,31 +319,15 @@ fn every_code_has_a_row() {
 fn problems_at_the_top_of_the_plan() {
     for (text, code, column) in [
         ("", "missing-value", 1),
-        (
-            "titel = \"x\"\nphase = [{ id = \"a\", run = \"t\" }]",
-            "unknown-key",
-            1,
-        ),
-        (
-            "spec = \"../x\"\nphase = [{ id = \"a\", run = \"t\" }]",
-            "bad-path",
-            9,
-        ),
-        (
-            "on_failure = \"halt\"\nphase = [{ id = \"a\", run = \"t\" }]",
-            "bad-value",
-            15,
-        ),
+        ("titel = \"x\"\nphase = [{ id = \"a\", run = \"t\" }]", "unknown-key", 1),
+        ("spec = \"../x\"\nphase = [{ id = \"a\", run = \"t\" }]", "bad-path", 9),
+        ("on_failure = \"halt\"\nphase = [{ id = \"a\", run = \"t\" }]", "bad-value", 15),
         ("phase = []", "missing-value", 9),
         ("phase = { id = \"a\" }", "wrong-type", 9),
     ] {
         let found = problems(text);
         assert_eq!(found.len(), 1, "{text}: {found:#?}");
-        assert_eq!(
-            (found[0].code, found[0].line, found[0].column),
-            (code, 1, column),
-            "{text}"
-        );
+        assert_eq!((found[0].code, found[0].line, found[0].column), (code, 1, column), "{text}");
     }
 }
 
@@ -462,10 +374,7 @@ fn a_plan_of_the_largest_size_is_read_and_one_step_more_is_refused() {
         for lane in 0..10 {
             let _ = writeln!(text, "[[phase.lane]]\nid = \"l{lane}\"");
             for step in 0..10 {
-                let _ = writeln!(
-                    text,
-                    "[[phase.lane.step]]\nid = \"s{step}\"\nrun = \"true\""
-                );
+                let _ = writeln!(text, "[[phase.lane.step]]\nid = \"s{step}\"\nrun = \"true\"");
             }
         }
     }
@@ -491,11 +400,7 @@ fn a_very_long_chain_is_walked_without_recursion() {
     }
     let found = problems(&text);
     assert_eq!(found.len(), 1);
-    assert!(
-        found[0].message.contains('…') && found[0].message.len() < 300,
-        "{}",
-        found[0].message
-    );
+    assert!(found[0].message.contains('…') && found[0].message.len() < 300, "{}", found[0].message);
 }
 
 proptest! {

@@ -20,10 +20,7 @@ pub(crate) fn check_id(id: &Located<String>, sink: &mut Sink<'_>) {
         return;
     }
     let message = if id.value.len() > ID_BYTES_MAX {
-        format!(
-            "the id {} is longer than {ID_BYTES_MAX} characters",
-            quoted(&id.value)
-        )
+        format!("the id {} is longer than {ID_BYTES_MAX} characters", quoted(&id.value))
     } else {
         format!("{} cannot be an id", quoted(&id.value))
     };
@@ -73,10 +70,7 @@ pub(crate) fn check_globs(
                 let hint = "name files, or use `*`, `**`, `?`, `[…]` and `{a,b}`; a backslash makes one literal";
                 sink.error(code::BAD_GLOB, &glob.span, message, hint);
             }
-            None => plain.push(Located {
-                value,
-                span: glob.span,
-            }),
+            None => plain.push(Located { value, span: glob.span }),
         }
     }
     plain
@@ -98,10 +92,7 @@ fn plain_path(path: &str) -> Result<String, &'static str> {
         return Err("begins with a drive");
     }
     // Braces and commas too: `{a,../b}` is a glob that leaves.
-    if path
-        .split(['/', '\\', '{', '}', ','])
-        .any(|part| part == "..")
-    {
+    if path.split(['/', '\\', '{', '}', ',']).any(|part| part == "..") {
         return Err("leaves the project");
     }
     Ok(path
@@ -148,12 +139,7 @@ pub(crate) fn check_template(text: &str, span: &Range<usize>, has_spec: bool, si
     }
     if !has_spec && template::uses(text, "spec") {
         let message = "a template uses `spec`, but the plan names none: it will be empty";
-        sink.warn(
-            code::NO_SPEC,
-            span,
-            message,
-            "add `spec = \"PATH\"` at the top of the plan",
-        );
+        sink.warn(code::NO_SPEC, span, message, "add `spec = \"PATH\"` at the top of the plan");
     }
 }
 
@@ -163,22 +149,13 @@ fn check_quoting(line: &str, span: &Range<usize>, sink: &mut Sink<'_>) {
         return;
     }
     let unquoted = line.split("{{").skip(1).any(|part| {
-        let expression: String = part
-            .split("}}")
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-            .collect();
+        let expression: String =
+            part.split("}}").next().unwrap_or_default().split_whitespace().collect();
         expression.contains("failure_context") && !expression.trim_end_matches('-').ends_with("|sh")
     });
     if unquoted {
         let message =
             "the failure context is text from logs; unquoted, the shell would run parts of it";
-        sink.warn(
-            code::UNQUOTED,
-            span,
-            message,
-            "write {{ failure_context | sh }}",
-        );
+        sink.warn(code::UNQUOTED, span, message, "write {{ failure_context | sh }}");
     }
 }

@@ -39,38 +39,20 @@ impl Builder<'_, '_> {
         for second in rest {
             let message = format!("a step has both `{first}` and `{second}`");
             let span = node.key_span(second).unwrap_or(node.span.clone());
-            self.sink.error(
-                code::TWO_WORKS,
-                &span,
-                message,
-                "keep one of them, or make two steps",
-            );
+            self.sink.error(code::TWO_WORKS, &span, message, "keep one of them, or make two steps");
         }
         if *first == "run" {
             if let Some(span) = node.key_span("agent")
                 && rest.is_empty()
             {
                 let message = "an agent has no effect on a step that runs a command";
-                self.sink.warn(
-                    code::UNUSED,
-                    &span,
-                    message,
-                    "remove `agent`, or write `prompt`",
-                );
+                self.sink.warn(code::UNUSED, &span, message, "remove `agent`, or write `prompt`");
             }
             return read_command(node, "run", self.has_spec, self.sink).map(Work::Run);
         }
-        let prompt = if *first == "prompt" {
-            self.prompt(node)
-        } else {
-            self.prompt_file(node)
-        };
+        let prompt = if *first == "prompt" { self.prompt(node) } else { self.prompt_file(node) };
         let (agent, command) = self.agent(node, first, defaults)?;
-        Some(Work::Prompt {
-            agent,
-            command,
-            prompt: prompt?,
-        })
+        Some(Work::Prompt { agent, command, prompt: prompt? })
     }
 
     fn prompt(&mut self, node: &Node<'_, '_>) -> Option<String> {
@@ -86,8 +68,7 @@ impl Builder<'_, '_> {
             let hint =
                 "the path is relative to the project's root; create the file or correct the path";
             let message = format!("the prompt file {} {why}", quoted(&path));
-            self.sink
-                .error(code::UNREADABLE_PROMPT, &located.span, message, hint);
+            self.sink.error(code::UNREADABLE_PROMPT, &located.span, message, hint);
         };
         let text = match (self.input.read)(&path) {
             Ok(text) => text,
@@ -98,19 +79,13 @@ impl Builder<'_, '_> {
         };
         if text.len() > PROMPT_BYTES_MAX || text.trim().is_empty() {
             let large = format!("has more than {PROMPT_BYTES_MAX} bytes");
-            refuse(if text.trim().is_empty() {
-                "is empty".to_owned()
-            } else {
-                large
-            });
+            refuse(if text.trim().is_empty() { "is empty".to_owned() } else { large });
             return None;
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
         for problem in crate::template::check(&text) {
-            let message = format!(
-                "{path}:{}:{}: {}",
-                problem.line, problem.column, problem.message
-            );
+            let message =
+                format!("{path}:{}:{}: {}", problem.line, problem.column, problem.message);
             self.sink.error(
                 code::BAD_TEMPLATE,
                 &located.span,
@@ -131,12 +106,7 @@ impl Builder<'_, '_> {
         let span = node.key_span(work).unwrap_or(node.span.clone());
         let Some(name) = &defaults.agent else {
             let hint = "add `agent = \"NAME\"` to the step or to [defaults], and [agents.NAME] with a command";
-            self.sink.error(
-                code::UNKNOWN_AGENT,
-                &span,
-                "a prompt has no agent to go to",
-                hint,
-            );
+            self.sink.error(code::UNKNOWN_AGENT, &span, "a prompt has no agent to go to", hint);
             return None;
         };
         if let Some(agent) = self.agents.get(name) {

@@ -25,12 +25,7 @@ pub(super) fn append(conn: &Connection, append: &Append<'_>) -> Result<u64> {
             append.status
         ])?;
     if fenced != 1 {
-        return Err(leases::why_not(
-            conn,
-            append.run,
-            append.epoch,
-            Some(append.expected_seq),
-        ));
+        return Err(leases::why_not(conn, append.run, append.epoch, Some(append.expected_seq)));
     }
     let mut insert = conn.prepare_cached(
         "INSERT INTO events (run, seq, at, tag, version, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -68,11 +63,7 @@ fn answer_request(conn: &Connection, run: RunKey, id: i64, answer: &str) -> Resu
             "UPDATE requests SET answer = coalesce(answer, ?3) WHERE id = ?1 AND run = ?2",
         )?
         .execute(params![id, run.0, answer])?;
-    if answered == 1 {
-        Ok(())
-    } else {
-        Err(Error::UnknownRequest { id })
-    }
+    if answered == 1 { Ok(()) } else { Err(Error::UnknownRequest { id }) }
 }
 
 pub(super) fn events(
@@ -86,9 +77,7 @@ pub(super) fn events(
          ORDER BY seq LIMIT ?3",
     )?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    statement
-        .query_map(params![run.0, int(after_seq), limit], stored_event)?
-        .collect()
+    statement.query_map(params![run.0, int(after_seq), limit], stored_event)?.collect()
 }
 
 fn stored_event(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
@@ -123,8 +112,7 @@ pub(super) fn load(
 }
 
 pub(super) fn has_blob(conn: &Connection, hash: &str) -> rusqlite::Result<bool> {
-    conn.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1")?
-        .exists([hash])
+    conn.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1")?.exists([hash])
 }
 
 pub(super) fn put_blob(conn: &Connection, hash: &str, body: &[u8]) -> Result<()> {

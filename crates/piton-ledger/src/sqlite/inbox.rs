@@ -16,25 +16,14 @@ pub(super) fn put(conn: &Connection, run: RunKey, new: &NewRequest<'_>) -> Resul
     if let Some(id) = find(conn, run, new.key)? {
         return Ok(id);
     }
-    if !conn
-        .prepare_cached("SELECT 1 FROM runs WHERE id = ?1")?
-        .exists([run.0])?
-    {
+    if !conn.prepare_cached("SELECT 1 FROM runs WHERE id = ?1")?.exists([run.0])? {
         return Err(Error::NoRun);
     }
     conn.prepare_cached(
         "INSERT INTO requests (run, key, at, sender, tag, version, body)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
-    .execute(params![
-        run.0,
-        new.key,
-        new.at,
-        new.from,
-        new.tag,
-        new.version,
-        new.body
-    ])?;
+    .execute(params![run.0, new.key, new.at, new.from, new.tag, new.version, new.body])?;
     Ok(conn.last_insert_rowid())
 }
 

@@ -19,9 +19,7 @@ FROM runs r JOIN run_info i ON i.run = r.id LEFT JOIN owners o ON o.run = r.id";
 
 pub(super) fn create(conn: &Connection, new: &NewRun<'_>, owner: &Owner) -> Result<RunRow> {
     if find(conn, new.run_id)?.is_some() {
-        return Err(Error::RunExists {
-            run_id: new.run_id.to_owned(),
-        });
+        return Err(Error::RunExists { run_id: new.run_id.to_owned() });
     }
     conn.prepare_cached(
         "INSERT INTO runs (epoch, seq, status, created_at, updated_at, heartbeat_at, expires_at)
@@ -49,16 +47,10 @@ pub(super) fn find(conn: &Connection, run_id: &str) -> rusqlite::Result<Option<R
 
 fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     let epoch = natural(row.get(6)?);
-    let owner = match (
-        row.get::<_, Option<Millis>>(11)?,
-        row.get::<_, Option<String>>(12)?,
-    ) {
-        (Some(expires_at), Some(_)) => Some(Lease {
-            owner: owner_at(row, 12)?,
-            epoch,
-            heartbeat_at: row.get(10)?,
-            expires_at,
-        }),
+    let owner = match (row.get::<_, Option<Millis>>(11)?, row.get::<_, Option<String>>(12)?) {
+        (Some(expires_at), Some(_)) => {
+            Some(Lease { owner: owner_at(row, 12)?, epoch, heartbeat_at: row.get(10)?, expires_at })
+        }
         _ => None,
     };
     Ok(RunRow {
@@ -124,9 +116,7 @@ fn refuse_if_held(
              FROM owners o JOIN runs r ON r.id = o.run
              WHERE o.run = ?1 AND r.expires_at IS NOT NULL",
         )?
-        .query_row([run.0], |row| {
-            Ok((owner_at(row, 0)?, row.get::<_, Millis>(5)?))
-        })
+        .query_row([run.0], |row| Ok((owner_at(row, 0)?, row.get::<_, Millis>(5)?)))
         .optional()?;
     let Some((owner, expires_at)) = held else {
         return Ok(());
@@ -160,12 +150,7 @@ pub(super) fn acquire(
         .map(natural)
         .ok_or(Error::NoRun)?;
     put_owner(conn, run, owner)?;
-    Ok(Lease {
-        owner: owner.clone(),
-        epoch,
-        heartbeat_at: at,
-        expires_at,
-    })
+    Ok(Lease { owner: owner.clone(), epoch, heartbeat_at: at, expires_at })
 }
 
 pub(super) fn heartbeat(conn: &Connection, run: RunKey, epoch: u64, at: Millis) -> Result<()> {
@@ -175,11 +160,7 @@ pub(super) fn heartbeat(conn: &Connection, run: RunKey, epoch: u64, at: Millis) 
              WHERE id = ?1 AND epoch = ?2 AND expires_at IS NOT NULL",
         )?
         .execute(params![run.0, int(epoch), at, at.saturating_add(LEASE_MS)])?;
-    if changed == 1 {
-        Ok(())
-    } else {
-        Err(why_not(conn, run, epoch, None))
-    }
+    if changed == 1 { Ok(()) } else { Err(why_not(conn, run, epoch, None)) }
 }
 
 pub(super) fn release(conn: &Connection, run: RunKey, epoch: u64, at: Millis) -> Result<()> {
@@ -192,35 +173,25 @@ pub(super) fn release(conn: &Connection, run: RunKey, epoch: u64, at: Millis) ->
     if changed != 1 {
         return Err(why_not(conn, run, epoch, None));
     }
-    conn.prepare_cached("DELETE FROM owners WHERE run = ?1")?
-        .execute([run.0])?;
+    conn.prepare_cached("DELETE FROM owners WHERE run = ?1")?.execute([run.0])?;
     Ok(())
 }
 
 /// Finds out why a fenced statement found no row.
 pub(super) fn why_not(conn: &Connection, run: RunKey, ours: u64, expected: Option<u64>) -> Error {
     let row = conn
-        .query_row(
-            "SELECT epoch, seq, expires_at FROM runs WHERE id = ?1",
-            [run.0],
-            |row| {
-                Ok((
-                    natural(row.get(0)?),
-                    natural(row.get(1)?),
-                    row.get::<_, Option<Millis>>(2)?,
-                ))
-            },
-        )
+        .query_row("SELECT epoch, seq, expires_at FROM runs WHERE id = ?1", [run.0], |row| {
+            Ok((natural(row.get(0)?), natural(row.get(1)?), row.get::<_, Option<Millis>>(2)?))
+        })
         .optional();
     match row {
         Err(error) => error.into(),
         Ok(None) => Error::NoRun,
         Ok(Some((current, _, _))) if current != ours => Error::Fenced { ours, current },
         Ok(Some((_, _, None))) => Error::NotHeld,
-        Ok(Some((_, found, Some(_)))) => Error::Conflict {
-            expected: expected.unwrap_or(found),
-            found,
-        },
+        Ok(Some((_, found, Some(_)))) => {
+            Error::Conflict { expected: expected.unwrap_or(found), found }
+        }
     }
 }
 

@@ -55,12 +55,8 @@ impl WriteLock {
     /// Opens the lock file, readable by its user alone.
     pub(crate) fn open(dir: &Path) -> std::io::Result<Self> {
         let path = dir.join(LOCK_FILE);
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&path)?;
+        let file =
+            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path)?;
         Ok(Self { file, path })
     }
 
@@ -83,23 +79,14 @@ impl WriteLock {
             if looked.elapsed() >= LOOK_EVERY {
                 looked = Instant::now();
                 let stopped = self.stopped_holder();
-                looks = if stopped.is_some() && stopped == suspect {
-                    looks + 1
-                } else {
-                    1
-                };
+                looks = if stopped.is_some() && stopped == suspect { looks + 1 } else { 1 };
                 suspect = stopped;
                 if let (Some(pid), true) = (suspect, looks >= STOPPED_LOOKS) {
-                    return Err(Error::HolderStopped {
-                        pid,
-                        path: self.path.clone(),
-                    });
+                    return Err(Error::HolderStopped { pid, path: self.path.clone() });
                 }
             }
         }
-        Err(Error::Busy {
-            path: self.path.clone(),
-        })
+        Err(Error::Busy { path: self.path.clone() })
     }
 
     /// Takes the lock if it is free.

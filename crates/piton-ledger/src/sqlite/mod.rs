@@ -86,14 +86,7 @@ impl Sqlite {
         };
         let (conn, lock) = opened.map_err(|error| error.in_file(&path))?;
         conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        Ok(Self {
-            conn,
-            path,
-            lock,
-            seen: None,
-            commits: 0,
-            wal_bytes_max: WAL_BYTES_MAX,
-        })
+        Ok(Self { conn, path, lock, seen: None, commits: 0, wal_bytes_max: WAL_BYTES_MAX })
     }
 
     /// The database file.
@@ -140,26 +133,19 @@ impl Sqlite {
 /// Opens without writing anything. A WAL database needs its index file even for reading, hence
 /// the ordinary flags.
 fn open_for_reading(dir: &Path, path: &Path) -> Result<Connection> {
-    let missing = || Error::NoLedger {
-        dir: dir.to_owned(),
-    };
+    let missing = || Error::NoLedger { dir: dir.to_owned() };
     let conn = match connect(path, OpenFlags::empty()) {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
-            return Err(if path.exists() {
-                error.into()
-            } else {
-                missing()
-            });
+            return Err(if path.exists() { error.into() } else { missing() });
         }
         other => other?,
     };
     match patiently(|| schema::format(&conn))? {
         Format::Empty => Err(missing()),
         Format::Foreign => Err(foreign(path)),
-        Format::Version(found) if found > schema::KNOWN => Err(Error::Newer {
-            found,
-            known: schema::KNOWN,
-        }),
+        Format::Version(found) if found > schema::KNOWN => {
+            Err(Error::Newer { found, known: schema::KNOWN })
+        }
         Format::Version(_) => Ok(conn),
     }
 }
@@ -183,10 +169,7 @@ fn open_for_writing(
     match format {
         Format::Foreign => return Err(foreign(path)),
         Format::Version(found) if found > schema::KNOWN => {
-            return Err(Error::Newer {
-                found,
-                known: schema::KNOWN,
-            });
+            return Err(Error::Newer { found, known: schema::KNOWN });
         }
         Format::Version(schema::KNOWN) if journal == "wal" => {}
         Format::Version(_) | Format::Empty => {
@@ -243,9 +226,7 @@ fn create_directory(dir: &Path) -> Result<()> {
 
 /// Makes the names in a directory durable.
 pub(crate) fn sync_directory(dir: &Path) -> Result<()> {
-    File::open(dir)
-        .and_then(|file| file.sync_all())
-        .map_err(Error::file("sync", dir))
+    File::open(dir).and_then(|file| file.sync_all()).map_err(Error::file("sync", dir))
 }
 
 /// Opens the file and sets what costs no query.
@@ -263,10 +244,7 @@ fn journal_mode(conn: &Connection) -> rusqlite::Result<String> {
 }
 
 fn foreign(path: &Path) -> Error {
-    Error::Corrupt {
-        path: path.to_owned(),
-        detail: "it is the database of another program".into(),
-    }
+    Error::Corrupt { path: path.to_owned(), detail: "it is the database of another program".into() }
 }
 
 /// Repeats what met a lock, until our patience ends.
@@ -315,15 +293,9 @@ fn bound_wal(conn: &Connection, path: &Path, bytes_max: &mut u64) {
         return;
     }
     let emptied = conn.busy_timeout(CHECKPOINT_PATIENCE).and_then(|()| {
-        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| {
-            row.get::<_, i64>(0)
-        })
+        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, i64>(0))
     });
-    *bytes_max = if matches!(emptied, Ok(0)) {
-        WAL_BYTES_MAX
-    } else {
-        bytes.saturating_mul(2)
-    };
+    *bytes_max = if matches!(emptied, Ok(0)) { WAL_BYTES_MAX } else { bytes.saturating_mul(2) };
     // Setting a timeout has no way to fail on an open connection.
     let _ = conn.busy_timeout(PATIENCE);
 }
@@ -349,15 +321,9 @@ mod tests {
     fn an_outgrown_wal_is_emptied_and_a_reader_only_delays_that() {
         let home = tempfile::tempdir().unwrap();
         let mut ledger = Sqlite::open(home.path(), Open::ReadWrite).unwrap();
-        let wal_bytes = || {
-            fs::metadata(home.path().join("ledger.db-wal"))
-                .unwrap()
-                .len()
-        };
+        let wal_bytes = || fs::metadata(home.path().join("ledger.db-wal")).unwrap().len();
         let reader = connect(ledger.path(), OpenFlags::empty()).unwrap();
-        reader
-            .execute_batch("BEGIN; SELECT count(*) FROM blobs")
-            .unwrap();
+        reader.execute_batch("BEGIN; SELECT count(*) FROM blobs").unwrap();
 
         (ledger.wal_bytes_max, ledger.commits) = (1, 0);
         ledger.put_blob("one", &[1; 10_000]).unwrap();

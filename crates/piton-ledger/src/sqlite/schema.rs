@@ -22,10 +22,7 @@ pub(crate) struct Migration {
 }
 
 /// All steps, in order. Released entries are frozen: only append.
-pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    sql: VERSION_1,
-}];
+pub(crate) const MIGRATIONS: &[Migration] = &[Migration { version: 1, sql: VERSION_1 }];
 
 /// The format this program writes.
 pub(crate) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
@@ -125,11 +122,7 @@ fn read_format(conn: &Connection) -> rusqlite::Result<Format> {
     }
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
     let empty = application == 0 && version == 0 && tables == 0;
-    Ok(if empty {
-        Format::Empty
-    } else {
-        Format::Foreign
-    })
+    Ok(if empty { Format::Empty } else { Format::Foreign })
 }
 
 /// Brings the tables to the newest of `migrations`, in one transaction.
@@ -169,10 +162,7 @@ fn steps(
     if found > 0 {
         refuse_under_live_lease(conn, alive, found, known)?;
     }
-    for migration in migrations
-        .iter()
-        .filter(|migration| migration.version > found)
-    {
+    for migration in migrations.iter().filter(|migration| migration.version > found) {
         conn.execute_batch(migration.sql)?;
     }
     conn.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -192,11 +182,7 @@ fn refuse_under_live_lease(
 ) -> Result<()> {
     for owner in leases::owners(conn)? {
         if alive(&owner) != Liveness::Dead {
-            return Err(Error::InUse {
-                owner,
-                found,
-                known,
-            });
+            return Err(Error::InUse { owner, found, known });
         }
     }
     Ok(())
@@ -207,13 +193,8 @@ fn refuse_under_live_lease(
 mod tests {
     use super::*;
 
-    const NEXT: &[Migration] = &[
-        MIGRATIONS[0],
-        Migration {
-            version: 2,
-            sql: "CREATE TABLE next (id INTEGER)",
-        },
-    ];
+    const NEXT: &[Migration] =
+        &[MIGRATIONS[0], Migration { version: 2, sql: "CREATE TABLE next (id INTEGER)" }];
 
     fn first() -> Connection {
         let conn = Connection::open_in_memory().unwrap();
@@ -235,17 +216,7 @@ mod tests {
         conn.execute_batch(sql).unwrap();
         for liveness in [Liveness::Alive, Liveness::Unknown] {
             let refused = migrate(&conn, NEXT, &|_| liveness).unwrap_err();
-            assert!(
-                matches!(
-                    refused,
-                    Error::InUse {
-                        found: 1,
-                        known: 2,
-                        ..
-                    }
-                ),
-                "{refused}"
-            );
+            assert!(matches!(refused, Error::InUse { found: 1, known: 2, .. }), "{refused}");
             assert_eq!(format(&conn).unwrap(), Format::Version(1));
             assert!(conn.is_autocommit());
         }
@@ -258,10 +229,7 @@ mod tests {
         let conn = first();
         let broken = [
             NEXT[0],
-            Migration {
-                version: 2,
-                sql: "CREATE TABLE half (id INTEGER); CREATE TABLE half",
-            },
+            Migration { version: 2, sql: "CREATE TABLE half (id INTEGER); CREATE TABLE half" },
         ];
         migrate(&conn, &broken, &|_| Liveness::Dead).unwrap_err();
         assert_eq!(format(&conn).unwrap(), Format::Version(1));
@@ -273,9 +241,6 @@ mod tests {
         let conn = first();
         migrate(&conn, NEXT, &|_| Liveness::Dead).unwrap();
         let refused = migrate(&conn, MIGRATIONS, &|_| Liveness::Dead).unwrap_err();
-        assert!(
-            matches!(refused, Error::Newer { found: 2, known: 1 }),
-            "{refused}"
-        );
+        assert!(matches!(refused, Error::Newer { found: 2, known: 1 }), "{refused}");
     }
 }

@@ -90,8 +90,7 @@ impl Ledger for Sqlite {
 
     fn changed(&mut self) -> Result<bool> {
         let version = self.read(|conn| {
-            conn.prepare_cached("PRAGMA data_version")?
-                .query_row((), |row| row.get(0))
+            conn.prepare_cached("PRAGMA data_version")?.query_row((), |row| row.get(0))
         })?;
         Ok(self.seen.replace(version) != Some(version))
     }

@@ -15,9 +15,7 @@ use super::log_files::Output;
 
 /// The wall clock, milliseconds since 1970.
 pub(super) fn wall_ms() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -79,10 +77,7 @@ impl Attempt {
         let marked = self.stdout.log.mark(mark);
         let bounded = self.bound();
         match (marked, bounded) {
-            (Err(error), _) => Some(format!(
-                "{}: could not mark its log: {error}",
-                self.spec.key
-            )),
+            (Err(error), _) => Some(format!("{}: could not mark its log: {error}", self.spec.key)),
             (_, Err(error)) => Some(format!(
                 "{}: could not free the middle of its log, which keeps growing: {error}",
                 self.spec.key
@@ -149,10 +144,7 @@ impl Attempt {
             duration_ms: millis(self.began.elapsed()),
             stdout: self.stdout.range,
             stderr: self.stderr.range,
-            dropped: Dropped {
-                stdout: self.stdout.dropped,
-                stderr: self.stderr.dropped,
-            },
+            dropped: Dropped { stdout: self.stdout.dropped, stderr: self.stderr.dropped },
         }
     }
 }

@@ -30,15 +30,7 @@ impl Connection {
     pub(super) fn new(id: u64, stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let (decoder, out) = (Decoder::default(), Vec::new());
-        Ok(Self {
-            id,
-            stream,
-            decoder,
-            out,
-            sent: 0,
-            ended: false,
-            closing: false,
-        })
+        Ok(Self { id, stream, decoder, out, sent: 0, ended: false, closing: false })
     }
 
     /// Takes what has arrived.

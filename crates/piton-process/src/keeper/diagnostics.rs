@@ -28,10 +28,7 @@ impl Diagnostics {
             .mode(0o600)
             .open(&path)
             .map_err(Error::io(what()))?;
-        if file
-            .metadata()
-            .is_ok_and(|metadata| metadata.len() > LOG_BYTES_MAX)
-        {
+        if file.metadata().is_ok_and(|metadata| metadata.len() > LOG_BYTES_MAX) {
             file.set_len(0).map_err(Error::io(what()))?;
         }
         Ok(Self(file))

@@ -31,20 +31,12 @@ impl Hold {
     pub(super) fn end(&mut self, which: &[(String, Cause)], now: Instant) {
         let mut begun = false;
         for (key, cause) in which {
-            let found = self
-                .attempts
-                .iter_mut()
-                .find(|attempt| attempt.spec.key == *key);
+            let found = self.attempts.iter_mut().find(|attempt| attempt.spec.key == *key);
             if let Some(attempt) = found.filter(|attempt| attempt.ending.is_none()) {
                 let grace = Duration::from_millis(attempt.spec.grace_ms);
                 let told = HashSet::new();
                 let (cause, kill_at) = (*cause, now.checked_add(grace).unwrap_or(now));
-                attempt.ending = Some(Ending {
-                    cause,
-                    kill_at,
-                    passes: 0,
-                    told,
-                });
+                attempt.ending = Some(Ending { cause, kill_at, passes: 0, told });
                 begun = true;
             }
         }
@@ -110,8 +102,7 @@ impl Hold {
         if turns > TURNS_MAX {
             let names: Vec<_> = members.iter().map(|process| &process.name).collect();
             let key = &self.attempts[index].spec.key;
-            self.diagnostics
-                .say(&format!("{key}: could not be ended, given up: {names:?}"));
+            self.diagnostics.say(&format!("{key}: could not be ended, given up: {names:?}"));
             self.finish(index, cause, None);
         }
     }
@@ -126,35 +117,21 @@ impl Hold {
         });
         let mut members = table.trees(root, |_| false);
         members.extend(table.trees(adopted, |process| is_named(process, &self.keep)));
-        members
-            .into_iter()
-            .filter(|process| !process.zombie)
-            .cloned()
-            .collect()
+        members.into_iter().filter(|process| !process.zombie).cloned().collect()
     }
 
     /// The attempt whose present part this process is.
     pub(super) fn root_of(&self, pid: Pid) -> Option<&Attempt> {
-        self.attempts
-            .iter()
-            .find(|attempt| attempt.pid == Some(pid))
+        self.attempts.iter().find(|attempt| attempt.pid == Some(pid))
     }
 
     /// The attempt (running or over) that left an orphan behind.
     pub(super) fn owner(&self, orphan: &Process) -> Option<String> {
-        let running = self
-            .attempts
-            .iter()
-            .find(|a| a.sessions.contains(&orphan.session));
+        let running = self.attempts.iter().find(|a| a.sessions.contains(&orphan.session));
         if let Some(attempt) = running {
             return Some(attempt.spec.key.clone());
         }
-        if let Some((_, key)) = self
-            .sessions
-            .iter()
-            .rev()
-            .find(|(sid, _)| *sid == orphan.session)
-        {
+        if let Some((_, key)) = self.sessions.iter().rev().find(|(sid, _)| *sid == orphan.session) {
             return Some(key.clone());
         }
         if os::variable(orphan.pid, MARK_VARIABLE).as_deref() == Some(self.mark.as_str()) {

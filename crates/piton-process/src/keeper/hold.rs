@@ -127,15 +127,12 @@ impl Hold {
     /// Runs until the keeper has ended.
     pub(super) fn run(&mut self) -> Result<()> {
         loop {
-            let ready = self
-                .wait()
-                .map_err(Error::io("the keeper could not wait"))?;
+            let ready = self.wait().map_err(Error::io("the keeper could not wait"))?;
             if ready.signal {
                 self.drain_wake();
                 self.reap();
                 if self.terminate.swap(false, Ordering::Relaxed) {
-                    self.diagnostics
-                        .say("told to end by a signal; ending all steps");
+                    self.diagnostics.say("told to end by a signal; ending all steps");
                     self.begin_shutdown(None);
                 }
             }
@@ -156,18 +153,12 @@ impl Hold {
 
     /// Waits for something to do.
     fn wait(&mut self) -> io::Result<Ready> {
-        let timeout = self
-            .timeout(Instant::now())
-            .and_then(|wait| Timespec::try_from(wait).ok());
+        let timeout = self.timeout(Instant::now()).and_then(|wait| Timespec::try_from(wait).ok());
         let mut fds = Vec::with_capacity(2 + self.connections.len());
         fds.push(PollFd::new(&self.wake, PollFlags::IN));
         fds.push(PollFd::new(&self.listener, PollFlags::IN));
         for connection in &self.connections {
-            let output = if connection.has_output() {
-                PollFlags::OUT
-            } else {
-                PollFlags::empty()
-            };
+            let output = if connection.has_output() { PollFlags::OUT } else { PollFlags::empty() };
             fds.push(PollFd::new(&connection.stream, PollFlags::IN | output));
         }
         match poll(&mut fds, timeout.as_ref()) {
@@ -195,11 +186,7 @@ impl Hold {
             return Some(TICK_ENDING);
         }
         if !self.attempts.is_empty() {
-            let tick = if self.driver.is_some() {
-                TICK
-            } else {
-                TICK_ALONE
-            };
+            let tick = if self.driver.is_some() { TICK } else { TICK_ALONE };
             let next = *self.next_tick.get_or_insert(now + tick);
             return Some(next.saturating_duration_since(now));
         }
@@ -232,11 +219,7 @@ impl Hold {
     }
 
     fn reaped(&mut self, pid: Pid, status: WaitStatus) {
-        let Some(index) = self
-            .attempts
-            .iter()
-            .position(|attempt| attempt.pid == Some(pid))
-        else {
+        let Some(index) = self.attempts.iter().position(|attempt| attempt.pid == Some(pid)) else {
             return;
         };
         let attempt = &mut self.attempts[index];
@@ -258,8 +241,7 @@ impl Hold {
     pub(super) fn finish(&mut self, index: usize, cause: Cause, error: Option<String>) {
         let mut attempt = self.attempts.swap_remove(index);
         for session in &attempt.sessions {
-            self.sessions
-                .push_back((*session, attempt.spec.key.clone()));
+            self.sessions.push_back((*session, attempt.spec.key.clone()));
         }
         while self.sessions.len() > SESSIONS_MAX {
             self.sessions.pop_front();
@@ -276,9 +258,7 @@ impl Hold {
     /// Writes to the journal what cannot be refused any more.
     pub(super) fn record(&mut self, line: &Line) {
         if let Err(error) = self.journal.append(line) {
-            self.diagnostics.say(&format!(
-                "could not write the journal: {error}; free some disk"
-            ));
+            self.diagnostics.say(&format!("could not write the journal: {error}; free some disk"));
         }
     }
 
@@ -289,16 +269,14 @@ impl Hold {
             return;
         };
         if let Err(error) = connection.say(reply) {
-            self.diagnostics
-                .say(&format!("could not say {reply:?}: {error}"));
+            self.diagnostics.say(&format!("could not say {reply:?}: {error}"));
         }
     }
 
     fn accept(&mut self) {
         while let Ok((stream, _)) = self.listener.accept() {
             if self.connections.len() >= CONNECTIONS_MAX {
-                self.diagnostics
-                    .say("too many connections; one was turned away");
+                self.diagnostics.say("too many connections; one was turned away");
                 continue;
             }
             self.connections_count += 1;
@@ -330,10 +308,7 @@ impl Hold {
         self.advance_endings(now);
         if !self.attempts.is_empty() || self.driver.is_some() {
             self.idle_since = None;
-        } else if self
-            .idle_since
-            .is_some_and(|since| now >= since + IDLE_EXIT)
-        {
+        } else if self.idle_since.is_some_and(|since| now >= since + IDLE_EXIT) {
             self.begin_shutdown(None);
         }
     }

@@ -28,10 +28,7 @@ pub(super) struct BaseEnv(Vec<(Vec<u8>, CString)>);
 impl BaseEnv {
     pub(super) fn new(env: &Env) -> Self {
         let ready = env.0.iter().filter_map(|(name, value)| {
-            Some((
-                name.as_bytes().to_owned(),
-                entry(name.as_bytes(), value.as_bytes())?,
-            ))
+            Some((name.as_bytes().to_owned(), entry(name.as_bytes(), value.as_bytes())?))
         });
         Self(ready.collect())
     }
@@ -61,18 +58,11 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn new(error: impl Into<String>) -> Self {
-        Self {
-            error: error.into(),
-            errno: None,
-            command_not_found: false,
-        }
+        Self { error: error.into(), errno: None, command_not_found: false }
     }
 
     pub(super) fn io(what: &str, error: &io::Error) -> Self {
-        Self {
-            errno: error.raw_os_error(),
-            ..Self::new(format!("{what}: {error}"))
-        }
+        Self { errno: error.raw_os_error(), ..Self::new(format!("{what}: {error}")) }
     }
 
     pub(super) fn into_reply(self, key: &str) -> NotStarted {
@@ -92,28 +82,19 @@ pub(super) fn part(
     around: &Surroundings<'_>,
 ) -> Result<(Pid, Ticks), Failure> {
     let Some(program) = part.argv.first().filter(|program| !program.is_empty()) else {
-        return Err(Failure::new(
-            "the command is empty; give it a program to run",
-        ));
+        return Err(Failure::new("the command is empty; give it a program to run"));
     };
     let own: Vec<(&str, CString)> = own_variables(start, around.mark)?;
     let env = compose(around.env, &start.unset, &own);
     let path = lookup(program, &env, &start.dir)?;
-    let argv: Option<Vec<CString>> = part
-        .argv
-        .iter()
-        .map(|arg| CString::new(arg.as_bytes()).ok())
-        .collect();
+    let argv: Option<Vec<CString>> =
+        part.argv.iter().map(|arg| CString::new(arg.as_bytes()).ok()).collect();
     let argv = argv.ok_or_else(|| {
         Failure::new("an argument contains a zero byte; pass such data through a file")
     })?;
     let dir = CString::new(start.dir.as_os_str().as_bytes())
         .map_err(|_| Failure::new("the working directory's name contains a zero byte"))?;
-    let content = part
-        .stdin
-        .as_ref()
-        .map(|text| os::memory_file(text.as_bytes()))
-        .transpose();
+    let content = part.stdin.as_ref().map(|text| os::memory_file(text.as_bytes())).transpose();
     let content = content.map_err(|error| Failure::io("could not prepare the input", &error))?;
     let mut command = Command {
         program: &path,
@@ -126,15 +107,10 @@ pub(super) fn part(
     };
     let from = os::now_ticks();
     let mut started = os::spawn(&command);
-    if started
-        .as_ref()
-        .is_err_and(|error| error.raw_os_error() == Some(libc::ENOEXEC))
-    {
+    if started.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENOEXEC)) {
         let shell = CString::from(SHELL);
-        let argv: Vec<CString> = [shell.clone(), path.clone()]
-            .into_iter()
-            .chain(argv.iter().skip(1).cloned())
-            .collect();
+        let argv: Vec<CString> =
+            [shell.clone(), path.clone()].into_iter().chain(argv.iter().skip(1).cloned()).collect();
         command.program = &shell;
         command.argv = &argv;
         started = os::spawn(&command);
@@ -148,25 +124,17 @@ pub(super) fn part(
 
 /// The variables of the attempt; the mark and the key cannot be overridden.
 fn own_variables<'a>(start: &'a Start, mark: &str) -> Result<Vec<(&'a str, CString)>, Failure> {
-    let given = start
-        .env
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let given = start.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let given = given.filter(|(name, _)| *name != MARK_VARIABLE && *name != ATTEMPT_VARIABLE);
-    let ours = [
-        (MARK_VARIABLE, mark),
-        (ATTEMPT_VARIABLE, start.key.as_str()),
-    ];
+    let ours = [(MARK_VARIABLE, mark), (ATTEMPT_VARIABLE, start.key.as_str())];
     given
         .chain(ours)
-        .map(
-            |(name, value)| match entry(name.as_bytes(), value.as_bytes()) {
-                Some(entry) if !name.is_empty() && !name.contains('=') => Ok((name, entry)),
-                _ => Err(Failure::new(format!(
-                    "the variable {name:?} cannot be in an environment; check its name and value"
-                ))),
-            },
-        )
+        .map(|(name, value)| match entry(name.as_bytes(), value.as_bytes()) {
+            Some(entry) if !name.is_empty() && !name.contains('=') => Ok((name, entry)),
+            _ => Err(Failure::new(format!(
+                "the variable {name:?} cannot be in an environment; check its name and value"
+            ))),
+        })
         .collect()
 }
 
@@ -178,17 +146,9 @@ fn compose<'a>(base: &'a BaseEnv, unset: &[String], own: &'a [(&str, CString)]) 
     };
     // The last of several values for one name wins, as it does in a shell.
     let last = |index: usize, name: &str| !own[index + 1..].iter().any(|(later, _)| *later == name);
-    let kept = base
-        .0
-        .iter()
-        .filter(|(name, _)| !replaced(name))
-        .map(|(_, entry)| entry.as_c_str());
-    let own = own
-        .iter()
-        .enumerate()
-        .filter(|(index, (name, _))| last(*index, name));
-    kept.chain(own.map(|(_, (_, entry))| entry.as_c_str()))
-        .collect()
+    let kept = base.0.iter().filter(|(name, _)| !replaced(name)).map(|(_, entry)| entry.as_c_str());
+    let own = own.iter().enumerate().filter(|(index, (name, _))| last(*index, name));
+    kept.chain(own.map(|(_, (_, entry))| entry.as_c_str())).collect()
 }
 
 /// Finds a program in the child's own `PATH`.
@@ -200,9 +160,7 @@ fn lookup(program: &str, env: &[&CStr], dir: &Path) -> Result<CString, Failure> 
     if program.contains('/') {
         return path(OsStr::new(program));
     }
-    let search = env
-        .iter()
-        .find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
+    let search = env.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
     let search = search.unwrap_or(DEFAULT_PATH.as_bytes());
     for entry in search.split(|&byte| byte == b':') {
         let candidate: PathBuf = dir.join(OsStr::from_bytes(entry)).join(program);
@@ -211,11 +169,7 @@ fn lookup(program: &str, env: &[&CStr], dir: &Path) -> Result<CString, Failure> 
         }
     }
     if !dir.is_dir() {
-        return Err(explain(
-            &io::Error::from_raw_os_error(libc::ENOENT),
-            program,
-            dir,
-        ));
+        return Err(explain(&io::Error::from_raw_os_error(libc::ENOENT), program, dir));
     }
     Err(Failure {
         error: format!("command not found: {program}; install it or correct PATH"),
@@ -248,11 +202,7 @@ fn explain(error: &io::Error, program: &str, dir: &Path) -> Failure {
         }
         _ => format!("could not start {program}: {error}; try it by hand"),
     };
-    Failure {
-        error,
-        errno,
-        command_not_found,
-    }
+    Failure { error, errno, command_not_found }
 }
 
 /// Writes the files that an attempt wants to find.
@@ -267,10 +217,7 @@ pub(super) fn write_files(dir: &Path, files: &[NewFile]) -> Result<(), Failure> 
 
 fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(parent) = path.parent() {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(parent)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
     }
     OpenOptions::new()
         .write(true)

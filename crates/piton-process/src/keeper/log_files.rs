@@ -30,13 +30,7 @@ pub(super) struct LogFile {
 
 impl LogFile {
     fn open(path: &Path) -> io::Result<Self> {
-        let open = || {
-            OpenOptions::new()
-                .append(true)
-                .create(true)
-                .mode(0o600)
-                .open(path)
-        };
+        let open = || OpenOptions::new().append(true).create(true).mode(0o600).open(path);
         let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if let Some(parent) = path.parent() {
@@ -47,12 +41,7 @@ impl LogFile {
             other => other?,
         };
         let (path, marks) = (path.to_owned(), RefCell::new(None));
-        Ok(Self {
-            file,
-            path,
-            marks,
-            no_holes: Cell::new(false),
-        })
+        Ok(Self { file, path, marks, no_holes: Cell::new(false) })
     }
 
     /// Its size now; none if it was deleted meanwhile.
@@ -66,11 +55,7 @@ impl LogFile {
         let mut open = self.marks.borrow_mut();
         if open.is_none() {
             let path = marks_path(&self.path);
-            let file = OpenOptions::new()
-                .append(true)
-                .create(true)
-                .mode(0o600)
-                .open(path)?;
+            let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
             *open = Some(file);
         }
         match open.as_mut() {
@@ -111,14 +96,7 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn new((log, size): (Rc<LogFile>, u64)) -> Self {
-        Self {
-            log,
-            range: Range {
-                start: size,
-                end: size,
-            },
-            dropped: None,
-        }
+        Self { log, range: Range { start: size, end: size }, dropped: None }
     }
 
     /// Looks how far the file has grown; says whether it has.
@@ -126,9 +104,7 @@ impl Output {
         let Ok(stat) = rustix::fs::fstat(&self.log.file) else {
             return false;
         };
-        let size = u64::try_from(stat.st_size)
-            .unwrap_or(0)
-            .max(self.range.start);
+        let size = u64::try_from(stat.st_size).unwrap_or(0).max(self.range.start);
         let grew = size != self.range.end;
         self.range.end = size;
         grew
@@ -170,27 +146,9 @@ mod tests {
     /// The first error and the last lines of a noisy step must both survive.
     #[test]
     fn holes_leave_head_and_tail() {
-        let range = Range {
-            start: 1000,
-            end: 1_000_000,
-        };
+        let range = Range { start: 1000, end: 1_000_000 };
         let hole = hole(range, 100_000);
-        assert_eq!(
-            hole,
-            Some(Range {
-                start: 28_672,
-                end: 921_600
-            })
-        );
-        assert_eq!(
-            super::hole(
-                Range {
-                    start: 0,
-                    end: 5000
-                },
-                4000
-            ),
-            None
-        );
+        assert_eq!(hole, Some(Range { start: 28_672, end: 921_600 }));
+        assert_eq!(super::hole(Range { start: 0, end: 5000 }, 4000), None);
     }
 }

@@ -89,23 +89,13 @@ fn prepare(dir: &Path, config: &Config) -> Result<Prepared> {
     let _ = fs::remove_file(SOCKET);
     let listener =
         UnixListener::bind(SOCKET).map_err(Error::io(format!("could not bind {SOCKET}")))?;
-    listener
-        .set_nonblocking(true)
-        .map_err(Error::io("could not listen"))?;
+    listener.set_nonblocking(true).map_err(Error::io("could not listen"))?;
     let null = OpenOptions::new()
         .read(true)
         .write(true)
         .open("/dev/null")
         .map_err(Error::io("could not open /dev/null"))?;
-    let hold = Hold::new(
-        lock,
-        &config.mark,
-        highest,
-        journal,
-        diagnostics,
-        listener,
-        null,
-    )?;
+    let hold = Hold::new(lock, &config.mark, highest, journal, diagnostics, listener, null)?;
     Ok(Prepared::Ready(Box::new(hold)))
 }
 

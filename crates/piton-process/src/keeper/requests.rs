@@ -43,17 +43,14 @@ impl Hold {
                 Ok(None) => return,
                 Err(error) => {
                     connection.closing = true;
-                    self.diagnostics
-                        .say(&format!("dropped a connection: {error}"));
+                    self.diagnostics.say(&format!("dropped a connection: {error}"));
                 }
             }
         }
     }
 
     fn index(&self, id: u64) -> Option<usize> {
-        self.connections
-            .iter()
-            .position(|connection| connection.id == id)
+        self.connections.iter().position(|connection| connection.id == id)
     }
 
     fn refuse(&mut self, id: u64) {
@@ -70,8 +67,7 @@ impl Hold {
         let index = self.index(id);
         let peer = index.and_then(|index| os::peer_pid(&self.connections[index].stream));
         if hello.protocol != PROTOCOL || peer.is_some_and(is_below_us) {
-            self.diagnostics
-                .say("refused a driver of another version, or from inside a step");
+            self.diagnostics.say("refused a driver of another version, or from inside a step");
             return self.refuse(id);
         }
         if hello.epoch < self.epoch {
@@ -89,10 +85,7 @@ impl Hold {
             if hello.epoch == self.epoch {
                 // The other may be gone without our having noticed; what it sent still counts.
                 self.serve(other);
-                if self
-                    .index(other)
-                    .is_some_and(|index| !self.connections[index].is_over())
-                {
+                if self.index(other).is_some_and(|index| !self.connections[index].is_over()) {
                     return self.refuse(id);
                 }
             } else {
@@ -139,11 +132,7 @@ impl Hold {
     }
 
     fn state(&self, key: &str) -> State {
-        if self
-            .attempts
-            .iter()
-            .any(|attempt| attempt.spec.key == key && !attempt.helper)
-        {
+        if self.attempts.iter().any(|attempt| attempt.spec.key == key && !attempt.helper) {
             State::Running
         } else if let Some(exit) = self.finished.get(key) {
             State::Finished(exit.clone())
@@ -162,8 +151,7 @@ impl Hold {
             && self.attempts.is_empty()
             && let Err(error) = self.journal.renew_if_large(self.epoch)
         {
-            self.diagnostics
-                .say(&format!("could not renew the journal: {error}"));
+            self.diagnostics.say(&format!("could not renew the journal: {error}"));
         }
     }
 
@@ -172,8 +160,7 @@ impl Hold {
         match self.try_start(start) {
             Ok(started) => self.say(&Reply::Started(started)),
             Err(reply) => {
-                self.diagnostics
-                    .say(&format!("{key}: not started: {}", reply.error));
+                self.diagnostics.say(&format!("{key}: not started: {}", reply.error));
                 self.say(&Reply::NotStarted(reply));
             }
         }
@@ -192,20 +179,12 @@ impl Hold {
         }
         let starting = Line::Starting { key: key.clone() };
         self.journal.append(&starting).map_err(|error| {
-            refuse(Failure::io(
-                "could not write the keeper's journal; free some disk",
-                &error,
-            ))
+            refuse(Failure::io("could not write the keeper's journal; free some disk", &error))
         })?;
         match self.launch(start, false) {
             Ok((attempt, pid, ticks)) => {
                 let (part, number) = (0, number(pid));
-                let line = Line::Started {
-                    key: key.clone(),
-                    part,
-                    pid: number,
-                    start: ticks,
-                };
+                let line = Line::Started { key: key.clone(), part, pid: number, start: ticks };
                 self.record(&line);
                 let started = Started {
                     key,
@@ -229,10 +208,7 @@ impl Hold {
     fn launch(&mut self, start: Start, helper: bool) -> Result<(Attempt, Pid, Ticks), Failure> {
         let mut open = |path: &Path| {
             self.logs.open(path).map(Output::new).map_err(|error| {
-                Failure::io(
-                    &format!("could not open the log {}", path.display()),
-                    &error,
-                )
+                Failure::io(&format!("could not open the log {}", path.display()), &error)
             })
         };
         let stdout = open(&start.stdout)?;
@@ -286,12 +262,7 @@ impl Hold {
                 attempt.pid = Some(pid);
                 attempt.sessions.push(pid);
                 let (key, part) = (attempt.spec.key.clone(), attempt.part);
-                self.record(&Line::Started {
-                    key,
-                    part,
-                    pid: number(pid),
-                    start,
-                });
+                self.record(&Line::Started { key, part, pid: number(pid), start });
             }
             Err(failure) => self.finish(index, Cause::NotStarted, Some(failure.error)),
         }
@@ -299,17 +270,10 @@ impl Hold {
 
     fn spawn(&mut self, spawn: Spawn) {
         self.helpers_count += 1;
-        let timeout_ms = if spawn.timeout_ms == 0 {
-            HELPER_TIMEOUT_MS
-        } else {
-            spawn.timeout_ms
-        };
+        let timeout_ms = if spawn.timeout_ms == 0 { HELPER_TIMEOUT_MS } else { spawn.timeout_ms };
         let start = Start {
             key: format!("helper-{}", self.helpers_count),
-            parts: vec![Part {
-                argv: spawn.argv,
-                stdin: None,
-            }],
+            parts: vec![Part { argv: spawn.argv, stdin: None }],
             dir: spawn.dir,
             env: spawn.env,
             stdout: spawn.log.clone(),
@@ -320,9 +284,7 @@ impl Hold {
         };
         match self.launch(start, true) {
             Ok((attempt, ..)) => self.attempts.push(attempt),
-            Err(failure) => self
-                .diagnostics
-                .say(&format!("helper not started: {}", failure.error)),
+            Err(failure) => self.diagnostics.say(&format!("helper not started: {}", failure.error)),
         }
     }
 }

@@ -48,13 +48,7 @@ impl Hold {
             return;
         }
         let (told, leftovers) = (HashSet::new(), Vec::new());
-        self.shutdown = Some(Shutdown {
-            asked_by,
-            since: None,
-            told,
-            leftovers,
-            swept: None,
-        });
+        self.shutdown = Some(Shutdown { asked_by, since: None, told, leftovers, swept: None });
         let all: Vec<_> = self
             .attempts
             .iter()
@@ -77,10 +71,7 @@ impl Hold {
             shutdown.swept = Some(now);
             self.answer(&mut shutdown);
         }
-        if shutdown
-            .swept
-            .is_some_and(|since| now >= since + HELPERS_WAIT)
-        {
+        if shutdown.swept.is_some_and(|since| now >= since + HELPERS_WAIT) {
             let helpers = self.attempts.iter().map(|helper| helper.spec.key.clone());
             let helpers: Vec<_> = helpers.map(|key| (key, Cause::Ended)).collect();
             self.end(&helpers, now);
@@ -129,25 +120,17 @@ impl Hold {
         let own = own_pid();
         let orphans = table.children(own).filter(|child| {
             self.root_of(child.pid).is_none()
-                && !self
-                    .attempts
-                    .iter()
-                    .any(|helper| helper.sessions.contains(&child.session))
+                && !self.attempts.iter().any(|helper| helper.sessions.contains(&child.session))
         });
         let left = table.trees(orphans, |process| is_named(process, &self.keep));
-        left.into_iter()
-            .filter(|process| !process.zombie)
-            .cloned()
-            .collect()
+        left.into_iter().filter(|process| !process.zombie).cloned().collect()
     }
 
     fn answer(&mut self, shutdown: &mut Shutdown) {
         let list = std::mem::take(&mut shutdown.leftovers);
         for leftover in &list {
             let Leftover { pid, name, key } = leftover;
-            self.diagnostics.say(&format!(
-                "ended what was left behind: {name} ({pid}) of {key:?}"
-            ));
+            self.diagnostics.say(&format!("ended what was left behind: {name} ({pid}) of {key:?}"));
         }
         if shutdown.asked_by.is_some() && shutdown.asked_by == self.driver {
             self.say(&Reply::Leftovers { list });
@@ -158,8 +141,5 @@ impl Hold {
 /// Whether this process has any child, dead or alive; if not, no step left anything.
 fn has_children() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    !matches!(
-        rustix::process::waitid(WaitId::All, options),
-        Err(rustix::io::Errno::CHILD)
-    )
+    !matches!(rustix::process::waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD))
 }

@@ -4,10 +4,7 @@
 //! fork or a `pre_exec` hook costs two to four times as much. Looking at other processes is in
 //! `table`.
 
-#![expect(
-    unsafe_code,
-    reason = "posix_spawn and signal dispositions have no safe interface"
-)]
+#![expect(unsafe_code, reason = "posix_spawn and signal dispositions have no safe interface")]
 
 use std::ffi::{CStr, c_char, c_short};
 use std::fs::File;
@@ -29,11 +26,7 @@ const RESET_SIGNAL_MAX: i32 = 31;
 
 /// Turns the error number that the `posix_spawn` family returns into a result.
 fn check(code: i32) -> io::Result<()> {
-    if code == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::from_raw_os_error(code))
-    }
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
 struct Attributes(MaybeUninit<libc::posix_spawnattr_t>);
@@ -54,19 +47,13 @@ impl Attributes {
         unsafe {
             check(libc::posix_spawnattr_setflags(this.0.as_mut_ptr(), flags))?;
             libc::sigemptyset(set.as_mut_ptr());
-            check(libc::posix_spawnattr_setsigmask(
-                this.0.as_mut_ptr(),
-                set.as_ptr(),
-            ))?;
+            check(libc::posix_spawnattr_setsigmask(this.0.as_mut_ptr(), set.as_ptr()))?;
             for signal in 1..=RESET_SIGNAL_MAX {
                 if signal != libc::SIGKILL && signal != libc::SIGSTOP {
                     libc::sigaddset(set.as_mut_ptr(), signal);
                 }
             }
-            check(libc::posix_spawnattr_setsigdefault(
-                this.0.as_mut_ptr(),
-                set.as_ptr(),
-            ))?;
+            check(libc::posix_spawnattr_setsigdefault(this.0.as_mut_ptr(), set.as_ptr()))?;
         }
         Ok(this)
     }
@@ -139,10 +126,7 @@ pub(crate) fn spawn(command: &Command<'_>) -> io::Result<Pid> {
 }
 
 fn pointers<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*mut c_char> {
-    strings
-        .map(|string| string.as_ptr().cast_mut())
-        .chain([ptr::null_mut()])
-        .collect()
+    strings.map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }
 
 /// Closes every descriptor beyond the standard three: what a shell or build tool passed on to the
@@ -157,13 +141,7 @@ pub(crate) fn ignore_signals() {
     let mut set = MaybeUninit::uninit();
     // SAFETY: SIG_IGN runs no code of ours; `set` is initialised before its use.
     unsafe {
-        for signal in [
-            libc::SIGHUP,
-            libc::SIGINT,
-            libc::SIGQUIT,
-            libc::SIGPIPE,
-            libc::SIGTSTP,
-        ] {
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTSTP] {
             libc::signal(signal, libc::SIG_IGN);
         }
         libc::sigemptyset(set.as_mut_ptr());

@@ -66,10 +66,7 @@ pub(crate) fn command_line(pid: Pid) -> Vec<String> {
         return Vec::new();
     };
     let bytes = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
-    bytes
-        .split(|&byte| byte == 0)
-        .map(|arg| String::from_utf8_lossy(arg).into_owned())
-        .collect()
+    bytes.split(|&byte| byte == 0).map(|arg| String::from_utf8_lossy(arg).into_owned()).collect()
 }
 
 /// The id of this boot of the machine.

@@ -43,9 +43,7 @@ fn ending_is_polite_first() {
     let test = Run::new();
     let mut keeper = test.keeper(1);
     let script = "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done";
-    let exit = end(&mut keeper, test.step("a", script), "a", || {
-        test.read("out") == "ready\n"
-    });
+    let exit = end(&mut keeper, test.step("a", script), "a", || test.read("out") == "ready\n");
     assert_eq!((exit.cause, exit.code), (Cause::Ended, Some(7)));
     assert_eq!(test.read("out"), "ready\nbye\n");
 }
@@ -55,10 +53,7 @@ fn ending_is_polite_first() {
 fn ending_is_by_force_after_the_grace() {
     let test = Run::new();
     let mut keeper = test.keeper(1);
-    let mut step = test.step(
-        "a",
-        "trap '' TERM; echo ready; while :; do sleep 0.01; done",
-    );
+    let mut step = test.step("a", "trap '' TERM; echo ready; while :; do sleep 0.01; done");
     step.grace_ms = 50;
     let exit = end(&mut keeper, step, "a", || test.read("out") == "ready\n");
     assert_eq!((exit.cause, exit.signal), (Cause::Ended, Some(9)));
@@ -72,9 +67,7 @@ fn escapes(test: &Run, script: &str) {
     let mut step = test.step("esc", script);
     step.grace_ms = 50;
     step.env = vec![("STAY".into(), STAY.into())];
-    let exit = end(&mut keeper, step, "esc", || {
-        test.read("pid").ends_with('\n')
-    });
+    let exit = end(&mut keeper, step, "esc", || test.read("pid").ends_with('\n'));
     let pid = test.pid("pid");
     assert_eq!(exit.cause, Cause::Ended);
     assert!(!lives(pid), "{pid} escaped");
@@ -89,10 +82,7 @@ fn a_session_of_its_own_does_not_escape() {
 /// A classic daemon: forked twice, own session, streams closed, parent gone.
 #[test]
 fn a_daemon_does_not_escape() {
-    escapes(
-        &Run::new(),
-        "(setsid sh -c \"$STAY\" </dev/null >/dev/null 2>&1 &); sleep 1000",
-    );
+    escapes(&Run::new(), "(setsid sh -c \"$STAY\" </dev/null >/dev/null 2>&1 &); sleep 1000");
 }
 
 /// A daemon that also forgot where it came from.
@@ -118,10 +108,7 @@ fn neighbours_are_left_alone() {
     let test = Run::new();
     let mut keeper = test.keeper(1);
     let daemon = "(setsid sh -c 'echo $$ > NAME; while :; do sleep 0.05; done' &); sleep 1000";
-    start(
-        &mut keeper,
-        test.step("one", &daemon.replace("NAME", "one")),
-    );
+    start(&mut keeper, test.step("one", &daemon.replace("NAME", "one")));
     let step = test.step("two", &daemon.replace("NAME", "two"));
     let other = || test.read("one").ends_with('\n') && test.read("two").ends_with('\n');
     let exit = end(&mut keeper, step, "two", other);
@@ -150,19 +137,13 @@ fn leftovers_are_named_and_kept_ones_stay() {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.starts_with(name.as_bytes())
     };
-    until("both daemons run", || {
-        named(server, "server") && named(database, "database")
-    });
+    until("both daemons run", || named(server, "server") && named(database, "database"));
     keeper.send(&[Request::Shutdown]).unwrap();
     let list = event(&mut keeper, |event| match event {
         Event::Leftovers(list) => Some(list),
         _ => None,
     });
-    let expected = Leftover {
-        pid: server,
-        name: "sleep".into(),
-        key: Some("left".into()),
-    };
+    let expected = Leftover { pid: server, name: "sleep".into(), key: Some("left".into()) };
     assert_eq!(list, [expected]);
     assert!(!lives(server) && lives(database));
 }

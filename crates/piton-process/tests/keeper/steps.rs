@@ -10,10 +10,7 @@ use piton_process::{Cause, Event, NewFile, NotStarted, Part, Request, Spawn, Sta
 use crate::support::{Run, env, event, exit, run, start, until};
 
 fn part(script: &str, stdin: Option<&str>) -> Part {
-    Part {
-        argv: ["sh", "-c", script].map(str::to_owned).into(),
-        stdin: stdin.map(str::to_owned),
-    }
+    Part { argv: ["sh", "-c", script].map(str::to_owned).into(), stdin: stdin.map(str::to_owned) }
 }
 
 fn not_started(keeper: &mut piton_process::Keeper) -> NotStarted {
@@ -38,14 +35,8 @@ fn a_step_runs_and_its_exit_is_kept_until_acknowledged() {
     let mut keeper = test.keeper(1);
     assert_eq!(known(&mut keeper, "a#1"), State::NotStarted);
     fs::write(test.path("out"), "before\n").unwrap();
-    let exit = run(
-        &mut keeper,
-        test.step("a#1", "echo hi; echo oh >&2; exit 3"),
-    );
-    assert_eq!(
-        (exit.code, exit.signal, exit.cause),
-        (Some(3), None, Cause::Exited)
-    );
+    let exit = run(&mut keeper, test.step("a#1", "echo hi; echo oh >&2; exit 3"));
+    assert_eq!((exit.code, exit.signal, exit.cause), (Some(3), None, Cause::Exited));
     assert_eq!((exit.stdout.start, exit.stdout.end), (7, 10));
     assert_eq!((exit.stderr.start, exit.stderr.end), (0, 3));
     assert_eq!(test.read("out"), "before\nhi\n");
@@ -73,18 +64,9 @@ fn parts_run_in_order_and_stop_at_the_first_failure() {
     assert_eq!((exit.part, exit.code), (1, Some(4)));
     assert_eq!(test.read("out"), "one\ntwo\n");
     step.key = "b".into();
-    step.parts = vec![
-        part("true", None),
-        Part {
-            argv: vec!["no-such-tool".into()],
-            stdin: None,
-        },
-    ];
+    step.parts = vec![part("true", None), Part { argv: vec!["no-such-tool".into()], stdin: None }];
     let exit = run(&mut keeper, step);
-    assert_eq!(
-        (exit.part, exit.cause, exit.success()),
-        (1, Cause::NotStarted, false)
-    );
+    assert_eq!((exit.part, exit.cause, exit.success()), (1, Cause::NotStarted, false));
     assert!(exit.error.unwrap().contains("no-such-tool"));
 }
 
@@ -96,27 +78,15 @@ fn a_step_finds_its_surroundings() {
     let script = "echo \"$BASE ${GONE-unset} $MORE $PITON_MARK $PITON_ATTEMPT_KEY\"; cat sub/note; \
                   cat; kill -HUP $$";
     let mut step = test.step("P1/A#2", script);
-    step.env = vec![
-        ("MORE".into(), "lost".into()),
-        ("MORE".into(), "more".into()),
-    ];
+    step.env = vec![("MORE".into(), "lost".into()), ("MORE".into(), "more".into())];
     step.unset = vec!["GONE".into()];
-    step.files = vec![NewFile {
-        path: "sub/note".into(),
-        content: "note\n".into(),
-    }];
+    step.files = vec![NewFile { path: "sub/note".into(), content: "note\n".into() }];
     let exit = run(&mut keeper, step);
     let mark = &test.mark;
-    assert_eq!(
-        test.read("out"),
-        format!("base unset more {mark} P1/A#2\nnote\n")
-    );
+    assert_eq!(test.read("out"), format!("base unset more {mark} P1/A#2\nnote\n"));
     // The keeper ignores SIGHUP, its children must not.
     assert_eq!(exit.signal, Some(1));
-    let mode = fs::metadata(test.path("sub/note"))
-        .unwrap()
-        .permissions()
-        .mode();
+    let mode = fs::metadata(test.path("sub/note")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -129,18 +99,12 @@ fn what_cannot_start_says_why() {
     step.parts[0].argv = vec!["no-such-tool".into()];
     start(&mut keeper, step);
     let reply = not_started(&mut keeper);
-    assert!(
-        reply.command_not_found && reply.error.contains("no-such-tool"),
-        "{reply:?}"
-    );
+    assert!(reply.command_not_found && reply.error.contains("no-such-tool"), "{reply:?}");
     let mut step = test.step("nowhere", "true");
     step.dir = test.path("nowhere");
     start(&mut keeper, step);
     let reply = not_started(&mut keeper);
-    assert!(
-        !reply.command_not_found && reply.error.contains("working directory"),
-        "{reply:?}"
-    );
+    assert!(!reply.command_not_found && reply.error.contains("working directory"), "{reply:?}");
     start(&mut keeper, test.step("long", &"#".repeat(200_000)));
     assert!(not_started(&mut keeper).error.contains("too long"));
     let mut step = test.step("empty", "");
@@ -202,19 +166,10 @@ fn logs_are_bounded() {
     assert!(on_disk < 1_000_000, "{on_disk}");
     let log = AttemptLog::of_exit(&test.path("out"), &test.path("err"), &exit);
     let pieces: Vec<Piece> = logs::merged(&log).unwrap().map(Result::unwrap).collect();
-    let first = Piece::Line {
-        stream: Stream::Stdout,
-        bytes: b"first\n".to_vec(),
-    };
+    let first = Piece::Line { stream: Stream::Stdout, bytes: b"first\n".to_vec() };
     assert_eq!(pieces[0], first);
-    assert!(pieces.contains(&Piece::Dropped {
-        stream: Stream::Stdout,
-        bytes: dropped.len()
-    }));
-    assert_eq!(
-        logs::tail_lines(&log, Selection::Both, 1).unwrap(),
-        ["last"]
-    );
+    assert!(pieces.contains(&Piece::Dropped { stream: Stream::Stdout, bytes: dropped.len() }));
+    assert_eq!(logs::tail_lines(&log, Selection::Both, 1).unwrap(), ["last"]);
 }
 
 /// Who reads a log must see the error after the output that led to it.
@@ -243,21 +198,15 @@ fn helpers_finish_before_the_keeper_goes() {
     let test = Run::new();
     let mut keeper = test.keeper(1);
     let helper = Spawn {
-        argv: [
-            "sh",
-            "-c",
-            "while [ ! -e go ]; do sleep 0.01; done; echo told $BASE",
-        ]
-        .map(str::to_owned)
-        .into(),
+        argv: ["sh", "-c", "while [ ! -e go ]; do sleep 0.01; done; echo told $BASE"]
+            .map(str::to_owned)
+            .into(),
         env: Vec::new(),
         dir: test.dir().to_owned(),
         log: test.path("helper"),
         timeout_ms: 0,
     };
-    keeper
-        .send(&[Request::Spawn(helper), Request::Shutdown])
-        .unwrap();
+    keeper.send(&[Request::Spawn(helper), Request::Shutdown]).unwrap();
     let leftovers = event(&mut keeper, |event| match event {
         Event::Leftovers(list) => Some(list),
         _ => None,
@@ -266,12 +215,6 @@ fn helpers_finish_before_the_keeper_goes() {
     fs::write(test.path("go"), "").unwrap();
     event(&mut keeper, |event| (event == Event::Gone).then_some(()));
     assert_eq!(test.read("helper"), "told base\n");
-    until("the lock is free", || {
-        piton_process::keeper_alive(test.dir()).is_none()
-    });
-    assert!(
-        piton_process::Keeper::connect(test.dir(), 1, &env())
-            .unwrap()
-            .is_none()
-    );
+    until("the lock is free", || piton_process::keeper_alive(test.dir()).is_none());
+    assert!(piton_process::Keeper::connect(test.dir(), 1, &env()).unwrap().is_none());
 }

@@ -15,10 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[test]
 #[ignore = "the entry of the keeper process"]
 fn keeper_entry() {
-    if let Some(dir) = std::env::args_os()
-        .next_back()
-        .filter(|arg| Path::new(arg).is_dir())
-    {
+    if let Some(dir) = std::env::args_os().next_back().filter(|arg| Path::new(arg).is_dir()) {
         piton_process::keeper::main(Path::new(&dir)).unwrap();
     }
 }
@@ -29,18 +26,12 @@ fn keeper_entry() {
 fn inside_entry() {
     let dir = std::env::args_os().next_back().unwrap();
     let above = strays::ancestors_include_keeper(&[Path::new(&dir)]);
-    fs::write(
-        Path::new(&dir).join("inside"),
-        format!("{}", above.is_some()),
-    )
-    .unwrap();
+    fs::write(Path::new(&dir).join("inside"), format!("{}", above.is_some())).unwrap();
 }
 
 /// The words that make this program run one of the entries above.
 pub(crate) fn entry(name: &str) -> Vec<String> {
-    ["--exact", "--ignored", "--nocapture", name]
-        .map(str::to_owned)
-        .into()
+    ["--exact", "--ignored", "--nocapture", name].map(str::to_owned).into()
 }
 
 /// A run directory; its keeper and all processes of it are ended with it.
@@ -54,10 +45,7 @@ impl Run {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let dir = tempfile::tempdir().unwrap();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        Self {
-            dir,
-            mark: format!("test-{}-{count}", std::process::id()),
-        }
+        Self { dir, mark: format!("test-{}-{count}", std::process::id()) }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -105,10 +93,7 @@ impl Run {
 
     /// Kills the keeper and waits until it is gone.
     pub(crate) fn kill_keeper(&self) {
-        signal(
-            keeper_alive(self.dir()).unwrap(),
-            rustix::process::Signal::KILL,
-        );
+        signal(keeper_alive(self.dir()).unwrap(), rustix::process::Signal::KILL);
         until("the keeper is dead", || keeper_alive(self.dir()).is_none());
     }
 
@@ -130,11 +115,7 @@ impl Drop for Run {
 
 /// The environment that drivers in these tests have.
 pub(crate) fn env() -> Env {
-    Env::new([
-        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-        ("BASE", "base"),
-        ("GONE", "gone"),
-    ])
+    Env::new([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("BASE", "base"), ("GONE", "gone")])
 }
 
 pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
@@ -145,9 +126,7 @@ pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
 /// Whether a process is there and not merely unburied.
 pub(crate) fn lives(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')')
-        .next()
-        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
 }
 
 /// Waits for a condition.

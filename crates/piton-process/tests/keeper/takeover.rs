@@ -22,19 +22,9 @@ fn a_dead_driver_costs_nothing() {
     let mut keeper = test.keeper(2);
     let welcome = keeper.welcome();
     assert_eq!(welcome.finished.len(), 1);
-    assert_eq!(
-        (welcome.finished[0].key.as_str(), welcome.finished[0].code),
-        ("before", Some(5))
-    );
-    assert_eq!(
-        (welcome.children[0].key.as_str(), welcome.children[0].pid),
-        ("running", pid)
-    );
-    keeper
-        .send(&[Request::Ack {
-            key: "before".into(),
-        }])
-        .unwrap();
+    assert_eq!((welcome.finished[0].key.as_str(), welcome.finished[0].code), ("before", Some(5)));
+    assert_eq!((welcome.children[0].key.as_str(), welcome.children[0].pid), ("running", pid));
+    keeper.send(&[Request::Ack { key: "before".into() }]).unwrap();
     drop(keeper);
     fs::write(test.path("go"), "").unwrap();
     until("it is over", || !lives(pid));
@@ -57,12 +47,8 @@ fn limits_hold_without_a_driver() {
     drop(keeper);
     until("the limit was enforced", || !lives(pid));
     let facts = || Journal::read(test.dir()).unwrap().fact("a");
-    until("the journal says so", || {
-        matches!(facts(), Fact::Finished(_))
-    });
-    let Fact::Finished(exit) = facts() else {
-        panic!("not finished")
-    };
+    until("the journal says so", || matches!(facts(), Fact::Finished(_)));
+    let Fact::Finished(exit) = facts() else { panic!("not finished") };
     assert_eq!(exit.cause, Cause::Timeout);
 }
 
@@ -75,9 +61,7 @@ fn a_higher_epoch_takes_over() {
     assert!(matches!(same, Err(Error::Refused { highest: 4 })));
     let mut new = test.keeper(5);
     let _ = old.send(&[Request::Start(Box::new(test.step("old", "echo old")))]);
-    event(&mut old, |event| {
-        (event == Event::Refused { highest: 5 }).then_some(())
-    });
+    event(&mut old, |event| (event == Event::Refused { highest: 5 }).then_some(()));
     event(&mut old, |event| (event == Event::Gone).then_some(()));
     assert!(old.send(&[Request::EndAll]).is_err());
     let stale = Keeper::connect(test.dir(), 4, &env());
@@ -86,14 +70,8 @@ fn a_higher_epoch_takes_over() {
     assert_eq!(test.read("out"), "new\n");
     // Also through the death of the keeper, and without touching its journal.
     test.kill_keeper();
-    assert!(matches!(
-        test.try_keeper(4),
-        Err(Error::Refused { highest: 5 })
-    ));
-    assert!(matches!(
-        Journal::read(test.dir()).unwrap().fact("new"),
-        Fact::Finished(_)
-    ));
+    assert!(matches!(test.try_keeper(4), Err(Error::Refused { highest: 5 })));
+    assert!(matches!(Journal::read(test.dir()).unwrap().fact("new"), Fact::Finished(_)));
     drop(new);
     test.keeper(5);
 }
@@ -106,10 +84,7 @@ fn a_dead_keeper_leaves_facts_and_findable_strays() {
     let finished = run(&mut keeper, test.step("finished", "exit 2"));
     let daemon =
         "(setsid sh -c 'echo $$ > daemon; while :; do sleep 0.05; done' >/dev/null 2>&1 &)";
-    start(
-        &mut keeper,
-        test.step("running", &format!("{daemon}; {WAIT}")),
-    );
+    start(&mut keeper, test.step("running", &format!("{daemon}; {WAIT}")));
     let (pid, daemon) = (test.pid("pid"), test.pid("daemon"));
     assert!(strays::find(&test.mark, keeper_alive(test.dir())).is_empty());
     test.kill_keeper();
@@ -122,11 +97,7 @@ fn a_dead_keeper_leaves_facts_and_findable_strays() {
     assert_eq!(facts.fact("never"), Fact::NotStarted);
     let found = strays::find(&test.mark, None);
     assert!(found.iter().any(|stray| stray.pid == daemon));
-    assert!(
-        found
-            .iter()
-            .all(|stray| stray.key.as_deref() == Some("running"))
-    );
+    assert!(found.iter().all(|stray| stray.key.as_deref() == Some("running")));
     assert!(strays::end_recorded(&facts).contains(&pid));
     assert!(!lives(pid) && lives(daemon));
     assert!(strays::end(&strays::find(&test.mark, None)).is_empty());
@@ -134,10 +105,7 @@ fn a_dead_keeper_leaves_facts_and_findable_strays() {
     // A stale socket is in the way of nobody; the new journal begins empty.
     let keeper = test.keeper(2);
     assert!(keeper.welcome().finished.is_empty());
-    assert_eq!(
-        Journal::read(test.dir()).unwrap().fact("finished"),
-        Fact::NotStarted
-    );
+    assert_eq!(Journal::read(test.dir()).unwrap().fact("finished"), Fact::NotStarted);
 }
 
 /// Drivers that start a keeper at once must end up with one.
@@ -147,17 +115,10 @@ fn racing_starts_share_one_keeper() {
     let pids: Vec<Option<u32>> = std::thread::scope(|scope| {
         let start = |epoch| {
             let test = &test;
-            scope.spawn(move || {
-                test.try_keeper(epoch)
-                    .ok()
-                    .map(|keeper| keeper.welcome().pid)
-            })
+            scope.spawn(move || test.try_keeper(epoch).ok().map(|keeper| keeper.welcome().pid))
         };
         let threads: Vec<_> = (1..=4).map(start).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect()
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     let alive = keeper_alive(test.dir());
     assert!(alive.is_some());
@@ -194,14 +155,8 @@ fn a_terminated_keeper_ends_its_steps() {
     assert_eq!(exit(&mut keeper).cause, Cause::Ended);
     event(&mut keeper, |event| (event == Event::Gone).then_some(()));
     assert!(!lives(pid));
-    assert!(matches!(
-        Journal::read(test.dir()).unwrap().fact("a"),
-        Fact::Finished(_)
-    ));
-    assert!(matches!(
-        keeper.receive(Some(Duration::ZERO)).unwrap()[..],
-        [Event::Gone]
-    ));
+    assert!(matches!(Journal::read(test.dir()).unwrap().fact("a"), Fact::Finished(_)));
+    assert!(matches!(keeper.receive(Some(Duration::ZERO)).unwrap()[..], [Event::Gone]));
 }
 
 /// A driver that comes while the keeper ends must get a keeper that works, not the dying one.
@@ -216,13 +171,9 @@ fn a_driver_that_comes_at_the_end_gets_a_new_keeper() {
     let dying = keeper.welcome().pid;
     keeper.send(&[Request::Shutdown]).unwrap();
     until("the end has begun", || {
-        keeper
-            .send(&[Request::Start(Box::new(test.step("late", "true")))])
-            .unwrap();
+        keeper.send(&[Request::Start(Box::new(test.step("late", "true")))]).unwrap();
         let events = keeper.receive(None).unwrap();
-        events
-            .iter()
-            .any(|event| matches!(event, Event::NotStarted(_)))
+        events.iter().any(|event| matches!(event, Event::NotStarted(_)))
     });
     drop(keeper);
     let new = std::thread::scope(|scope| {

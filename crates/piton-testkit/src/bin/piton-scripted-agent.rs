@@ -79,7 +79,9 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Adds a fact to the step's output file, where there is one.
 fn fact(line: &str) -> Result<(), String> {
-    let Some(path) = std::env::var_os("PITON_OUTPUT") else { return Ok(()) };
+    let Some(path) = std::env::var_os("PITON_OUTPUT") else {
+        return Ok(());
+    };
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
     file.and_then(|mut f| writeln!(f, "{line}")).map_err(|e| e.to_string())
 }

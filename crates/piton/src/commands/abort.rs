@@ -23,8 +23,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Ends a run.
 pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
     let mut store = super::request::open(context)?;
-    let unfinished = |r: &RunRow| !matches!(r.status.as_str(), "complete" | "archived" | "cancelled" | "aborted");
-    let row = context.pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
+    let unfinished = |r: &RunRow| {
+        !matches!(r.status.as_str(), "complete" | "archived" | "cancelled" | "aborted")
+    };
+    let row = Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
     let loaded = store.load_row(row.clone())?;
     super::request::refuse_inside(context, &mut store, &loaded)?;
     let message = context.redactor.redact(&args.message).into_owned();
@@ -45,7 +47,13 @@ fn said(context: &Context, run_id: &str, what: &str) {
     }
 }
 
-fn ask_driver(context: &Context, store: &mut Store, row: &RunRow, cancel: bool, message: String) -> Result<()> {
+fn ask_driver(
+    context: &Context,
+    store: &mut Store,
+    row: &RunRow,
+    cancel: bool,
+    message: String,
+) -> Result<()> {
     let answer = store.ask(
         &row.run_id,
         &Asked {
@@ -72,12 +80,20 @@ fn ask_driver(context: &Context, store: &mut Store, row: &RunRow, cancel: bool, 
         }
         std::thread::sleep(PAUSE);
     }
-    Err(CommandError::failed("no-answer", format!("the driver of {} did not answer yet", row.run_id))
-        .hint("the request stays in its inbox; `piton status` shows what comes of it"))
+    Err(CommandError::failed(
+        "no-answer",
+        format!("the driver of {} did not answer yet", row.run_id),
+    )
+    .hint("the request stays in its inbox; `piton status` shows what comes of it"))
 }
 
 /// Drives a run that nobody drives just far enough to end what runs, then records the abort.
-fn drive_to_the_end(context: &Context, store: &mut Store, run_id: &str, event: RunAborted) -> Result<()> {
+fn drive_to_the_end(
+    context: &Context,
+    store: &mut Store,
+    run_id: &str,
+    event: RunAborted,
+) -> Result<()> {
     let row = store.load(run_id)?.row;
     let lease = acquire(store, &row, false)?;
     let loaded = store.load(run_id)?;
@@ -87,8 +103,7 @@ fn drive_to_the_end(context: &Context, store: &mut Store, run_id: &str, event: R
     }
     let plan = store.plan(&loaded.state)?;
     let opening = vec![session::attached(context, &lease, false)];
-    let session =
-        Session { loaded, live: plan.clone(), plan, opening, abort: Some(event) };
+    let session = Session { loaded, live: plan.clone(), plan, opening, abort: Some(event) };
     session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
     Ok(())
 }

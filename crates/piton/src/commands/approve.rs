@@ -12,42 +12,29 @@ pub fn run(context: &Context, args: &GateArgs, approved: bool) -> Result<()> {
     let mut store = request::open(context)?;
     let (run, gate) = names::split(&mut store, Some(&args.run_or_gate), args.gate.as_deref())?;
     let Some(gate) = gate else {
-        return Err(no_gate_given(
-            context,
-            &mut store,
-            &args.run_or_gate,
-            approved,
-        )?);
+        return Err(no_gate_given(&mut store, &args.run_or_gate, approved)?);
     };
-    let (loaded, place) = names::run_with_gate(context, &mut store, run, gate)?;
+    let (loaded, place) = names::run_with_gate(&mut store, run, gate)?;
     request::refuse_inside(context, &mut store, &loaded)?;
     let message = request::message(context, &args.message)?;
-    let asked = Request::Decide {
-        gate: place.0.clone(),
-        approved,
-        message,
-    };
+    let asked = Request::Decide { gate: place.0.clone(), approved, message };
     let sent = request::send(&mut store, &loaded, &asked, Target::Gate(&place))?;
     request::report(context, &mut store, &loaded.row.run_id, &[sent])
 }
 
 /// A run without a gate: which gate is meant is never guessed, however few there are.
 fn no_gate_given(
-    context: &Context,
     store: &mut piton_engine::Store,
     run: &str,
     approved: bool,
 ) -> Result<CommandError> {
-    let row = context.pick(store, Some(run), |_| true, "run")?;
+    let row = Context::pick(store, Some(run), |_| true, "run")?;
     let state = store.load_row(row)?.state;
     let verb = if approved { "approve" } else { "reject" };
     let message = format!("say which gate of run {run} you {verb}");
     let mut error = CommandError::usage("no-gate", message);
     for (place, gate) in state.open_gates() {
-        error = error.hint(format!(
-            "`piton {verb} {run} {place}` for \"{}\"",
-            gate.name
-        ));
+        error = error.hint(format!("`piton {verb} {run} {place}` for \"{}\"", gate.name));
     }
     if error.hints.is_empty() {
         error = error.hint(format!("no gate waits there; `piton show {run}` lists all"));

@@ -42,7 +42,7 @@ enum End {
 /// Watches a driven run.
 pub fn run(context: &Context, args: &RunName) -> Result<()> {
     let mut store = context.read_store()?;
-    let row = pick(context, &mut store, args.run.as_deref())?;
+    let row = pick(&mut store, args.run.as_deref())?;
     let run_id = row.run_id.clone();
     if !Context::driver_lives(&row) {
         return Err(not_driven(&row));
@@ -51,9 +51,7 @@ pub fn run(context: &Context, args: &RunName) -> Result<()> {
     let ends = Rc::new(RefCell::new(ends(&loaded.state)));
     let mut observer = observer(context, &mut store, &loaded, &ends);
     if !context.json {
-        ui::say(&format!(
-            "watching run {run_id}; Ctrl-C stops watching, the run goes on"
-        ));
+        ui::say(&format!("watching run {run_id}; Ctrl-C stops watching, the run goes on"));
     }
     let end = watch(&mut store, &mut loaded, observer.as_mut(), &ends)?;
     // Takes the live tree off the screen before anything else is said.
@@ -61,31 +59,22 @@ pub fn run(context: &Context, args: &RunName) -> Result<()> {
     finish(&loaded, end)
 }
 
-fn pick(context: &Context, store: &mut Store, named: Option<&str>) -> Result<RunRow> {
+fn pick(store: &mut Store, named: Option<&str>) -> Result<RunRow> {
     if named.is_some() {
-        return context.pick(store, named, |_| true, "run");
+        return Context::pick(store, named, |_| true, "run");
     }
     let driven = store.runs()?.into_iter().find(Context::driver_lives);
-    driven.map_or_else(
-        || context.pick(store, None, unfinished, "unfinished run"),
-        Ok,
-    )
+    driven.map_or_else(|| Context::pick(store, None, unfinished, "unfinished run"), Ok)
 }
 
 fn not_driven(row: &RunRow) -> CommandError {
     let run = &row.run_id;
-    let error = CommandError::new(
-        Kind::Blocked,
-        "not-driven",
-        format!("no process drives run {run}"),
-    );
+    let error =
+        CommandError::new(Kind::Blocked, "not-driven", format!("no process drives run {run}"));
     if unfinished(row) {
         error.hint(format!("`piton resume {run}` goes on with it"))
     } else {
-        error.hint(format!(
-            "it is {}; `piton show {run}` tells of it",
-            row.status
-        ))
+        error.hint(format!("it is {}; `piton show {run}` tells of it", row.status))
     }
 }
 
@@ -197,8 +186,7 @@ fn take_events(
             if let Event::StepFinished(e) = &event
                 && !e.logs.is_empty()
             {
-                ends.borrow_mut()
-                    .insert(e.step.lane(), (e.logs.stdout.1, e.logs.stderr.1));
+                ends.borrow_mut().insert(e.step.lane(), (e.logs.stdout.1, e.logs.stderr.1));
             }
             observer.event(seq, at, &event, &loaded.state);
         }
@@ -209,17 +197,13 @@ fn finish(loaded: &Loaded, end: End) -> Result<()> {
     let run = &loaded.row.run_id;
     match end {
         End::Detached => {
-            ui::say(&format!(
-                "stopped watching; run {run} goes on (`piton attach {run}`)"
-            ));
+            ui::say(&format!("stopped watching; run {run} goes on (`piton attach {run}`)"));
             Err(CommandError::silent(Kind::Interrupted(SIGINT)))
         }
         End::Gone => {
             let message = format!("the driver of run {run} is gone; steps it started may go on");
-            Err(
-                CommandError::new(Kind::Interrupted(SIGINT), "driver-gone", message)
-                    .hint(format!("`piton resume {run}` goes on with it")),
-            )
+            Err(CommandError::new(Kind::Interrupted(SIGINT), "driver-gone", message)
+                .hint(format!("`piton resume {run}` goes on with it")))
         }
         End::Left(left) => {
             let next = ui::summary::next_commands(&loaded.state, left.verdict);
@@ -251,11 +235,7 @@ mod tests {
     #[test]
     fn the_verdict_of_the_driver_is_the_ending_of_the_watcher() {
         let code = |verdict, signal| {
-            let left = DriverLeft {
-                verdict,
-                head: None,
-                signal,
-            };
+            let left = DriverLeft { verdict, head: None, signal };
             exit(&left).map_or_else(|e| e.kind.exit_code(), |()| 0)
         };
         let all = [

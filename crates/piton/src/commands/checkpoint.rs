@@ -17,24 +17,18 @@ pub fn run(context: &Context, args: &CheckpointArgs) -> Result<()> {
         // Inside a step its own run is meant, whatever else runs here.
         (None, Some(own)) => {
             let is_own = |r: &piton_ledger::RunRow| r.run_id == own;
-            let found = context.pick(&mut store, None, is_own, "run of this step");
+            let found = Context::pick(&mut store, None, is_own, "run of this step");
             found.or_else(|_| {
-                context.pick(&mut store, None, request::unfinished, "unfinished run")
+                Context::pick(&mut store, None, request::unfinished, "unfinished run")
             })?
         }
-        (named, _) => context.pick(
-            &mut store,
-            named.as_deref(),
-            request::unfinished,
-            "unfinished run",
-        )?,
+        (named, _) => {
+            Context::pick(&mut store, named.as_deref(), request::unfinished, "unfinished run")?
+        }
     };
     let loaded = store.load_row(row)?;
     let message = request::message(context, &args.message)?;
-    let asked = Request::Checkpoint {
-        message,
-        head: context.project.head(),
-    };
+    let asked = Request::Checkpoint { message, head: context.project.head() };
     let sent = request::send(&mut store, &loaded, &asked, Target::Run)?;
     request::report(context, &mut store, &loaded.row.run_id, &[sent])
 }

@@ -28,14 +28,8 @@ fn script(shell: Shell) -> String {
 /// The command line without what people don't type; generators would offer it all the same.
 fn offered() -> clap::Command {
     let full = Cli::command();
-    let commands: Vec<_> = full
-        .get_subcommands()
-        .filter(|c| !c.is_hide_set())
-        .cloned()
-        .collect();
-    clap::Command::new("piton")
-        .args(full.get_arguments().cloned())
-        .subcommands(commands)
+    let commands: Vec<_> = full.get_subcommands().filter(|c| !c.is_hide_set()).cloned().collect();
+    clap::Command::new("piton").args(full.get_arguments().cloned()).subcommands(commands)
 }
 
 #[cfg(test)]
@@ -47,10 +41,7 @@ mod tests {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = script(shell);
             assert!(!script.contains("__keeper"), "{shell:?}");
-            assert!(
-                script.contains("resume") && script.contains("takeover"),
-                "{shell:?}"
-            );
+            assert!(script.contains("resume") && script.contains("takeover"), "{shell:?}");
         }
     }
 }

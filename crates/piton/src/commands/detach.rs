@@ -17,7 +17,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Starts a driver for a run in the background and returns once it drives.
 pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
-    let failed = |e: std::io::Error| CommandError::failed("detach", format!("no background driver: {e}"));
+    let failed =
+        |e: std::io::Error| CommandError::failed("detach", format!("no background driver: {e}"));
     let dir = context.run_dir(run_id);
     std::fs::create_dir_all(&dir).map_err(failed)?;
     let log_path = dir.join("driver.log");
@@ -62,12 +63,18 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
             if status.success() {
                 break; // It was quick.
             }
-            return Err(CommandError::failed("detach", format!("the background driver ended: {status}"))
-                .hint(format!("its words are in {}", log_path.display())));
+            return Err(CommandError::failed(
+                "detach",
+                format!("the background driver ended: {status}"),
+            )
+            .hint(format!("its words are in {}", log_path.display())));
         }
         if Instant::now() > deadline {
-            return Err(CommandError::failed("detach", "the background driver does not get hold of the run")
-                .hint(format!("its words are in {}", log_path.display())));
+            return Err(CommandError::failed(
+                "detach",
+                "the background driver does not get hold of the run",
+            )
+            .hint(format!("its words are in {}", log_path.display())));
         }
         std::thread::sleep(PAUSE);
     }
@@ -75,7 +82,9 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
         ui::data_json(&serde_json::json!({"run_id": run_id, "pid": pid, "log": log_path}));
     } else {
         ui::say(&format!("run {run_id} goes on in the background (process {pid})"));
-        ui::say(&format!("hint: watch it with `piton attach {run_id}`, end it with `piton abort {run_id}`"));
+        ui::say(&format!(
+            "hint: watch it with `piton attach {run_id}`, end it with `piton abort {run_id}`"
+        ));
     }
     Ok(())
 }

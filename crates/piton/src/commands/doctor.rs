@@ -42,27 +42,17 @@ pub struct Finding {
 impl Finding {
     /// All is well.
     pub fn ok(what: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Ok,
-            what: what.into(),
-            next: String::new(),
-        }
+        Self { severity: Severity::Ok, what: what.into(), next: String::new() }
     }
 
     /// A person should look.
     pub fn warning(what: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Warning,
-            ..Self::ok(what)
-        }
+        Self { severity: Severity::Warning, ..Self::ok(what) }
     }
 
     /// Something does not work.
     pub fn error(what: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Error,
-            ..Self::ok(what)
-        }
+        Self { severity: Severity::Error, ..Self::ok(what) }
     }
 
     /// Adds what to do.
@@ -124,10 +114,7 @@ fn report(context: &Context, findings: &[Finding]) {
         ui::say("all is well");
     } else {
         let warnings = text::count(count(Severity::Warning), "warning");
-        ui::say(&format!(
-            "{}, {warnings}",
-            text::count(count(Severity::Error), "error")
-        ));
+        ui::say(&format!("{}, {warnings}", text::count(count(Severity::Error), "error")));
     }
 }
 
@@ -137,11 +124,8 @@ fn line(finding: &Finding, look: &Look) -> String {
         Severity::Warning => ("warning", look::NOTE),
         Severity::Error => ("error", look::BAD),
     };
-    let mut line = format!(
-        "{} {}",
-        look.paint(style, &format!("{word}:")),
-        text::sanitize(&finding.what)
-    );
+    let mut line =
+        format!("{} {}", look.paint(style, &format!("{word}:")), text::sanitize(&finding.what));
     if !finding.next.is_empty() {
         let _ = write!(line, "\n  next: {}", text::sanitize(&finding.next));
     }
@@ -155,10 +139,7 @@ mod tests {
     #[test]
     fn a_finding_reads_without_colour_and_says_what_to_do() {
         let finding = Finding::warning("little space").next("free some");
-        assert_eq!(
-            line(&finding, &Look::plain(80)),
-            "warning: little space\n  next: free some"
-        );
+        assert_eq!(line(&finding, &Look::plain(80)), "warning: little space\n  next: free some");
         assert_eq!(line(&Finding::ok("fine"), &Look::plain(80)), "ok: fine");
     }
 }

@@ -21,7 +21,9 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
     let waves = waves(plan, state, args);
     if context.json {
         let steps = |wave: &Vec<StepPath>| {
-            wave.iter().map(|p| serde_json::json!({"step": p, "command": command(plan, p)})).collect::<Vec<_>>()
+            wave.iter()
+                .map(|p| serde_json::json!({"step": p, "command": command(plan, p)}))
+                .collect::<Vec<_>>()
         };
         ui::data_json(&serde_json::json!({
             "waves": waves.iter().map(steps).collect::<Vec<_>>(),

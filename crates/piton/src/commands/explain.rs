@@ -14,10 +14,7 @@ pub fn run(context: &Context, args: &ExplainArgs) -> Result<()> {
         return Ok(());
     };
     // A code may be pasted with what stands around it.
-    let wanted = wanted
-        .trim()
-        .trim_start_matches("error")
-        .trim_matches(['[', ']', ':']);
+    let wanted = wanted.trim().trim_start_matches("error").trim_matches(['[', ']', ':']);
     let entry = find(wanted).ok_or_else(|| unknown(wanted))?;
     if context.json {
         ui::data_json(&json(entry));
@@ -40,10 +37,8 @@ fn list(context: &Context) {
         return;
     }
     let wide = TABLE.iter().map(|e| e.code.len()).max().unwrap_or(0);
-    let lines: Vec<String> = TABLE
-        .iter()
-        .map(|e| format!("{:wide$}  {}", e.code, e.title))
-        .collect();
+    let lines: Vec<String> =
+        TABLE.iter().map(|e| format!("{:wide$}  {}", e.code, e.title)).collect();
     ui::data(&lines.join("\n"));
 }
 
@@ -56,10 +51,7 @@ fn json(entry: &Entry) -> serde_json::Value {
 fn unknown(wanted: &str) -> CommandError {
     let lower = wanted.to_lowercase();
     let distance = |e: &&Entry| strsim::damerau_levenshtein(e.code, &lower);
-    let near = TABLE
-        .iter()
-        .min_by_key(distance)
-        .filter(|e| distance(e) <= e.code.len() / 2);
+    let near = TABLE.iter().min_by_key(distance).filter(|e| distance(e) <= e.code.len() / 2);
     let error = CommandError::usage("unknown-code", format!("there is no error code `{wanted}`"));
     match near {
         Some(near) => error.hint(format!("did you mean `{}`?", near.code)),
@@ -80,18 +72,13 @@ mod tests {
         let dense: String = source.chars().filter(|c| !c.is_whitespace()).collect();
         let literal = |rest: &str| {
             let rest = rest.strip_prefix('"')?;
-            rest.split_once('"')
-                .map(|(code, _)| code.to_owned())
-                .filter(|c| !c.is_empty())
+            rest.split_once('"').map(|(code, _)| code.to_owned()).filter(|c| !c.is_empty())
         };
         let mut found = BTreeSet::new();
         for maker in ["::failed(", "::usage("] {
             found.extend(dense.split(maker).skip(1).filter_map(literal));
         }
-        let kinds = dense
-            .split("::new(Kind::")
-            .skip(1)
-            .chain(dense.split("::new(kind").skip(1));
+        let kinds = dense.split("::new(Kind::").skip(1).chain(dense.split("::new(kind").skip(1));
         found.extend(kinds.filter_map(|rest| literal(rest.split_once(',')?.1)));
         found
     }
@@ -114,10 +101,7 @@ mod tests {
         let mut all = String::new();
         sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
         let used = codes(&all);
-        assert!(
-            used.contains("no-run") && used.contains("ledger-newer"),
-            "{used:?}"
-        );
+        assert!(used.contains("no-run") && used.contains("ledger-newer"), "{used:?}");
         let missing: Vec<_> = used.iter().filter(|code| find(code).is_none()).collect();
         assert!(missing.is_empty(), "not in the table: {missing:?}");
     }
@@ -125,10 +109,7 @@ mod tests {
     #[test]
     fn every_problem_of_a_document_is_explained() {
         let known = piton_formats::diagnostic::CODES.iter();
-        let missing: Vec<_> = known
-            .filter(|c| find(c.code).is_none())
-            .map(|c| c.code)
-            .collect();
+        let missing: Vec<_> = known.filter(|c| find(c.code).is_none()).map(|c| c.code).collect();
         assert!(missing.is_empty(), "not in the table: {missing:?}");
     }
 
@@ -137,10 +118,7 @@ mod tests {
         assert!(find("NO-RUN").is_some());
         let error = unknown("no-rum");
         assert_eq!(error.hints, ["did you mean `no-run`?"]);
-        assert_eq!(
-            unknown("something else altogether").hints,
-            ["`piton explain` lists all"]
-        );
+        assert_eq!(unknown("something else altogether").hints, ["`piton explain` lists all"]);
     }
 
     #[test]

@@ -97,10 +97,7 @@ fn policy(context: &Context, args: &GcArgs) -> Policy {
         (None, None) => (settings.keep_runs, settings.keep_days),
         (runs, days) => (runs.unwrap_or(0), days.unwrap_or(0)),
     };
-    Policy {
-        runs: runs as usize,
-        days: i64::from(days),
-    }
+    Policy { runs: runs as usize, days: i64::from(days) }
 }
 
 fn candidates(context: &Context, store: &mut Store) -> Result<Vec<Candidate>> {
@@ -116,11 +113,7 @@ fn candidates(context: &Context, store: &mut Store) -> Result<Vec<Candidate>> {
             // What cannot be read is not deleted either, and its folder stays with it.
             Err(error) => {
                 ui::say(&format!("warning: run {} is kept: {error}", row.run_id));
-                found.push(Candidate {
-                    row,
-                    status: Status::Blocked,
-                    lives,
-                });
+                found.push(Candidate { row, status: Status::Blocked, lives });
             }
         }
     }
@@ -158,14 +151,8 @@ fn doomed_run(context: &Context, run: &Candidate) -> DoomedRun {
 }
 
 fn bytes_in(dir: &Path) -> u64 {
-    let files = walkdir::WalkDir::new(dir)
-        .into_iter()
-        .filter_map(Result::ok);
-    files
-        .filter_map(|f| f.metadata().ok())
-        .filter(fs::Metadata::is_file)
-        .map(|m| m.len())
-        .sum()
+    let files = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);
+    files.filter_map(|f| f.metadata().ok()).filter(fs::Metadata::is_file).map(|m| m.len()).sum()
 }
 
 /// Folders of runs that the ledger does not know (any more).
@@ -176,11 +163,7 @@ pub fn folders_without_run(context: &Context, known: &BTreeSet<&str>) -> Vec<Pat
     let mut found: Vec<PathBuf> = entries
         .filter_map(Result::ok)
         .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
-        .filter(|e| {
-            e.file_name()
-                .to_str()
-                .is_some_and(|name| !known.contains(name))
-        })
+        .filter(|e| e.file_name().to_str().is_some_and(|name| !known.contains(name)))
         .map(|e| e.path())
         .collect();
     found.sort();
@@ -191,9 +174,7 @@ fn orphans(context: &Context, runs: &[Candidate]) -> Vec<PathBuf> {
     let known: BTreeSet<&str> = runs.iter().map(|c| c.row.run_id.as_str()).collect();
     let old = |dir: &PathBuf| {
         let changed = dir.metadata().and_then(|m| m.modified()).ok();
-        changed
-            .and_then(|at| at.elapsed().ok())
-            .is_some_and(|age| age >= FOLDER_AGE_MIN)
+        changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age >= FOLDER_AGE_MIN)
     };
     let mut found = folders_without_run(context, &known);
     found.retain(|dir| old(dir) && piton_process::keeper_alive(dir).is_none());
@@ -203,30 +184,17 @@ fn orphans(context: &Context, runs: &[Candidate]) -> Vec<PathBuf> {
 fn print(doomed: &Doomed, all: usize) {
     for run in &doomed.runs {
         let plan = ui::text::sanitize(&run.plan);
-        let DoomedRun {
-            run_id,
-            status,
-            updated_at,
-            bytes,
-            ..
-        } = run;
+        let DoomedRun { run_id, status, updated_at, bytes, .. } = run;
         ui::data(&format!(
             "delete run {run_id} ({status}, {updated_at}, {plan}): {}",
             size(*bytes)
         ));
     }
     for folder in &doomed.folders {
-        ui::data(&format!(
-            "delete folder {} (its run is gone)",
-            folder.display()
-        ));
+        ui::data(&format!("delete folder {} (its run is gone)", folder.display()));
     }
     let kept = all - doomed.runs.len();
-    ui::say(&format!(
-        "{} kept, {} to delete",
-        ui::text::count(kept, "run"),
-        doomed.runs.len()
-    ));
+    ui::say(&format!("{} kept, {} to delete", ui::text::count(kept, "run"), doomed.runs.len()));
 }
 
 fn confirmed(context: &Context) -> Result<bool> {
@@ -244,25 +212,14 @@ fn execute(context: &Context, store: &mut Store, doomed: Doomed) -> Result<Doome
     let mut done = Doomed::default();
     for run in doomed.runs {
         // Since the plan was made somebody may have taken the run up again.
-        let same = store
-            .ledger()
-            .run(&run.run_id)?
-            .is_some_and(|row| row.seq == run.row.seq);
+        let same = store.ledger().run(&run.run_id)?.is_some_and(|row| row.seq == run.row.seq);
         if !same {
-            ui::say(&format!(
-                "run {} has changed meanwhile and is kept",
-                run.run_id
-            ));
+            ui::say(&format!("run {} has changed meanwhile and is kept", run.run_id));
             continue;
         }
-        let deleted = store
-            .ledger()
-            .delete_run(run.row.run, now().0, &owner_liveness);
+        let deleted = store.ledger().delete_run(run.row.run, now().0, &owner_liveness);
         if let Err(piton_ledger::Error::Held { owner }) = &deleted {
-            ui::say(&format!(
-                "run {} is driven by {owner} now and is kept",
-                run.run_id
-            ));
+            ui::say(&format!("run {} is driven by {owner} now and is kept", run.run_id));
             continue;
         }
         deleted?;
@@ -279,20 +236,14 @@ fn execute(context: &Context, store: &mut Store, doomed: Doomed) -> Result<Doome
 
 fn remove(dir: &Path) -> Result<()> {
     // A name that is no id could lead out of the folder of runs.
-    if !dir
-        .file_name()
-        .and_then(|n| n.to_str())
-        .is_some_and(is_valid_id)
-    {
+    if !dir.file_name().and_then(|n| n.to_str()).is_some_and(is_valid_id) {
         return Ok(());
     }
     match fs::remove_dir_all(dir) {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(e) => Err(
-            CommandError::failed("gc", format!("cannot delete {}: {e}", dir.display()))
-                .hint("see who uses or owns it, then call `piton gc` again"),
-        ),
+        Err(e) => Err(CommandError::failed("gc", format!("cannot delete {}: {e}", dir.display()))
+            .hint("see who uses or owns it, then call `piton gc` again")),
     }
 }
 
@@ -329,18 +280,11 @@ mod tests {
             updated_at: (100 - age_days) * DAY_MS,
             owner: None,
         };
-        Candidate {
-            row,
-            status,
-            lives: false,
-        }
+        Candidate { row, status, lives: false }
     }
 
     fn chosen(runs: &[Candidate], keep_runs: usize, days: i64) -> Vec<&str> {
-        let policy = Policy {
-            runs: keep_runs,
-            days,
-        };
+        let policy = Policy { runs: keep_runs, days };
         let doomed = choose(runs, policy, Timestamp(100 * DAY_MS));
         doomed.iter().map(|c| c.row.run_id.as_str()).collect()
     }
@@ -362,9 +306,8 @@ mod tests {
 
     #[test]
     fn number_and_age_both_keep() {
-        let runs: Vec<Candidate> = (0..5)
-            .map(|n| run(&n.to_string(), Status::Archived, "p", n * 10))
-            .collect();
+        let runs: Vec<Candidate> =
+            (0..5).map(|n| run(&n.to_string(), Status::Archived, "p", n * 10)).collect();
         assert_eq!(chosen(&runs, 2, 0), ["2", "3", "4"]);
         assert_eq!(chosen(&runs, 0, 25), ["3", "4"]);
         assert_eq!(chosen(&runs, 4, 25), ["4"]);

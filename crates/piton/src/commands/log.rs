@@ -35,7 +35,7 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(100);
 /// Shows the output of a run's steps.
 pub fn run(context: &Context, args: &LogArgs) -> Result<()> {
     let mut store = context.read_store()?;
-    let row = context.pick(&mut store, args.run.as_deref(), |_| true, "run")?;
+    let row = Context::pick(&mut store, args.run.as_deref(), |_| true, "run")?;
     let loaded = store.load_row(row)?;
     check_names(&loaded.state, args)?;
     let form = match (context.json, std::io::stdout().is_terminal()) {
@@ -65,13 +65,8 @@ pub fn run(context: &Context, args: &LogArgs) -> Result<()> {
 /// A name that fits nothing is a mistake, not an empty answer.
 fn check_names(state: &RunState, args: &LogArgs) -> Result<()> {
     let fits = |path: &StepPath| {
-        args.lane
-            .as_ref()
-            .is_none_or(|lane| names::fits_lane(path, lane))
-            && args
-                .step
-                .as_ref()
-                .is_none_or(|step| names::fits(path, step))
+        args.lane.as_ref().is_none_or(|lane| names::fits_lane(path, lane))
+            && args.step.as_ref().is_none_or(|step| names::fits(path, step))
     };
     if state.steps().any(|(path, _)| fits(&path)) {
         return Ok(());
@@ -80,11 +75,7 @@ fn check_names(state: &RunState, args: &LogArgs) -> Result<()> {
         .iter()
         .filter_map(|(kind, name)| name.as_ref().map(|name| format!("{kind} `{name}`")))
         .collect();
-    let run = state
-        .run_id
-        .as_ref()
-        .map(ToString::to_string)
-        .unwrap_or_default();
+    let run = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let message = format!("run {run} has no {}", wanted.join(" with "));
     Err(CommandError::usage("no-step", message)
         .hint(format!("`piton status {run}` shows its lanes and steps")))
@@ -100,10 +91,7 @@ fn follow(
     let dir = context.run_dir(&row.run_id);
     loop {
         // Looked at before the output, so that what was written last is still shown.
-        let row = store
-            .ledger()
-            .run(&row.run_id)?
-            .unwrap_or_else(|| row.clone());
+        let row = store.ledger().run(&row.run_id)?.unwrap_or_else(|| row.clone());
         let goes_on = Context::driver_lives(&row) || piton_process::keeper_alive(&dir).is_some();
         if row.seq > seq {
             seq = view.learn(store, &row, seq)?;
@@ -135,13 +123,8 @@ impl View<'_> {
     fn selected(&self) -> impl Iterator<Item = (usize, &Attempt)> {
         let args = self.args;
         self.attempts.list.iter().enumerate().filter(move |(_, a)| {
-            args.lane
-                .as_ref()
-                .is_none_or(|lane| names::fits_lane(&a.step, lane))
-                && args
-                    .step
-                    .as_ref()
-                    .is_none_or(|step| names::fits(&a.step, step))
+            args.lane.as_ref().is_none_or(|lane| names::fits_lane(&a.step, lane))
+                && args.step.as_ref().is_none_or(|step| names::fits(&a.step, step))
                 && args.attempt.is_none_or(|attempt| attempt == a.number)
         })
     }
@@ -151,10 +134,7 @@ impl View<'_> {
         // What is over and was shown is passed over: a long run has many attempts.
         let shown = |index: &usize, a: &Attempt| {
             a.outcome.is_some()
-                && self
-                    .cursors
-                    .get(index)
-                    .is_some_and(|c| *c == self.attempts.end(*index, || *c))
+                && self.cursors.get(index).is_some_and(|c| *c == self.attempts.end(*index, || *c))
         };
         let selected: Vec<(usize, Attempt)> = self
             .selected()
@@ -165,10 +145,8 @@ impl View<'_> {
             let (out, err) = attempt.files(&self.dir);
             let end = self.attempts.end(index, || (length(&out), length(&err)));
             let start = attempt.start;
-            let at = self
-                .cursors
-                .get(&index)
-                .map_or(start, |c| (c.0.max(start.0), c.1.max(start.1)));
+            let at =
+                self.cursors.get(&index).map_or(start, |c| (c.0.max(start.0), c.1.max(start.1)));
             let whole = all || attempt.outcome.is_some();
             let reached = self
                 .piece(&attempt, (out, err), at, end, whole)
@@ -197,10 +175,7 @@ impl View<'_> {
         if !grown {
             return Ok((out, err));
         }
-        let range = |(start, end): (u64, u64)| Range {
-            start,
-            end: end.max(start),
-        };
+        let range = |(start, end): (u64, u64)| Range { start, end: end.max(start) };
         let log = AttemptLog {
             stdout,
             stderr,

@@ -79,10 +79,8 @@ pub fn refuse_inside(context: &Context, store: &mut Store, loaded: &Loaded) -> R
     if !by_mark && !below_keeper(context, store)? {
         return Ok(());
     }
-    let message = format!(
-        "this is a step of run {}; a step cannot decide about it",
-        loaded.row.run_id
-    );
+    let message =
+        format!("this is a step of run {}; a step cannot decide about it", loaded.row.run_id);
     Err(CommandError::new(Kind::Blocked, "inside-a-step", message)
         .hint("give the command in a terminal of your own"))
 }
@@ -90,26 +88,18 @@ pub fn refuse_inside(context: &Context, store: &mut Store, loaded: &Loaded) -> R
 /// Whether a keeper of this project is above this process: the environment can be changed by a
 /// step, its ancestors cannot.
 fn below_keeper(context: &Context, store: &mut Store) -> Result<bool> {
-    let dirs: Vec<_> = store
-        .runs()?
-        .iter()
-        .map(|r| context.run_dir(&r.run_id))
-        .collect();
+    let dirs: Vec<_> = store.runs()?.iter().map(|r| context.run_dir(&r.run_id)).collect();
     let dirs: Vec<_> = dirs.iter().map(std::path::PathBuf::as_path).collect();
     let above = piton_process::strays::ancestors_include_keeper(&dirs);
     let runs = context.project.state_dir.join("runs");
-    Ok(above
-        .and_then(|a| a.dir)
-        .is_some_and(|dir| dir.starts_with(&runs)))
+    Ok(above.and_then(|a| a.dir).is_some_and(|dir| dir.starts_with(&runs)))
 }
 
 /// A person's message as it may be kept: without secrets, not too long.
 pub fn message(context: &Context, text: &str) -> Result<String> {
     if text.len() > MESSAGE_BYTES_MAX {
-        let problem = format!(
-            "the message has {} bytes; {MESSAGE_BYTES_MAX} are the most",
-            text.len()
-        );
+        let problem =
+            format!("the message has {} bytes; {MESSAGE_BYTES_MAX} are the most", text.len());
         return Err(CommandError::usage("message-too-long", problem)
             .hint("say it shorter, and put the rest into a file of the project"));
     }
@@ -139,10 +129,9 @@ pub fn send(
         Answer::Asked(id) => match wait_for_answer(store, id)? {
             Some(answer) if answer.starts_with(REFUSED) => (REFUSED, answer),
             Some(answer) => ("done", answer),
-            None => (
-                "asked",
-                "in the inbox; the run takes it when its driver next looks".to_owned(),
-            ),
+            None => {
+                ("asked", "in the inbox; the run takes it when its driver next looks".to_owned())
+            }
         },
     };
     let target = match target {
@@ -150,11 +139,7 @@ pub fn send(
         Target::Gate(gate) => gate.to_string(),
         Target::Run => loaded.row.run_id.clone(),
     };
-    Ok(Sent {
-        target,
-        outcome,
-        answer,
-    })
+    Ok(Sent { target, outcome, answer })
 }
 
 fn wait_for_answer(store: &mut Store, id: i64) -> Result<Option<String>> {
@@ -246,17 +231,11 @@ mod tests {
     fn only_what_happened_to_the_target_makes_a_new_request_of_the_same_words() {
         let step = StepPath::new("P1", "A", "build");
         let other = StepPath::new("P1", "A", "test");
-        let retried = Event::StepRetried(StepRetried {
-            step: step.clone(),
-            by: "ann".to_owned(),
-        });
+        let retried = Event::StepRetried(StepRetried { step: step.clone(), by: "ann".to_owned() });
         assert!(concerns(&retried, Target::Step(&step)));
         assert!(!concerns(&retried, Target::Step(&other)));
         let gate = GateRef("P1".to_owned());
-        let asked = Event::GateAsked(GateAsked {
-            gate: gate.clone(),
-            name: "Go?".to_owned(),
-        });
+        let asked = Event::GateAsked(GateAsked { gate: gate.clone(), name: "Go?".to_owned() });
         assert!(concerns(&asked, Target::Gate(&gate)));
         assert!(!concerns(&asked, Target::Run));
     }

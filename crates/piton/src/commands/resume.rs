@@ -20,8 +20,9 @@ use crate::ui;
 /// Resumes a run.
 pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
     let mut store = context.write_store()?;
-    let unfinished = |r: &RunRow| !matches!(r.status.as_str(), "complete" | "archived" | "cancelled");
-    let row = context.pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
+    let unfinished =
+        |r: &RunRow| !matches!(r.status.as_str(), "complete" | "archived" | "cancelled");
+    let row = Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
     let loaded = store.load_row(row)?;
     if let Some(status) = loaded.state.ended.filter(|s| s.is_final()) {
         let message = format!("run {} is {status} and can't be resumed", loaded.row.run_id);
@@ -62,12 +63,14 @@ fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveAr
 /// Takes the lease of a run, or says who has it.
 pub fn acquire(store: &mut Store, row: &RunRow, takeover: bool) -> Result<Lease> {
     let how = if takeover { Acquire::Takeover } else { Acquire::IfFree };
-    let mut taken = store.ledger().acquire(row.run, &Context::owner(), now().0, how, &owner_liveness);
+    let mut taken =
+        store.ledger().acquire(row.run, &Context::owner(), now().0, how, &owner_liveness);
     if let (true, Err(piton_ledger::Error::HolderStopped { pid, .. })) = (takeover, &taken) {
         // The driver to be replaced stands still in the middle of a write: it would never let go.
         let owner = row.owner.as_ref().map(|l| l.owner.pid);
         if owner == Some(*pid) && kill(*pid) {
-            taken = store.ledger().acquire(row.run, &Context::owner(), now().0, how, &owner_liveness);
+            taken =
+                store.ledger().acquire(row.run, &Context::owner(), now().0, how, &owner_liveness);
         }
     }
     taken.map_err(|error| match error {
@@ -84,9 +87,7 @@ pub fn acquire(store: &mut Store, row: &RunRow, takeover: bool) -> Result<Lease>
 
 fn kill(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    pid.is_some_and(|pid| {
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok()
-    })
+    pid.is_some_and(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok())
 }
 
 /// Loads and compares under the lease; nothing when there is nothing left to do.
@@ -141,17 +142,26 @@ struct Compared {
     live: Plan,
 }
 
-fn compare(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs) -> Result<Compared> {
+fn compare(
+    context: &Context,
+    store: &mut Store,
+    loaded: &Loaded,
+    args: &DriveArgs,
+) -> Result<Compared> {
     let recorded = store.plan(&loaded.state)?;
     let file = PlanFile::of_run(context, &loaded.state.plan_path)?;
     let mut world = session::world(context, &loaded.state);
     let who = Context::who();
     let accepts = Accepts { plan: args.accept_plan, spec: args.accept_spec, by: &who };
-    let now_plan = file.as_ref().map(|f| f.recorded.clone());
+    let now_plan = file.as_ref().map(|f| &f.recorded);
     let mut check = check(&loaded.state, &recorded, now_plan, accepts, &mut world)?;
     let root = session::root_of(context, &loaded.state);
     if root != std::path::Path::new(&loaded.state.root) {
-        add(&mut check, "root-moved", format!("{} is gone; steps run in {}", loaded.state.root, root.display()));
+        add(
+            &mut check,
+            "root-moved",
+            format!("{} is gone; steps run in {}", loaded.state.root, root.display()),
+        );
     }
     in_flight(context, &loaded.state, &loaded.row.run_id, &mut check);
     let _ = world.now();
@@ -167,7 +177,9 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
     for (step, attempt) in state.running() {
         use piton_process::Fact;
         let (name, word) = match facts.fact(&format!("{step}#{attempt}")) {
-            Fact::Started { .. } | Fact::Maybe if keeper.is_some() => ("step-running", "is still running"),
+            Fact::Started { .. } | Fact::Maybe if keeper.is_some() => {
+                ("step-running", "is still running")
+            }
             Fact::Finished(_) => ("step-running", "has finished meanwhile"),
             Fact::NotStarted => ("step-running", "was about to start"),
             _ => ("step-lost", "was in flight and its keeper is gone"),
@@ -177,7 +189,8 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
     if state.epoch > 0 {
         let strays = piton_process::strays::find(&state.mark, keeper);
         if !strays.is_empty() {
-            let names: Vec<String> = strays.iter().map(|s| format!("{} ({})", s.name, s.pid)).collect();
+            let names: Vec<String> =
+                strays.iter().map(|s| format!("{} ({})", s.name, s.pid)).collect();
             add(check, "strays", format!("without a keeper: {}", names.join(", ")));
         }
     }
@@ -213,7 +226,7 @@ fn report(context: &Context, loaded: &Loaded, check: &Check) {
         let _ = apply(&mut after, now(), event);
     }
     let next = next_steps(&check.plan, &after, context.settings.jobs as usize);
-    let stage = current(&after).map_or("none".to_owned(), |s| s.to_string());
+    let here = current(&after).map_or("none".to_owned(), |s| s.to_string());
     let checkpoint = format!(
         "{} (run {}, event {})",
         context.project.state_dir.join(piton_ledger::DATABASE_FILE).display(),
@@ -223,7 +236,7 @@ fn report(context: &Context, loaded: &Loaded, check: &Check) {
     if context.json {
         ui::data_json(&serde_json::json!({"resume": {
             "run_id": loaded.row.run_id,
-            "current": stage,
+            "current": here,
             "checkpoint": checkpoint,
             "next": next,
             "differences": check.differences,
@@ -231,8 +244,11 @@ fn report(context: &Context, loaded: &Loaded, check: &Check) {
         }}));
         return;
     }
-    ui::say(&format!("Resuming {} ({}), {over} of {count} steps finished", loaded.row.run_id, state.title));
-    ui::say(&format!("  current stage: {stage}"));
+    ui::say(&format!(
+        "Resuming {} ({}), {over} of {count} steps finished",
+        loaded.row.run_id, state.title
+    ));
+    ui::say(&format!("  current stage: {here}"));
     ui::say(&format!("  checkpoint:    {checkpoint}"));
     if !next.is_empty() {
         ui::say(&format!("  next:          {}", next.join(", ")));

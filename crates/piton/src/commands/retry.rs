@@ -11,12 +11,9 @@ use crate::error::{CommandError, Result};
 /// Gives a step, or all failed ones, further attempts.
 pub fn run(context: &Context, args: &RetryArgs) -> Result<()> {
     let mut store = request::open(context)?;
-    let (run, wanted) = names::split(
-        &mut store,
-        args.run_or_step.as_deref(),
-        args.step.as_deref(),
-    )?;
-    let loaded = pick(context, &mut store, run, args.again)?;
+    let (run, wanted) =
+        names::split(&mut store, args.run_or_step.as_deref(), args.step.as_deref())?;
+    let loaded = pick(&mut store, run, args.again)?;
     request::refuse_inside(context, &mut store, &loaded)?;
     let steps = match wanted {
         Some(wanted) => vec![names::step(&loaded, wanted)?],
@@ -28,29 +25,20 @@ pub fn run(context: &Context, args: &RetryArgs) -> Result<()> {
     let mut sent = Vec::with_capacity(steps.len());
     for step in &steps {
         let (again, downstream) = (args.again, args.downstream);
-        let asked = Request::Retry {
-            step: step.clone(),
-            again,
-            downstream,
-        };
-        sent.push(request::send(
-            &mut store,
-            &loaded,
-            &asked,
-            Target::Step(step),
-        )?);
+        let asked = Request::Retry { step: step.clone(), again, downstream };
+        sent.push(request::send(&mut store, &loaded, &asked, Target::Step(step))?);
     }
     request::report(context, &mut store, &loaded.row.run_id, &sent)
 }
 
 /// Finished work may be asked for again in a complete run too.
-fn pick(context: &Context, store: &mut Store, run: Option<&str>, again: bool) -> Result<Loaded> {
+fn pick(store: &mut Store, run: Option<&str>, again: bool) -> Result<Loaded> {
     let row = if again {
         let open =
             |r: &piton_ledger::RunRow| !matches!(r.status.as_str(), "cancelled" | "archived");
-        context.pick(store, run, open, "run that can go on")?
+        Context::pick(store, run, open, "run that can go on")?
     } else {
-        context.pick(store, run, request::unfinished, "unfinished run")?
+        Context::pick(store, run, request::unfinished, "unfinished run")?
     };
     Ok(store.load_row(row)?)
 }

@@ -1,5 +1,6 @@
 //! `piton run`: starts a plan, or leads to the unfinished run of it.
 
+use std::fmt::Write as _;
 use std::io::Read as _;
 
 use piton_core::event::{Event, FileHash, RunCreated, Shape};
@@ -32,7 +33,8 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
     };
     let plan = PlanFile::read(context, path)?;
     if args.drive.dry_run && !context.project.state_dir.join(piton_ledger::DATABASE_FILE).exists() {
-        return dry_run(context, &plan, &args.drive);
+        dry_run(context, &plan, &args.drive);
+        return Ok(());
     }
     let mut store = context.write_store()?;
     let earlier = earlier_run(&mut store, &plan)?;
@@ -54,7 +56,8 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
         _ => {}
     }
     if args.drive.dry_run {
-        return dry_run(context, &plan, &args.drive);
+        dry_run(context, &plan, &args.drive);
+        return Ok(());
     }
     start(context, &mut store, &plan, &args)
 }
@@ -65,9 +68,8 @@ fn is_final(status: &str) -> bool {
 
 /// The newest run of this plan that is unfinished or complete.
 fn earlier_run(store: &mut Store, plan: &PlanFile) -> Result<Option<RunRow>> {
-    let gone = |r: &RunRow| {
-        [Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == r.status)
-    };
+    let gone =
+        |r: &RunRow| [Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == r.status);
     Ok(store.runs()?.into_iter().find(|r| r.plan == plan.path && !gone(r)))
 }
 
@@ -79,9 +81,13 @@ fn wants_resume(context: &Context, args: &RunArgs, row: &RunRow, plan: &PlanFile
     }
     if Context::driver_lives(row) && !args.drive.takeover {
         let owner = row.owner.as_ref().map(|l| l.owner.to_string()).unwrap_or_default();
-        return Err(CommandError::new(Kind::Driven, "run-driven", format!("run {} of this plan is driven by {owner}", row.run_id))
-            .hint(format!("watch it with `piton attach {}`", row.run_id))
-            .hint("take it over with `--resume --takeover`"));
+        return Err(CommandError::new(
+            Kind::Driven,
+            "run-driven",
+            format!("run {} of this plan is driven by {owner}", row.run_id),
+        )
+        .hint(format!("watch it with `piton attach {}`", row.run_id))
+        .hint("take it over with `--resume --takeover`"));
     }
     if !context.interactive || context.json {
         let message = format!("run {} of {} is unfinished", row.run_id, plan.path);
@@ -111,7 +117,7 @@ fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()> {
     Ok(())
 }
 
-fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) -> Result<()> {
+fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
     let state = RunState {
         run_id: Some(RunId(String::new())),
         phases: piton_core::replay([(now(), &created(context, plan, "dry-run", None))])
@@ -120,7 +126,6 @@ fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) -> Result<()> {
         ..RunState::default()
     };
     super::dry_run::print(context, &plan.recorded, &state, &[], args);
-    Ok(())
 }
 
 fn created(context: &Context, plan: &PlanFile, run_id: &str, spec: Option<FileHash>) -> Event {
@@ -146,7 +151,6 @@ fn random_word() -> String {
         bytes[..8].copy_from_slice(&now().0.to_le_bytes());
         bytes[8..12].copy_from_slice(&std::process::id().to_le_bytes());
     }
-    use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut word, b| {
         let _ = write!(word, "{b:02x}");
         word
@@ -195,14 +199,20 @@ fn start(context: &Context, store: &mut Store, plan: &PlanFile, args: &RunArgs) 
 }
 
 fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
-    let Some(path) = &plan.recorded.spec else { return Ok(None) };
+    let Some(path) = &plan.recorded.spec else {
+        return Ok(None);
+    };
     let mut world =
         RealWorld::new(&context.project, &context.project.root, context.run_dir("none"), "none");
     let seen = world.files(std::slice::from_ref(path))?;
     match seen.get(path).cloned().flatten() {
         Some(sha256) => Ok(Some(FileHash { path: path.clone(), sha256 })),
-        None => Err(CommandError::new(Kind::Blocked, "spec-missing", format!("the spec {path} is not there"))
-            .hint("write it, or take `spec` out of the plan")),
+        None => Err(CommandError::new(
+            Kind::Blocked,
+            "spec-missing",
+            format!("the spec {path} is not there"),
+        )
+        .hint("write it, or take `spec` out of the plan")),
     }
 }
 
@@ -216,7 +226,8 @@ fn create(
         return Err(CommandError::usage("run-id", format!("`{name}` can't be the name of a run"))
             .hint("use letters, digits, dots, dashes and underscores"));
     }
-    let base = named.map_or_else(|| format!("{}-{}", plan.name(), ui::time::stamp(now())), str::to_owned);
+    let base =
+        named.map_or_else(|| format!("{}-{}", plan.name(), ui::time::stamp(now())), str::to_owned);
     let owner = Context::owner();
     let root = context.project.root.to_string_lossy().into_owned();
     for count in 1..=SAME_SECOND_MAX {

@@ -55,17 +55,9 @@ pub fn run(context: &Context, args: &RunsArgs) -> Result<()> {
 
 fn list(store: &mut Store, row: RunRow, load: bool) -> Listed {
     let lives = Context::driver_lives(&row);
-    let driver = row
-        .owner
-        .as_ref()
-        .filter(|_| lives)
-        .map(|lease| lease.owner.to_string());
+    let driver = row.owner.as_ref().filter(|_| lives).map(|lease| lease.owner.to_string());
     // A run that cannot be read is still listed: `piton doctor` says what is wrong with it.
-    let loaded = if load {
-        store.load_row(row.clone()).ok()
-    } else {
-        None
-    };
+    let loaded = if load { store.load_row(row.clone()).ok() } else { None };
     let steps = loaded.as_ref().map(|l| progress(&l.state));
     Listed {
         status: loaded.map_or(row.status, |l| run_status(&l.state, lives).to_string()),
@@ -154,10 +146,8 @@ mod tests {
             updated: Timestamp(0),
         };
         let text = table(&[run("a", 3), run("long-name", 12)]);
-        let at: Vec<Option<usize>> = text
-            .lines()
-            .map(|l| l.find("plan.toml").or(l.find("PLAN")))
-            .collect();
+        let at: Vec<Option<usize>> =
+            text.lines().map(|l| l.find("plan.toml").or(l.find("PLAN"))).collect();
         assert!(at[0].is_some() && at.iter().all(|a| *a == at[0]), "{text}");
         assert!(text.contains(" 3/12"), "{text}");
     }

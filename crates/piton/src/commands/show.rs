@@ -26,7 +26,7 @@ enum Part {
 /// Shows a run or a part of it.
 pub fn run(context: &Context, args: &ShowArgs) -> Result<()> {
     let mut store = context.read_store()?;
-    let (loaded, part) = find(context, &mut store, args.what.as_deref())?;
+    let (loaded, part) = find(&mut store, args.what.as_deref())?;
     match &part {
         Part::Run => run_view::show(context, &mut store, &loaded),
         Part::Checkpoint(name) => run_view::checkpoint(context, &mut store, &loaded, name),
@@ -37,24 +37,21 @@ pub fn run(context: &Context, args: &ShowArgs) -> Result<()> {
 }
 
 /// Splits `RUN/PHASE/LANE/STEP`; without a run's id in front the newest run is meant.
-fn find(context: &Context, store: &mut Store, what: Option<&str>) -> Result<(Loaded, Part)> {
+fn find(store: &mut Store, what: Option<&str>) -> Result<(Loaded, Part)> {
     let Some(what) = what else {
-        let row = context.pick(store, None, |_| true, "run")?;
+        let row = Context::pick(store, None, |_| true, "run")?;
         return Ok((store.load_row(row)?, Part::Run));
     };
-    let (first, rest) = what
-        .split_once('/')
-        .map_or((what, None), |(a, b)| (a, Some(b)));
-    match context.pick(store, Some(first), |_| true, "run") {
+    let (first, rest) = what.split_once('/').map_or((what, None), |(a, b)| (a, Some(b)));
+    match Context::pick(store, Some(first), |_| true, "run") {
         Ok(row) => {
             let loaded = store.load_row(row)?;
-            let part = rest
-                .filter(|r| !r.is_empty())
-                .map_or(Ok(Part::Run), |r| part(&loaded, r))?;
+            let part =
+                rest.filter(|r| !r.is_empty()).map_or(Ok(Part::Run), |r| part(&loaded, r))?;
             Ok((loaded, part))
         }
         Err(no_such_run) => {
-            let row = context.pick(store, None, |_| true, "run")?;
+            let row = Context::pick(store, None, |_| true, "run")?;
             let loaded = store.load_row(row)?;
             // Neither a run nor a part of the newest one: the first complaint is the clearer one.
             let part = part(&loaded, what).map_err(|_| no_such_run)?;
@@ -93,11 +90,7 @@ fn subtree(context: &Context, loaded: &Loaded, phase: &str, lane: Option<&str>) 
     let document = ui::status_json::status(loaded, Context::driver_lives(&loaded.row), &[]);
     let document = serde_json::to_value(document).unwrap_or_default();
     let id = |value: &serde_json::Value, wanted: &str| value["id"] == wanted;
-    let found = document["phases"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|p| id(p, phase));
+    let found = document["phases"].as_array().into_iter().flatten().find(|p| id(p, phase));
     let found = match lane {
         None => found,
         Some(lane) => found
@@ -105,11 +98,8 @@ fn subtree(context: &Context, loaded: &Loaded, phase: &str, lane: Option<&str>) 
             .and_then(|lanes| lanes.iter().find(|l| id(l, lane))),
     };
     let Some(found) = found else {
-        return Err(
-            CommandError::usage("no-step", format!("there is no {phase} in this run")).hint(
-                format!("`piton status {}` shows what there is", loaded.row.run_id),
-            ),
-        );
+        return Err(CommandError::usage("no-step", format!("there is no {phase} in this run"))
+            .hint(format!("`piton status {}` shows what there is", loaded.row.run_id)));
     };
     let mut found = found.clone();
     found["run_id"] = loaded.row.run_id.clone().into();

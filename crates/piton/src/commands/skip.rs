@@ -13,12 +13,9 @@ use crate::ui;
 /// Leaves a step out.
 pub fn run(context: &Context, args: &SkipArgs) -> Result<()> {
     let mut store = request::open(context)?;
-    let (run, wanted) = names::split(
-        &mut store,
-        args.run_or_step.as_deref(),
-        args.step.as_deref(),
-    )?;
-    let row = context.pick(&mut store, run, request::unfinished, "unfinished run")?;
+    let (run, wanted) =
+        names::split(&mut store, args.run_or_step.as_deref(), args.step.as_deref())?;
+    let row = Context::pick(&mut store, run, request::unfinished, "unfinished run")?;
     let loaded = store.load_row(row)?;
     request::refuse_inside(context, &mut store, &loaded)?;
     let step = match wanted {
@@ -32,10 +29,7 @@ pub fn run(context: &Context, args: &SkipArgs) -> Result<()> {
         ui::say("nothing was skipped");
         return Ok(());
     }
-    let asked = Request::Skip {
-        step: step.clone(),
-        satisfy: args.satisfy,
-    };
+    let asked = Request::Skip { step: step.clone(), satisfy: args.satisfy };
     let sent = request::send(&mut store, &loaded, &asked, Target::Step(&step))?;
     request::report(context, &mut store, &loaded.row.run_id, &[sent])
 }
@@ -49,10 +43,8 @@ fn only_failed(loaded: &Loaded) -> Result<StepPath> {
     let run = &loaded.row.run_id;
     match names::failed(&loaded.state).as_slice() {
         [one] => Ok(one.clone()),
-        [] => Err(
-            CommandError::usage("no-step", format!("no step of run {run} has failed"))
-                .hint("name the step: `piton skip PHASE/LANE/STEP`"),
-        ),
+        [] => Err(CommandError::usage("no-step", format!("no step of run {run} has failed"))
+            .hint("name the step: `piton skip PHASE/LANE/STEP`")),
         many => {
             let message = format!("several steps have failed: {}", names::listed(many));
             Err(CommandError::usage("ambiguous-step", message).hint("name the one to skip"))

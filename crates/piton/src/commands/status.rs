@@ -23,7 +23,7 @@ const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 /// Shows where a run stands.
 pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
     let mut store = context.read_store()?;
-    let row = context.pick(&mut store, args.run.as_deref(), |_| true, "run")?;
+    let row = Context::pick(&mut store, args.run.as_deref(), |_| true, "run")?;
     let run_id = row.run_id.clone();
     let mut loaded = store.load_row(row)?;
     let mut lives = Context::driver_lives(&loaded.row);

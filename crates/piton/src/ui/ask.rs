@@ -53,27 +53,14 @@ fn prompt(question: &str, choices: &[(char, &str)], default: Option<char>, look:
     }
     let letters: Vec<String> = choices
         .iter()
-        .map(|(c, _)| {
-            if Some(*c) == default {
-                c.to_ascii_uppercase()
-            } else {
-                *c
-            }
-            .to_string()
-        })
+        .map(|(c, _)| if Some(*c) == default { c.to_ascii_uppercase() } else { *c }.to_string())
         .collect();
-    format!(
-        "{} ({}) ",
-        look.paint(look::STRONG, question),
-        letters.join("/")
-    )
+    format!("{} ({}) ", look.paint(look::STRONG, question), letters.join("/"))
 }
 
 fn help(choices: &[(char, &str)]) -> String {
-    let lines: Vec<String> = choices
-        .iter()
-        .map(|(c, meaning)| format!("  {c}  {meaning}"))
-        .collect();
+    let lines: Vec<String> =
+        choices.iter().map(|(c, meaning)| format!("  {c}  {meaning}")).collect();
     lines.join("\n")
 }
 
@@ -83,14 +70,8 @@ fn choice(line: &str, choices: &[(char, &str)], default: Option<char>) -> Option
     if line.is_empty() {
         return default;
     }
-    let letter = choices
-        .iter()
-        .find(|(c, _)| line.chars().eq([c.to_ascii_lowercase()]));
-    let word = || {
-        choices
-            .iter()
-            .find(|(_, meaning)| meaning.to_lowercase().starts_with(&line))
-    };
+    let letter = choices.iter().find(|(c, _)| line.chars().eq([c.to_ascii_lowercase()]));
+    let word = || choices.iter().find(|(_, meaning)| meaning.to_lowercase().starts_with(&line));
     letter.or_else(word).map(|(c, _)| *c)
 }
 
@@ -98,10 +79,7 @@ fn choice(line: &str, choices: &[(char, &str)], default: Option<char>) -> Option
 fn read_line(until: &mut dyn FnMut() -> bool) -> Option<String> {
     let stdin = std::io::stdin();
     let mut line = Vec::new();
-    let wait = Timespec {
-        tv_sec: 0,
-        tv_nsec: POLL_NS,
-    };
+    let wait = Timespec { tv_sec: 0, tv_nsec: POLL_NS };
     let mut look = true;
     loop {
         // Not for every byte: `until` may read the ledger.
@@ -137,12 +115,7 @@ mod tests {
 
     #[test]
     fn the_default_is_the_upper_case_letter() {
-        let text = prompt(
-            "Resume from checkpoint?",
-            &YES_NO,
-            Some('y'),
-            &Look::plain(80),
-        );
+        let text = prompt("Resume from checkpoint?", &YES_NO, Some('y'), &Look::plain(80));
         assert_eq!(text, "Resume from checkpoint? (Y/n) ");
         let named = prompt("Resume? (Y/n)", &YES_NO, Some('y'), &Look::plain(80));
         assert_eq!(named, "Resume? (Y/n) ");

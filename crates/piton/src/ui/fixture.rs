@@ -34,10 +34,7 @@ impl Write for Shared {
 
 /// A pending step.
 pub(super) fn step(id: &str) -> StepState {
-    StepState {
-        id: id.to_owned(),
-        ..StepState::default()
-    }
+    StepState { id: id.to_owned(), ..StepState::default() }
 }
 
 /// A step that finished in 65 seconds, with one artifact.
@@ -48,10 +45,7 @@ pub(super) fn done(id: &str) -> StepState {
         successes: 1,
         exit_code: Some(0),
         duration_ms: Millis(65_000),
-        artifacts: vec![FileHash {
-            path: "a.txt".to_owned(),
-            sha256: Sha("aa".to_owned()),
-        }],
+        artifacts: vec![FileHash { path: "a.txt".to_owned(), sha256: Sha("aa".to_owned()) }],
         ..step(id)
     }
 }
@@ -59,9 +53,7 @@ pub(super) fn done(id: &str) -> StepState {
 /// A step in its second attempt, running since second 5.
 pub(super) fn running(id: &str) -> StepState {
     StepState {
-        progress: Progress::Running {
-            since: Timestamp(5_000),
-        },
+        progress: Progress::Running { since: Timestamp(5_000) },
         attempts: 2,
         failures: 1,
         exit_code: Some(1),
@@ -89,20 +81,12 @@ pub(super) fn failed(id: &str) -> StepState {
 
 /// A lane.
 pub(super) fn lane(id: &str, steps: Vec<StepState>) -> LaneState {
-    LaneState {
-        id: id.to_owned(),
-        steps,
-        ..LaneState::default()
-    }
+    LaneState { id: id.to_owned(), steps, ..LaneState::default() }
 }
 
 /// A phase.
 pub(super) fn phase(id: &str, lanes: Vec<LaneState>) -> PhaseState {
-    PhaseState {
-        id: id.to_owned(),
-        lanes,
-        ..PhaseState::default()
-    }
+    PhaseState { id: id.to_owned(), lanes, ..PhaseState::default() }
 }
 
 /// P1: lane A has fetched and builds for the second time, lane B is pending; P2 waits for its gate.
@@ -128,11 +112,8 @@ pub(super) fn state() -> RunState {
         ..RunState::default()
     };
     state.phases[1].gate = Some("Spec approval".to_owned());
-    let gate = GateState {
-        name: "Spec approval".to_owned(),
-        asked_at: Timestamp(2_000),
-        decision: None,
-    };
+    let gate =
+        GateState { name: "Spec approval".to_owned(), asked_at: Timestamp(2_000), decision: None };
     state.gates.insert(GateRef("P2".to_owned()), gate);
     state
 }
@@ -158,12 +139,7 @@ pub(super) fn loaded() -> Loaded {
             seq: 9,
             created_at: 0,
             updated_at: 5_000,
-            owner: Some(Lease {
-                owner,
-                epoch: 3,
-                heartbeat_at: 5_000,
-                expires_at: 35_000,
-            }),
+            owner: Some(Lease { owner, epoch: 3, heartbeat_at: 5_000, expires_at: 35_000 }),
         },
         state: state(),
         seq: 9,

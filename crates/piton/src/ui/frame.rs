@@ -44,41 +44,20 @@ pub fn frame(scene: &Scene<'_>) -> Vec<(String, usize)> {
     let look = scene.look;
     let full = rows(scene, false);
     let needed = full.iter().filter(|r| r.rank <= Rank::Lane).count();
-    let rows = if needed < look.height {
-        full
-    } else {
-        rows(scene, true)
-    };
-    fit(rows, look.height, look)
-        .into_iter()
-        .map(|row| row.paint(look))
-        .collect()
+    let rows = if needed < look.height { full } else { rows(scene, true) };
+    fit(rows, look.height, look).into_iter().map(|row| row.paint(look)).collect()
 }
 
 /// One line per phase, for when the run is over and the picture goes.
 pub fn closing(state: &RunState, look: &Look) -> Vec<String> {
     let retries = BTreeMap::new();
-    let scene = Scene {
-        state,
-        now: state.last_at,
-        look,
-        tail: &|_| None,
-        retries: &retries,
-    };
-    let begun = |p: &&PhaseState| {
-        p.lanes
-            .iter()
-            .any(|l| l.steps.iter().any(|s| s.attempts > 0))
-    };
+    let scene = Scene { state, now: state.last_at, look, tail: &|_| None, retries: &retries };
+    let begun = |p: &&PhaseState| p.lanes.iter().any(|l| l.steps.iter().any(|s| s.attempts > 0));
     state
         .phases
         .iter()
         .filter(begun)
-        .map(|p| {
-            phase_row(&scene, p, phase_status(state, p), Rank::Phase)
-                .paint(look)
-                .0
-        })
+        .map(|p| phase_row(&scene, p, phase_status(state, p), Rank::Phase).paint(look).0)
         .collect()
 }
 
@@ -123,19 +102,12 @@ fn header(scene: &Scene<'_>) -> Row {
 
 /// Time that no event has accounted for yet.
 fn since_last(scene: &Scene<'_>) -> Millis {
-    if scene.state.driven {
-        scene.now.since(scene.state.last_at)
-    } else {
-        Millis(0)
-    }
+    if scene.state.driven { scene.now.since(scene.state.last_at) } else { Millis(0) }
 }
 
 fn phase_row(scene: &Scene<'_>, phase: &PhaseState, status: Status, rank: Rank) -> Row {
     let steps = || phase.lanes.iter().flat_map(|l| &l.steps);
-    let (over, all) = (
-        steps().filter(|s| s.progress.is_over()).count(),
-        steps().count(),
-    );
+    let (over, all) = (steps().filter(|s| s.progress.is_over()).count(), steps().count());
     let busy = steps().any(|s| matches!(s.progress, Progress::Running { .. }));
     let more = if busy { since_last(scene) } else { Millis(0) };
     let elapsed = Millis(phase.driven_ms.0 + more.0);
@@ -148,26 +120,15 @@ fn phase_row(scene: &Scene<'_>, phase: &PhaseState, status: Status, rank: Rank) 
         row.maybe(DIM, status.as_str())
     };
     let row = row.put(PLAIN, format!("{over}/{all}"));
-    if elapsed.0 > 0 {
-        row.put(DIM, elapsed.to_string())
-    } else {
-        row
-    }
+    if elapsed.0 > 0 { row.put(DIM, elapsed.to_string()) } else { row }
 }
 
 fn bar(over: usize, all: usize, look: &Look) -> String {
     let columns = (look.width / 4).clamp(*BAR_COLUMNS.start(), *BAR_COLUMNS.end());
-    let (full, empty, open, close) = if look.unicode {
-        ("█", "░", "", "")
-    } else {
-        ("#", "-", "[", "]")
-    };
+    let (full, empty, open, close) =
+        if look.unicode { ("█", "░", "", "") } else { ("#", "-", "[", "]") };
     let filled = (over * columns).checked_div(all).unwrap_or(0);
-    format!(
-        "{open}{}{}{close}",
-        full.repeat(filled),
-        empty.repeat(columns - filled)
-    )
+    format!("{open}{}{}{close}", full.repeat(filled), empty.repeat(columns - filled))
 }
 
 fn lane_rows(
@@ -200,16 +161,9 @@ fn lane_rows(
     let Some(at) = lane.current() else { return };
     let simple = lane.steps.len() == 1 && lane.steps[0].id == IMPLICIT_STEP;
     if simple || compact {
-        let name = if simple {
-            lane.id.clone()
-        } else {
-            format!("{}/{}", lane.id, lane.steps[at].id)
-        };
-        let name = if simple {
-            name
-        } else {
-            format!("{name} {counted}")
-        };
+        let name =
+            if simple { lane.id.clone() } else { format!("{}/{}", lane.id, lane.steps[at].id) };
+        let name = if simple { name } else { format!("{name} {counted}") };
         step_rows(scene, phase, lane, &lane.steps[at], &name, 2, rows);
         return;
     }
@@ -219,13 +173,7 @@ fn lane_rows(
     }
     let indent = if alone { 2 } else { 4 };
     let from = at.saturating_sub(STEPS_BESIDE);
-    for (index, step) in lane
-        .steps
-        .iter()
-        .enumerate()
-        .skip(from)
-        .take(2 * STEPS_BESIDE + 1)
-    {
+    for (index, step) in lane.steps.iter().enumerate().skip(from).take(2 * STEPS_BESIDE + 1) {
         if index == at {
             step_rows(scene, phase, lane, step, &step.id, indent, rows);
         } else {
@@ -240,11 +188,7 @@ fn beside(scene: &Scene<'_>, step: &StepState, indent: usize) -> Row {
     let row = Row::new(Rank::StepBeside, indent)
         .put(style_of(status), scene.look.symbol(status))
         .put(DIM, step.id.clone());
-    if step.duration_ms.0 > 0 {
-        row.maybe(DIM, step.duration_ms.to_string())
-    } else {
-        row
-    }
+    if step.duration_ms.0 > 0 { row.maybe(DIM, step.duration_ms.to_string()) } else { row }
 }
 
 /// The step where a lane stands, and its last output.
@@ -262,17 +206,10 @@ fn step_rows(
     let row = Row::new(Rank::Step, indent)
         .put(style_of(status), scene.look.symbol(status))
         .put(PLAIN, name);
-    let last_error = || {
-        step.failure_context
-            .last()
-            .map(|f| sanitize(&f.error))
-            .unwrap_or_default()
-    };
+    let last_error = || step.failure_context.last().map(|f| sanitize(&f.error)).unwrap_or_default();
     match step.progress {
         Progress::Running { since } => {
-            let output = (scene.tail)(&path)
-                .map(|line| sanitize(&line))
-                .unwrap_or_default();
+            let output = (scene.tail)(&path).map(|line| sanitize(&line)).unwrap_or_default();
             let row = row
                 .maybe(NOTE, attempt(scene, &path, step))
                 .put(BUSY, scene.now.since(since).to_string())
@@ -298,10 +235,7 @@ fn step_rows(
         Progress::Failed => {
             let class = step.failure_context.last().map(|f| f.class);
             let error = class.map(|c| words::failure(c, step.exit_code, &last_error()));
-            rows.push(
-                row.put(BAD, "failed")
-                    .flex(PLAIN, error.unwrap_or_default()),
-            );
+            rows.push(row.put(BAD, "failed").flex(PLAIN, error.unwrap_or_default()));
         }
         _ => rows.push(row),
     }
@@ -330,13 +264,7 @@ mod tests {
     fn draw(state: &RunState, look: &Look) -> Vec<String> {
         let retries = BTreeMap::from([(StepPath::new("P1", "A", "build"), 3)]);
         let tail = |_: &StepPath| Some("Compiling\u{1b}[1m auth v1.2".to_owned());
-        let scene = Scene {
-            state,
-            now: Timestamp(17_000),
-            look,
-            tail: &tail,
-            retries: &retries,
-        };
+        let scene = Scene { state, now: Timestamp(17_000), look, tail: &tail, retries: &retries };
         let lines = frame(&scene);
         for (line, width) in &lines {
             assert_eq!(columns(line), *width, "{line}");
@@ -388,10 +316,7 @@ mod tests {
 
     #[test]
     fn without_utf8_all_is_ascii() {
-        let look = Look {
-            unicode: false,
-            ..Look::plain(30)
-        };
+        let look = Look { unicode: false, ..Look::plain(30) };
         let lines = draw(&state(), &look);
         assert!(lines.iter().all(|l| l.is_ascii()), "{lines:?}");
         assert_eq!(lines[1], "* P1 [#------] 1/4 12.0s");
@@ -413,48 +338,27 @@ mod tests {
             lines.contains(&"    ↻ build again in 3.0s the linker said no".to_owned()),
             "{lines:?}"
         );
-        assert!(
-            lines.contains(&"  ✗ B failed exit 7: the linker said no".to_owned()),
-            "{lines:?}"
-        );
+        assert!(lines.contains(&"  ✗ B failed exit 7: the linker said no".to_owned()), "{lines:?}");
     }
 
     #[test]
     fn more_lanes_than_rows_are_counted() {
         let mut state = state();
         let many = |prefix: &str, n: usize, step: &dyn Fn() -> StepState| -> Vec<LaneState> {
-            (0..n)
-                .map(|i| lane(&format!("{prefix}{i}"), vec![step(), done("x")]))
-                .collect()
+            (0..n).map(|i| lane(&format!("{prefix}{i}"), vec![step(), done("x")])).collect()
         };
         let mut lanes = many("run", 12, &|| running("build"));
         lanes.extend(many("over", 50, &|| done("build")));
         lanes.extend(many("next", 50, &|| step("build")));
         state.phases[0] = phase("P1", lanes);
         state.gates.clear();
-        let look = Look {
-            height: 10,
-            ..Look::plain(80)
-        };
+        let look = Look { height: 10, ..Look::plain(80) };
         let shown = draw(&state, &look);
         assert_eq!(shown.len(), 10);
-        assert_eq!(
-            shown[2],
-            "  ● run0/build 1/2 attempt 2 12.0s Compiling auth v1.2"
-        );
+        assert_eq!(shown[2], "  ● run0/build 1/2 attempt 2 12.0s Compiling auth v1.2");
         assert_eq!(shown[9], "… 106 more, 5 running");
         for height in 1..4 {
-            assert_eq!(
-                draw(
-                    &state,
-                    &Look {
-                        height,
-                        ..look.clone()
-                    }
-                )
-                .len(),
-                height
-            );
+            assert_eq!(draw(&state, &Look { height, ..look.clone() }).len(), height);
         }
     }
 

@@ -84,9 +84,7 @@ mod tests {
     fn an_event_is_one_object_on_one_line() {
         let out = Shared::default();
         let mut stream = JsonStream::to(Box::new(out.clone()));
-        let event = Event::RunArchived(RunArchived {
-            by: "ann\n".to_owned(),
-        });
+        let event = Event::RunArchived(RunArchived { by: "ann\n".to_owned() });
         stream.event(9, Timestamp(1_767_323_045_678), &event, &state());
         assert_eq!(
             out.text(),

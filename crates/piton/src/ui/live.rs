@@ -46,24 +46,14 @@ impl Live {
     /// Draws elsewhere, in a room that does not change.
     pub fn to(out: Box<dyn Write>, look: Look, tail: Tail) -> Self {
         let (retries, drawn) = (BTreeMap::new(), Vec::new());
-        Self {
-            out,
-            look,
-            measured: false,
-            tail,
-            retries,
-            drawn,
-            drawn_at: None,
-        }
+        Self { out, look, measured: false, tail, retries, drawn, drawn_at: None }
     }
 
     /// Lets it say `attempt 2/4`; `retries` takes the place of the plan's, as on the command line.
     #[must_use]
     pub fn with_plan(mut self, plan: &Plan, retries: Option<u32>) -> Self {
-        self.retries = plan
-            .steps()
-            .map(|(path, step)| (path, retries.unwrap_or(step.retries)))
-            .collect();
+        self.retries =
+            plan.steps().map(|(path, step)| (path, retries.unwrap_or(step.retries))).collect();
         self
     }
 
@@ -83,12 +73,7 @@ impl Live {
         if rows > 0 {
             // Writing to memory does not fail.
             let up = u16::try_from(rows).unwrap_or(u16::MAX);
-            let _ = queue!(
-                bytes,
-                MoveToColumn(0),
-                MoveUp(up),
-                Clear(ClearType::FromCursorDown)
-            );
+            let _ = queue!(bytes, MoveToColumn(0), MoveUp(up), Clear(ClearType::FromCursorDown));
         }
     }
 
@@ -124,13 +109,8 @@ impl Live {
             height: self.look.height.saturating_sub(1).max(1),
             ..self.look.clone()
         };
-        let scene = Scene {
-            state,
-            now,
-            look: &room,
-            tail: self.tail.as_ref(),
-            retries: &self.retries,
-        };
+        let scene =
+            Scene { state, now, look: &room, tail: self.tail.as_ref(), retries: &self.retries };
         self.drawn = frame(&scene);
         for (line, _) in &self.drawn {
             bytes.extend_from_slice(line.as_bytes());
@@ -168,9 +148,7 @@ impl Live {
         let words = self.look.paint(style, &words::event(at, event, state));
         let mut lines = format!("{clock} {words}\n");
         for line in plain::output_of(event) {
-            let line = self
-                .look
-                .paint(look::DIM, &format!("         | {}", text::sanitize(line)));
+            let line = self.look.paint(look::DIM, &format!("         | {}", text::sanitize(line)));
             lines.push_str(&line);
             lines.push('\n');
         }
@@ -180,10 +158,7 @@ impl Live {
 
 /// Rows that lines take on a terminal of a width; it may have become narrower since.
 fn rows(lines: &[(String, usize)], width: usize) -> usize {
-    lines
-        .iter()
-        .map(|(_, columns)| columns.div_ceil(width.max(1)).max(1))
-        .sum()
+    lines.iter().map(|(_, columns)| columns.div_ceil(width.max(1)).max(1)).sum()
 }
 
 impl Observer for Live {
@@ -242,11 +217,7 @@ mod tests {
         assert_eq!(out.text(), once, "a second frame at once");
         live.drawn_at = None;
         live.tick(Timestamp(18_000), &state());
-        assert!(
-            out.text()[once.len()..].contains("\u{1b}[9A\u{1b}[J"),
-            "{:?}",
-            out.text()
-        );
+        assert!(out.text()[once.len()..].contains("\u{1b}[9A\u{1b}[J"), "{:?}", out.text());
     }
 
     #[test]
@@ -260,29 +231,18 @@ mod tests {
         });
         live.event(1, Timestamp(17_000), &event, &state());
         let before = out.text().len();
-        let left = Event::DriverLeft(DriverLeft {
-            verdict: Verdict::Failed,
-            head: None,
-            signal: None,
-        });
+        let left =
+            Event::DriverLeft(DriverLeft { verdict: Verdict::Failed, head: None, signal: None });
         live.event(2, Timestamp(17_000), &left, &state());
         let text = out.text();
         assert!(text[..before].contains("P1/A/fetch will run again: artifact a.txt is missing\n"));
-        assert!(
-            text[before..].starts_with("\u{1b}[1G\u{1b}[9A\u{1b}[J"),
-            "{:?}",
-            &text[before..]
-        );
+        assert!(text[before..].starts_with("\u{1b}[1G\u{1b}[9A\u{1b}[J"), "{:?}", &text[before..]);
         assert!(live.drawn.is_empty());
     }
 
     #[test]
     fn a_terminal_that_became_narrower_is_cleaned_whole() {
-        let lines = [
-            ("x".repeat(80), 80),
-            (String::new(), 0),
-            ("y".repeat(10), 10),
-        ];
+        let lines = [("x".repeat(80), 80), (String::new(), 0), ("y".repeat(10), 10)];
         assert_eq!(rows(&lines, 80), 3);
         assert_eq!(rows(&lines, 30), 5);
         assert_eq!(rows(&lines, 0), 91);

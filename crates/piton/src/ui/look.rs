@@ -59,12 +59,7 @@ impl Look {
     /// No colour, symbols, a given width.
     #[cfg(test)]
     pub fn plain(width: usize) -> Self {
-        Self {
-            color: false,
-            unicode: true,
-            width,
-            height: SIZE_UNTOLD.1,
-        }
+        Self { color: false, unicode: true, width, height: SIZE_UNTOLD.1 }
     }
 
     fn of(stream: &impl AsFd, choice: ColorChoice, terminal: bool) -> Self {
@@ -73,12 +68,7 @@ impl Look {
             (true, None) => SIZE_UNTOLD,
             (false, _) => (COLUMNS_ELSEWHERE, SIZE_UNTOLD.1),
         };
-        Self {
-            color: choice != ColorChoice::Never,
-            unicode: utf8_locale(),
-            width,
-            height,
-        }
+        Self { color: choice != ColorChoice::Never, unicode: utf8_locale(), width, height }
     }
 
     /// Asks the terminal on stderr for its size again; a frame may come after a resize.
@@ -147,11 +137,7 @@ fn size(stream: &impl AsFd) -> Option<(usize, usize)> {
 
 /// Whether the locale says UTF-8; the first variable that is set decides, as in C.
 fn utf8_locale() -> bool {
-    let set = |name| {
-        std::env::var(name)
-            .ok()
-            .filter(|value: &String| !value.is_empty())
-    };
+    let set = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
     locale.is_some_and(|value| is_utf8(&value))
 }
@@ -185,15 +171,11 @@ mod tests {
     #[test]
     fn every_status_reads_without_colour() {
         for unicode in [true, false] {
-            let look = Look {
-                unicode,
-                ..Look::plain(80)
-            };
+            let look = Look { unicode, ..Look::plain(80) };
             let seen: std::collections::BTreeSet<_> = ALL.iter().map(|s| look.symbol(*s)).collect();
             assert_eq!(seen.len(), ALL.len());
             assert!(
-                seen.iter()
-                    .all(|s| super::super::text::columns(s) == 1 && s.is_ascii() != unicode)
+                seen.iter().all(|s| super::super::text::columns(s) == 1 && s.is_ascii() != unicode)
             );
         }
     }
@@ -201,10 +183,7 @@ mod tests {
     #[test]
     fn paint_without_colour_is_the_text() {
         assert_eq!(Look::plain(80).paint(BAD, "x"), "x");
-        let look = Look {
-            color: true,
-            ..Look::plain(80)
-        };
+        let look = Look { color: true, ..Look::plain(80) };
         assert_eq!(look.paint(BAD, "x"), "\u{1b}[31mx\u{1b}[0m");
     }
 

@@ -72,6 +72,9 @@ fn error_json(error: &CommandError) -> impl Serialize + use<> {
 
 /// Shows the problems of a document on stderr.
 pub fn diagnostics(problems: &[Diagnostic], source: &str) {
+    if problems.is_empty() {
+        return;
+    }
     let look = Look::stderr();
     let shown: String = problems
         .iter()
@@ -82,9 +85,7 @@ pub fn diagnostics(problems: &[Diagnostic], source: &str) {
 
 /// Writes a line on stderr; a terminal that is gone is no reason to stop.
 pub fn say(text: &str) {
-    let _ = io::stderr()
-        .lock()
-        .write_all(format!("{text}\n").as_bytes());
+    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Writes a line on stdout. If nobody reads any more the program ends quietly.

@@ -107,18 +107,12 @@ mod tests {
             })
         };
         assert_eq!(lines(&start(1)), "12:03:04 P1/A/build started\n");
-        assert_eq!(
-            lines(&start(2)),
-            "12:03:04 P1/A/build started (attempt 2)\n"
-        );
+        assert_eq!(lines(&start(2)), "12:03:04 P1/A/build started (attempt 2)\n");
     }
 
     #[test]
     fn success_and_failure_say_how() {
-        assert_eq!(
-            lines(&finished(Outcome::Succeeded)),
-            "12:03:04 P1/A/build finished in 3.2s\n"
-        );
+        assert_eq!(lines(&finished(Outcome::Succeeded)), "12:03:04 P1/A/build finished in 3.2s\n");
         let failed = |next| {
             lines(&finished(Outcome::Failed {
                 class: Class::Command,
@@ -131,13 +125,8 @@ mod tests {
             failed(Next::Fail),
             "12:03:04 P1/A/build failed: exit 1: no rule\n         | make: *** no rule\n"
         );
-        let retry = failed(Next::Retry {
-            at: Timestamp(3000),
-        });
-        assert!(
-            retry.contains("no rule; retry at ") && retry.contains("(in 2.0s)"),
-            "{retry}"
-        );
+        let retry = failed(Next::Retry { at: Timestamp(3000) });
+        assert!(retry.contains("no rule; retry at ") && retry.contains("(in 2.0s)"), "{retry}");
         assert!(failed(Next::Retry { at: Timestamp(0) }).contains("; retry at once\n"));
     }
 

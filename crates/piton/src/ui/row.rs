@@ -59,12 +59,7 @@ pub(super) struct Row {
 impl Row {
     /// An empty line.
     pub(super) fn new(rank: Rank, indent: usize) -> Self {
-        Self {
-            rank,
-            runs: false,
-            indent,
-            pieces: Vec::new(),
-        }
+        Self { rank, runs: false, indent, pieces: Vec::new() }
     }
 
     /// Marks it as the line of something that runs.
@@ -161,11 +156,7 @@ pub(super) fn fit(mut rows: Vec<Row>, height: usize, look: &Look) -> Vec<Row> {
         }
     }
     if height > 1 {
-        let runs = if running > 0 {
-            format!(", {running} running")
-        } else {
-            String::new()
-        };
+        let runs = if running > 0 { format!(", {running} running") } else { String::new() };
         let more = format!("{} {left_out} more{runs}", look.ellipsis());
         rows.push(Row::new(Rank::Header, 0).put(super::look::DIM, more));
     }
@@ -179,10 +170,7 @@ fn without(rows: Vec<Row>, height: usize, rank: Rank) -> (Vec<Row>, Vec<Row>) {
     let skip = if front {
         0
     } else {
-        rows.iter()
-            .filter(|r| r.rank == rank)
-            .count()
-            .saturating_sub(surplus)
+        rows.iter().filter(|r| r.rank == rank).count().saturating_sub(surplus)
     };
     let mut seen = 0;
     let (mut rest, mut gone) = (Vec::with_capacity(rows.len()), Vec::new());
@@ -231,11 +219,7 @@ mod tests {
         let rows = |running: usize| -> Vec<Row> {
             let mut rows = vec![Row::new(Rank::Header, 0).put(PLAIN, "head")];
             for n in 0..running {
-                rows.push(
-                    Row::new(Rank::Step, 2)
-                        .put(PLAIN, format!("s{n}"))
-                        .running(),
-                );
+                rows.push(Row::new(Rank::Step, 2).put(PLAIN, format!("s{n}")).running());
                 rows.push(Row::new(Rank::Output, 4).put(PLAIN, "out"));
             }
             rows.push(Row::new(Rank::LanePending, 2).put(PLAIN, "p"));
@@ -243,10 +227,7 @@ mod tests {
         };
         let look = Look::plain(80);
         let shown = |running, height| -> Vec<String> {
-            fit(rows(running), height, &look)
-                .into_iter()
-                .map(|r| r.paint(&look).0)
-                .collect()
+            fit(rows(running), height, &look).into_iter().map(|r| r.paint(&look).0).collect()
         };
         assert_eq!(shown(2, 6).len(), 6);
         assert_eq!(shown(2, 4), ["head", "  s0", "  s1", "  p"]);

@@ -162,13 +162,8 @@ fn phases(state: &RunState) -> Vec<Phase<'_>> {
 }
 
 fn again<'a>(state: &'a RunState, rerun: &'a [Rerun]) -> Vec<Again<'a>> {
-    let mut all: Vec<Again<'a>> = rerun
-        .iter()
-        .map(|r| Again {
-            step: r.step.clone(),
-            reason: &r.reason,
-        })
-        .collect();
+    let mut all: Vec<Again<'a>> =
+        rerun.iter().map(|r| Again { step: r.step.clone(), reason: &r.reason }).collect();
     for phase in &state.phases {
         for lane in &phase.lanes {
             for step in &lane.steps {
@@ -184,26 +179,15 @@ fn again<'a>(state: &'a RunState, rerun: &'a [Rerun]) -> Vec<Again<'a>> {
 
 /// Why a step that had finished is to run again.
 pub fn pending_rerun(step: &StepState) -> Option<&str> {
-    if step.progress == Progress::Pending {
-        step.rerun.as_deref()
-    } else {
-        None
-    }
+    if step.progress == Progress::Pending { step.rerun.as_deref() } else { None }
 }
 
 /// When the first parked step goes on.
 pub fn parked_until(state: &RunState) -> Option<Timestamp> {
-    let steps = state
-        .phases
-        .iter()
-        .flat_map(|p| &p.lanes)
-        .flat_map(|l| &l.steps);
+    let steps = state.phases.iter().flat_map(|p| &p.lanes).flat_map(|l| &l.steps);
     steps
         .filter_map(|s| match s.progress {
-            Progress::Waiting {
-                until,
-                class: Class::RateLimit,
-            } => Some(until),
+            Progress::Waiting { until, class: Class::RateLimit } => Some(until),
             _ => None,
         })
         .min()
@@ -221,10 +205,8 @@ mod tests {
     fn the_documented_keys_are_there() {
         let mut loaded = loaded();
         loaded.state.phases[0].lanes[1].steps[0].rerun = Some("asked for".to_owned());
-        let rerun = [Rerun {
-            step: StepPath::new("P1", "A", "fetch"),
-            reason: "artifact x".to_owned(),
-        }];
+        let rerun =
+            [Rerun { step: StepPath::new("P1", "A", "fetch"), reason: "artifact x".to_owned() }];
         let value = serde_json::to_value(status(&loaded, true, &rerun)).unwrap();
         assert_eq!(value["run_id"], "r-1");
         assert_eq!(value["plan"], "plan.toml");
@@ -244,10 +226,7 @@ mod tests {
             json!([{"step": "P1/A/fetch", "reason": "artifact x"},
                    {"step": "P1/B/work", "reason": "asked for"}])
         );
-        assert_eq!(
-            value["driver"],
-            json!({"pid": 42, "host": "box", "alive": true})
-        );
+        assert_eq!(value["driver"], json!({"pid": 42, "host": "box", "alive": true}));
     }
 
     #[test]

@@ -38,9 +38,7 @@ impl Tally {
         state
             .steps()
             .filter(|(path, s)| s.progress == Progress::Done && !self.ran.contains(path))
-            .fold((0, Millis(0)), |(n, time), (_, s)| {
-                (n + 1, Millis(time.0 + s.duration_ms.0))
-            })
+            .fold((0, Millis(0)), |(n, time), (_, s)| (n + 1, Millis(time.0 + s.duration_ms.0)))
     }
 
     fn redo(&mut self, step: &StepPath, reason: &str) {
@@ -52,14 +50,8 @@ impl Tally {
     fn finished(&mut self, e: &StepFinished) {
         self.ran.insert(e.step.clone());
         match &e.outcome {
-            Outcome::Failed {
-                next: Next::Retry { .. },
-                ..
-            } => self.retried += 1,
-            Outcome::Failed {
-                next: Next::Wait { .. },
-                ..
-            } => self.waited += 1,
+            Outcome::Failed { next: Next::Retry { .. }, .. } => self.retried += 1,
+            Outcome::Failed { next: Next::Wait { .. }, .. } => self.waited += 1,
             Outcome::Interrupted { .. } => self.interrupted += 1,
             _ => {}
         }
@@ -111,10 +103,7 @@ impl Tally {
         part(self.retried, format!("{} retried", self.retried));
         part(self.waited, format!("{} waited out", self.waited));
         part(self.redone.len(), format!("{} redone", self.redone.len()));
-        part(
-            self.interrupted,
-            format!("{} interrupted", self.interrupted),
-        );
+        part(self.interrupted, format!("{} interrupted", self.interrupted));
         let skipped = skipped(state);
         part(skipped, format!("{skipped} skipped"));
         parts.join(", ")
@@ -179,26 +168,18 @@ impl Observer for Tally {
 }
 
 fn skipped(state: &RunState) -> usize {
-    state
-        .steps()
-        .filter(|(_, s)| matches!(s.progress, Progress::Skipped { .. }))
-        .count()
+    state.steps().filter(|(_, s)| matches!(s.progress, Progress::Skipped { .. })).count()
 }
 
 fn failed(state: &RunState) -> Vec<(StepPath, &StepState)> {
-    state
-        .steps()
-        .filter(|(_, s)| s.progress == Progress::Failed)
-        .collect()
+    state.steps().filter(|(_, s)| s.progress == Progress::Failed).collect()
 }
 
 /// Why a step failed last, in words.
 pub fn why_failed(step: &StepState) -> String {
     match step.failure_context.last() {
         Some(f) => words::failure(f.class, step.exit_code, &f.error),
-        None => step
-            .exit_code
-            .map_or_else(|| "failed".to_owned(), |code| format!("exit {code}")),
+        None => step.exit_code.map_or_else(|| "failed".to_owned(), |code| format!("exit {code}")),
     }
 }
 
@@ -247,10 +228,7 @@ pub fn next_commands(state: &RunState, verdict: Verdict) -> Vec<String> {
         }
         Verdict::Budget => {
             let budget = state.exhausted.as_deref().unwrap_or("the budget");
-            vec![format!(
-                "raise `{}` in the plan, then {resume}",
-                sanitize(budget)
-            )]
+            vec![format!("raise `{}` in the plan, then {resume}", sanitize(budget))]
         }
         Verdict::Aborted if state.ended.is_some_and(Status::is_final) => {
             vec![format!("piton show {run}")]
@@ -267,18 +245,12 @@ fn after_failure(state: &RunState, run: &str, resume: &str) -> Vec<String> {
         // A failed run without a failed step: a gate was rejected.
         let rejected = state.gates.keys().find(|gate| state.rejected(gate));
         let approve = rejected.map(|gate| format!("piton approve {run} {gate} && {resume}"));
-        return approve
-            .into_iter()
-            .chain([format!("piton abort {run}")])
-            .collect();
+        return approve.into_iter().chain([format!("piton abort {run}")]).collect();
     };
     let retry = if failed.len() == 1 {
         format!("piton retry {run} {path} && {resume}")
     } else {
-        format!(
-            "piton retry {run} {path} (of {} failed steps), then {resume}",
-            failed.len()
-        )
+        format!("piton retry {run} {path} (of {} failed steps), then {resume}", failed.len())
     };
     vec![
         retry,
@@ -320,12 +292,7 @@ mod tests {
     }
 
     fn failure(next: Next) -> Outcome {
-        Outcome::Failed {
-            class: Class::Command,
-            error: "no".to_owned(),
-            lines: Vec::new(),
-            next,
-        }
+        Outcome::Failed { class: Class::Command, error: "no".to_owned(), lines: Vec::new(), next }
     }
 
     /// Lane A: fetch was finished before, build is redone, fails once and then for good.
@@ -336,15 +303,7 @@ mod tests {
         let mut tally = Tally::default();
         let events = [
             (1_000, start("build", 1)),
-            (
-                2_000,
-                finish(
-                    "build",
-                    failure(Next::Retry {
-                        at: Timestamp(2_000),
-                    }),
-                ),
-            ),
+            (2_000, finish("build", failure(Next::Retry { at: Timestamp(2_000) }))),
             (2_000, start("build", 2)),
             (5_000, finish("build", failure(Next::Fail))),
         ];
@@ -358,12 +317,7 @@ mod tests {
     fn the_summary_tells_what_ran_what_was_saved_and_what_to_do() {
         let (tally, state) = tallied();
         assert_eq!(
-            tally.render(
-                &state,
-                Verdict::Failed,
-                Path::new("/s/logs"),
-                &Look::plain(80)
-            ),
+            tally.render(&state, Verdict::Failed, Path::new("/s/logs"), &Look::plain(80)),
             "✗ run r-1 failed after 4.0s\n\
              \x20 1 step run, 1 finished before (saved 1m 05s), 1 retried, 1 redone\n\
              \x20 failed: P1/A/build: exit 7: the linker said no\n\
@@ -392,10 +346,7 @@ mod tests {
     fn the_next_command_follows_the_verdict() {
         let first = |state: &RunState, verdict| next_commands(state, verdict).remove(0);
         let mut state = state();
-        assert_eq!(
-            first(&state, Verdict::Waiting),
-            "piton approve r-1 P2 && piton resume r-1"
-        );
+        assert_eq!(first(&state, Verdict::Waiting), "piton approve r-1 P2 && piton resume r-1");
         assert_eq!(first(&state, Verdict::Interrupted), "piton resume r-1");
         assert_eq!(first(&state, Verdict::Complete), "piton show r-1");
         state.exhausted = Some("tokens".to_owned());
@@ -413,10 +364,7 @@ mod tests {
                 at: Timestamp(0),
             });
         }
-        assert_eq!(
-            first(&state, Verdict::Failed),
-            "piton approve r-1 P2 && piton resume r-1"
-        );
+        assert_eq!(first(&state, Verdict::Failed), "piton approve r-1 P2 && piton resume r-1");
         state.ended = Some(Status::Cancelled);
         assert_eq!(first(&state, Verdict::Aborted), "piton show r-1");
     }

@@ -16,10 +16,7 @@ const LINE_BYTES_MAX: usize = 4096;
 /// Of a line that was rewritten with carriage returns the last version remains.
 pub fn sanitize(text: &str) -> String {
     let text = text.trim_end_matches(['\r', '\n']);
-    let text = text
-        .rsplit('\r')
-        .find(|part| !part.trim().is_empty())
-        .unwrap_or_default();
+    let text = text.rsplit('\r').find(|part| !part.trim().is_empty()).unwrap_or_default();
     let mut clean = String::with_capacity(text.len().min(LINE_BYTES_MAX));
     push_clean(&mut clean, head(text));
     clean
@@ -112,11 +109,7 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> String {
 
 /// Counts things: `1 step`, `3 steps`.
 pub fn count(number: usize, thing: &str) -> String {
-    if number == 1 {
-        format!("1 {thing}")
-    } else {
-        format!("{number} {thing}s")
-    }
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
 #[cfg(test)]
@@ -151,10 +144,7 @@ mod tests {
 
     #[test]
     fn wrapping_keeps_indent_and_long_words() {
-        assert_eq!(
-            wrap("  a bb ccc dddddddddd", 8, 4),
-            "  a bb\n    ccc\n    dddddddddd"
-        );
+        assert_eq!(wrap("  a bb ccc dddddddddd", 8, 4), "  a bb\n    ccc\n    dddddddddd");
         assert_eq!(wrap("what  fits is   kept", 80, 4), "what  fits is   kept");
     }
 }

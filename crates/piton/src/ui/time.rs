@@ -65,12 +65,7 @@ pub fn ahead(at: Timestamp, now: Timestamp) -> String {
 
 fn clock_in(at: Timestamp, zone: &TimeZone) -> String {
     let time = zone.to_datetime(instant(at)).time();
-    format!(
-        "{:02}:{:02}:{:02}",
-        time.hour(),
-        time.minute(),
-        time.second()
-    )
+    format!("{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second())
 }
 
 /// A time beyond jiff's range (year 9999) becomes its nearest end: showing it must not fail.
@@ -88,24 +83,15 @@ mod tests {
 
     #[test]
     fn utc_text_is_rfc3339() {
-        assert_eq!(
-            rfc3339(Timestamp(1_767_323_045_678)),
-            "2026-01-02T03:04:05.678Z"
-        );
-        assert_eq!(
-            rfc3339(Timestamp(1_767_323_045_000)),
-            "2026-01-02T03:04:05Z"
-        );
+        assert_eq!(rfc3339(Timestamp(1_767_323_045_678)), "2026-01-02T03:04:05.678Z");
+        assert_eq!(rfc3339(Timestamp(1_767_323_045_000)), "2026-01-02T03:04:05Z");
     }
 
     #[test]
     fn the_clock_is_that_of_the_zone() {
         let at = Timestamp(1_767_323_045_678);
         assert_eq!(clock_in(at, &TimeZone::UTC), "03:04:05");
-        assert_eq!(
-            clock_in(at, &TimeZone::fixed(jiff::tz::offset(2))),
-            "05:04:05"
-        );
+        assert_eq!(clock_in(at, &TimeZone::fixed(jiff::tz::offset(2))), "05:04:05");
     }
 
     #[test]

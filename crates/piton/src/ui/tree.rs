@@ -49,10 +49,7 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
         let text = wrap(&format!("{name:<8} {value}"), look.width, HANG);
         let _ = writeln!(out, "{}", text.replacen(name, &look.paint(STRONG, name), 1));
     };
-    line(
-        "run",
-        &format!("{} {}", sanitize(&row.run_id), sanitize(&state.title)),
-    );
+    line("run", &format!("{} {}", sanitize(&row.run_id), sanitize(&state.title)));
     line("plan", &sanitize(&state.plan_path));
     let shown = format!("{} {status}", look.symbol(status));
     line(
@@ -65,21 +62,13 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
     );
     match &row.owner {
         Some(lease) if driver_lives => line("driver", &sanitize(&lease.owner.to_string())),
-        Some(lease) => line(
-            "driver",
-            &format!("none ({} is gone)", sanitize(&lease.owner.to_string())),
-        ),
+        Some(lease) => {
+            line("driver", &format!("none ({} is gone)", sanitize(&lease.owner.to_string())));
+        }
         None => line("driver", "none"),
     }
     if let Some(last) = state.checkpoints.last() {
-        line(
-            "saved",
-            &format!(
-                "checkpoint {}: {}",
-                sanitize(&last.name),
-                sanitize(&last.message)
-            ),
-        );
+        line("saved", &format!("checkpoint {}: {}", sanitize(&last.name), sanitize(&last.message)));
     }
     if !driver_lives && !status.is_final() {
         for command in next_commands(state) {
@@ -91,9 +80,7 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
 }
 
 fn next_commands(state: &RunState) -> Vec<String> {
-    let verdict = state
-        .verdict
-        .unwrap_or(piton_core::event::Verdict::Interrupted);
+    let verdict = state.verdict.unwrap_or(piton_core::event::Verdict::Interrupted);
     let mut commands = summary::next_commands(state, verdict);
     commands.truncate(1);
     commands
@@ -134,13 +121,7 @@ struct Tree<'a> {
 impl<'a> Tree<'a> {
     fn new(state: &'a RunState, rerun: &'a [Rerun], now: Timestamp, look: &'a Look) -> Self {
         let rerun = rerun.iter().map(|r| (&r.step, r.reason.as_str())).collect();
-        Self {
-            state,
-            rerun,
-            now,
-            look,
-            out: String::new(),
-        }
+        Self { state, rerun, now, look, out: String::new() }
     }
 
     /// A line with a status: symbol, id, word, and what else there is to say.
@@ -160,8 +141,7 @@ impl<'a> Tree<'a> {
     /// A line of words below.
     fn words(&mut self, indent: usize, text: &str) {
         let text = format!("{:indent$}{text}", "");
-        self.out
-            .push_str(&wrap(&text, self.look.width, indent + HANG));
+        self.out.push_str(&wrap(&text, self.look.width, indent + HANG));
         self.out.push('\n');
     }
 
@@ -206,11 +186,7 @@ impl<'a> Tree<'a> {
                 let _ = writeln!(self.out, "{:indent$}piton approve {run} {place}", "");
             }
             Some(decision) => {
-                let verb = if decision.approved {
-                    "approved"
-                } else {
-                    "rejected"
-                };
+                let verb = if decision.approved { "approved" } else { "rejected" };
                 self.words(
                     indent,
                     &format!("gate \"{name}\" {verb} by {}", sanitize(&decision.by)),
@@ -230,9 +206,7 @@ impl<'a> Tree<'a> {
         let stale = if self.rerun.is_empty() {
             None
         } else {
-            self.rerun
-                .get(&StepPath::new(&phase.id, &lane.id, &step.id))
-                .copied()
+            self.rerun.get(&StepPath::new(&phase.id, &lane.id, &step.id)).copied()
         };
         if let Some(reason) = stale.or_else(|| pending_rerun(step)) {
             self.words(6, &format!("runs again: {}", sanitize(reason)));
@@ -313,10 +287,7 @@ mod tests {
     fn a_dead_driver_is_said_with_the_way_on() {
         let text = header(&loaded(), false, NOW, &Look::plain(80));
         assert!(text.contains("↯ interrupted"), "{text}");
-        assert!(
-            text.contains("driver   none (process 42 on box is gone)\n"),
-            "{text}"
-        );
+        assert!(text.contains("driver   none (process 42 on box is gone)\n"), "{text}");
         assert!(text.contains("next     piton resume r-1\n"), "{text}");
     }
 
@@ -329,10 +300,7 @@ mod tests {
             reason: "artifact a.txt is missing".to_owned(),
         }];
         let text = subtree(&loaded, &rerun, "P1", None, NOW, &Look::plain(80));
-        assert!(
-            text.contains("      runs again: artifact a.txt is missing\n"),
-            "{text}"
-        );
+        assert!(text.contains("      runs again: artifact a.txt is missing\n"), "{text}");
         assert!(
             text.contains(
                 "    ✗ work failed, 1.5s, 2 attempts, exit 7\n      exit 7: the linker said no\n"
@@ -340,14 +308,8 @@ mod tests {
             "{text}"
         );
         let lane = subtree(&loaded, &rerun, "P1", Some("B"), NOW, &Look::plain(80));
-        assert!(
-            lane.starts_with("  ✗ B failed\n") && !lane.contains("fetch"),
-            "{lane}"
-        );
-        assert_eq!(
-            subtree(&loaded, &rerun, "P9", None, NOW, &Look::plain(80)),
-            ""
-        );
+        assert!(lane.starts_with("  ✗ B failed\n") && !lane.contains("fetch"), "{lane}");
+        assert_eq!(subtree(&loaded, &rerun, "P9", None, NOW, &Look::plain(80)), "");
     }
 
     #[test]
@@ -363,16 +325,10 @@ mod tests {
 
     #[test]
     fn colour_changes_no_word() {
-        let look = Look {
-            color: true,
-            ..Look::plain(80)
-        };
+        let look = Look { color: true, ..Look::plain(80) };
         let colored = render(&loaded(), true, &[], NOW, &look);
         assert!(colored.contains("\u{1b}[32m✓\u{1b}[0m fetch"), "{colored}");
         let stripped = anstream::adapter::strip_str(&colored).to_string();
-        assert_eq!(
-            stripped,
-            render(&loaded(), true, &[], NOW, &Look::plain(80))
-        );
+        assert_eq!(stripped, render(&loaded(), true, &[], NOW, &Look::plain(80)));
     }
 }

@@ -24,19 +24,11 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
     match event {
         Event::RunCreated(e) => {
             let (_, steps) = piton_core::summary::progress(state);
-            format!(
-                "run {run} created: {} ({})",
-                sanitize(&e.title),
-                count(steps, "step")
-            )
+            format!("run {run} created: {} ({})", sanitize(&e.title), count(steps, "step"))
         }
         Event::DriverAttached(e) => {
             let taken = if e.takeover { ", taken over" } else { "" };
-            format!(
-                "run {run} driven by process {} on {}{taken}",
-                e.pid,
-                sanitize(&e.host)
-            )
+            format!("run {run} driven by process {} on {}{taken}", e.pid, sanitize(&e.host))
         }
         Event::DriverLeft(e) => format!("run {run} {}", verdict(e.verdict)),
         Event::StepStarted(e) => started(e, state),
@@ -44,11 +36,7 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
         Event::StepReset(e) => format!("{} will run again: {}", e.step, sanitize(&e.reason)),
         Event::StepRetried(e) => format!("{} gets new attempts from {}", e.step, sanitize(&e.by)),
         Event::StepSkipped(e) => {
-            let satisfy = if e.satisfy {
-                "; what needs it goes on"
-            } else {
-                ""
-            };
+            let satisfy = if e.satisfy { "; what needs it goes on" } else { "" };
             format!("{} skipped by {}{satisfy}", e.step, sanitize(&e.by))
         }
         Event::GateAsked(e) => format!(
@@ -59,23 +47,13 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
         ),
         Event::GateDecided(e) => {
             let verb = if e.approved { "approved" } else { "rejected" };
-            format!(
-                "gate {} {verb} by {}{}",
-                e.gate,
-                sanitize(&e.by),
-                said(&e.message)
-            )
+            format!("gate {} {verb} by {}{}", e.gate, sanitize(&e.by), said(&e.message))
         }
         Event::PlanAccepted(e) if e.by.is_empty() => "the changed plan takes effect".to_owned(),
         Event::PlanAccepted(e) => format!("the changed plan was accepted by {}", sanitize(&e.by)),
         Event::SpecAccepted(e) => format!("the changed spec was accepted by {}", sanitize(&e.by)),
         Event::CheckpointRecorded(e) => {
-            format!(
-                "checkpoint {} recorded by {}{}",
-                e.name,
-                sanitize(&e.by),
-                said(&e.message)
-            )
+            format!("checkpoint {} recorded by {}{}", e.name, sanitize(&e.by), said(&e.message))
         }
         Event::BudgetExhausted(e) => format!(
             "budget {} is used up ({} of {}): raise it in the plan and run `piton resume {run}`",
@@ -85,11 +63,7 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
         ),
         Event::RunAborted(e) => {
             let verb = if e.cancel { "cancelled" } else { "aborted" };
-            format!(
-                "run {run} {verb} by {}{}",
-                sanitize(&e.by),
-                said(&e.message)
-            )
+            format!("run {run} {verb} by {}{}", sanitize(&e.by), said(&e.message))
         }
         Event::RunArchived(e) => format!("run {run} archived by {}", sanitize(&e.by)),
     }
@@ -97,14 +71,8 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
 
 fn started(e: &StepStarted, state: &RunState) -> String {
     let again = state.step(&e.step).and_then(|s| s.rerun.as_deref());
-    let why = again
-        .map(|reason| format!(" again: {}", sanitize(reason)))
-        .unwrap_or_default();
-    let attempt = if e.attempt > 1 {
-        format!(" (attempt {})", e.attempt)
-    } else {
-        String::new()
-    };
+    let why = again.map(|reason| format!(" again: {}", sanitize(reason))).unwrap_or_default();
+    let attempt = if e.attempt > 1 { format!(" (attempt {})", e.attempt) } else { String::new() };
     format!("{} started{why}{attempt}", e.step)
 }
 
@@ -117,14 +85,8 @@ fn finished(at: Timestamp, e: &StepFinished) -> String {
             };
             format!("finished in {}{made}", e.duration_ms)
         }
-        Outcome::Failed {
-            class, error, next, ..
-        } => {
-            format!(
-                "failed: {}{}",
-                failure(*class, e.exit_code, error),
-                after(at, *next)
-            )
+        Outcome::Failed { class, error, next, .. } => {
+            format!("failed: {}{}", failure(*class, e.exit_code, error), after(at, *next))
         }
         Outcome::Interrupted { why } => format!("interrupted: {}", sanitize(why)),
         Outcome::Unknown => "ended in a way that only a newer piton knows".to_owned(),
@@ -178,11 +140,7 @@ pub fn verdict(verdict: Verdict) -> &'static str {
 }
 
 fn said(message: &str) -> String {
-    if message.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", sanitize(message))
-    }
+    if message.is_empty() { String::new() } else { format!(": {}", sanitize(message)) }
 }
 
 /// A note in words.
@@ -194,11 +152,7 @@ pub fn note(note: &Note) -> String {
             if *running == 1 { "it" } else { "them" }
         ),
         Note::Ending { running } => format!("ending {}", count(*running, "running step")),
-        Note::Recovered {
-            step,
-            attempt,
-            found,
-        } => {
+        Note::Recovered { step, attempt, found } => {
             format!("{step} attempt {attempt} of the driver before: {found}")
         }
         Note::StraysEnded { names } => {
@@ -228,16 +182,8 @@ pub fn note_kind(note: &Note) -> &'static str {
 }
 
 fn list(names: &[String]) -> String {
-    let shown: Vec<String> = names
-        .iter()
-        .take(NAMES_SHOWN_MAX)
-        .map(|n| sanitize(n))
-        .collect();
+    let shown: Vec<String> = names.iter().take(NAMES_SHOWN_MAX).map(|n| sanitize(n)).collect();
     let rest = names.len().saturating_sub(NAMES_SHOWN_MAX);
-    let more = if rest > 0 {
-        format!(" and {rest} more")
-    } else {
-        String::new()
-    };
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
     format!("{}{more}", shown.join(", "))
 }

@@ -19,7 +19,9 @@ const NOTE_CHARS_MAX: usize = 2000;
 
 /// Reads the file and removes it.
 pub fn take(path: &Path) -> Reported {
-    let Ok(metadata) = std::fs::metadata(path) else { return Reported::default() };
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return Reported::default();
+    };
     let problem = |text: String| Reported { problem: Some(text), ..Reported::default() };
     if metadata.len() > BYTES_MAX {
         return problem(format!("PITON_OUTPUT holds more than {BYTES_MAX} bytes and was not read"));

@@ -112,10 +112,8 @@ fn expand(root: &Path, pattern: &str) -> io::Result<Vec<String>> {
         .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?
         .compile_matcher();
     // Only the part before the first wild card has to be walked.
-    let literal: PathBuf = pattern
-        .split('/')
-        .take_while(|part| !part.contains(['*', '?', '[', '{']))
-        .collect();
+    let literal: PathBuf =
+        pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{'])).collect();
     let start = root.join(literal);
     if !start.is_dir() {
         return Ok(Vec::new());

@@ -9,8 +9,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use piton_core::event::LogRanges;
 use piton_core::Millis;
+use piton_core::event::LogRanges;
 use piton_engine::order::Order;
 use piton_engine::world::{Attached, Attempt, Cause, Ended, Found, Happening, Notice};
 use piton_engine::{Error, Result};
@@ -87,7 +87,12 @@ impl Connection {
     }
 
     /// One look at keeper or journal; nothing when the keeper died meanwhile.
-    fn look(&mut self, fresh: bool, in_flight: &[Attempt], running: &Running) -> Result<Option<Attached>> {
+    fn look(
+        &mut self,
+        fresh: bool,
+        in_flight: &[Attempt],
+        running: &Running,
+    ) -> Result<Option<Attached>> {
         let epoch = self.epoch;
         self.keeper = Keeper::connect(&self.dir, epoch, &environment()).map_err(taken_or_failed)?;
         let mut attached = Attached::default();
@@ -137,7 +142,9 @@ impl Connection {
         attached: &mut Attached,
         running: &Running,
     ) -> Result<bool> {
-        let Some(keeper) = &mut self.keeper else { return Ok(false) };
+        let Some(keeper) = &mut self.keeper else {
+            return Ok(false);
+        };
         let welcome = keeper.welcome().clone();
         for child in &welcome.children {
             if let Ok(attempt) = child.key.parse::<Attempt>() {
@@ -159,7 +166,9 @@ impl Connection {
             } else if let Some(exit) = welcome.finished.iter().find(|e| e.key == key) {
                 Found::Ended(Box::new(ended_of(attempt, exit)))
             } else {
-                let Some(state) = ask(keeper, &key, &mut self.stash)? else { return Ok(false) };
+                let Some(state) = ask(keeper, &key, &mut self.stash)? else {
+                    return Ok(false);
+                };
                 match state {
                     State::Running => Found::Running,
                     State::Finished(exit) => Found::Ended(Box::new(ended_of(attempt, &exit))),
@@ -258,7 +267,13 @@ impl Connection {
         Ok(())
     }
 
-    pub fn notify(&mut self, root: &Path, argv: Vec<String>, run: &str, notice: &Notice) -> Result<()> {
+    pub fn notify(
+        &mut self,
+        root: &Path,
+        argv: Vec<String>,
+        run: &str,
+        notice: &Notice,
+    ) -> Result<()> {
         self.ensure()?;
         self.queue.push(Request::Spawn(Spawn {
             argv,
@@ -306,7 +321,9 @@ impl Connection {
 
     /// What arrived since the last look.
     pub fn receive(&mut self, running: &Running) -> Result<Vec<Happening>> {
-        let Some(keeper) = &mut self.keeper else { return Ok(Vec::new()) };
+        let Some(keeper) = &mut self.keeper else {
+            return Ok(Vec::new());
+        };
         let mut events = std::mem::take(&mut self.stash);
         events.extend(keeper.receive(Some(Duration::ZERO)).map_err(failed)?);
         let mut happened = Vec::new();

@@ -166,7 +166,9 @@ impl World for RealWorld {
     }
 
     fn notify(&mut self, notice: &Notice) -> Result<()> {
-        let Some(command) = &self.notify else { return Ok(()) };
+        let Some(command) = &self.notify else {
+            return Ok(());
+        };
         let argv = match command {
             Command::Shell(line) => vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()],
             Command::Args(args) => args.clone(),

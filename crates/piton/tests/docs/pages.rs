@@ -40,9 +40,7 @@ pub fn read(page: &str) -> String {
 /// All pages, relative to the repository.
 pub fn all() -> Vec<String> {
     let mut pages = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
-    let names = fs::read_dir(repository().join("docs"))
-        .unwrap()
-        .map(|e| e.unwrap().file_name());
+    let names = fs::read_dir(repository().join("docs")).unwrap().map(|e| e.unwrap().file_name());
     let mut names: Vec<String> = names.map(|n| n.to_string_lossy().into_owned()).collect();
     names.retain(|n| Path::new(n).extension().is_some_and(|e| e == "md"));
     names.sort();
@@ -61,13 +59,7 @@ pub fn blocks(page: &str) -> Vec<Block> {
             (None, Some(language)) => {
                 let marker = comment(before).unwrap_or_default().to_owned();
                 let (page, language) = (page.to_owned(), language.to_owned());
-                open = Some(Block {
-                    page,
-                    line: index + 1,
-                    language,
-                    marker,
-                    text: String::new(),
-                });
+                open = Some(Block { page, line: index + 1, language, marker, text: String::new() });
             }
             (Some(_), Some("")) => found.extend(open.take()),
             (Some(block), _) => {
@@ -83,12 +75,7 @@ pub fn blocks(page: &str) -> Vec<Block> {
 }
 
 fn comment(line: &str) -> Option<&str> {
-    Some(
-        line.trim()
-            .strip_prefix("<!--")?
-            .strip_suffix("-->")?
-            .trim(),
-    )
+    Some(line.trim().strip_prefix("<!--")?.strip_suffix("-->")?.trim())
 }
 
 /// Compares a region of a page with what the code says, or writes it.
@@ -100,19 +87,14 @@ pub fn region(page: &str, name: &str, wanted: &str) {
         .split_once(&begin)
         .unwrap_or_else(|| panic!("{page} has no region `{}`", begin.trim()));
     let end = "<!-- end -->";
-    let at = rest
-        .find(end)
-        .unwrap_or_else(|| panic!("{page}: region {name} has no `{end}`"));
+    let at = rest.find(end).unwrap_or_else(|| panic!("{page}: region {name} has no `{end}`"));
     let wanted = format!("\n{}\n\n", wanted.trim_end());
     if rest[..at] == wanted {
         return;
     }
     if std::env::var_os(UPDATE_VARIABLE).is_some() {
-        fs::write(
-            repository().join(page),
-            format!("{head}{begin}{wanted}{}", &rest[at..]),
-        )
-        .unwrap();
+        fs::write(repository().join(page), format!("{head}{begin}{wanted}{}", &rest[at..]))
+            .unwrap();
         return;
     }
     panic!(

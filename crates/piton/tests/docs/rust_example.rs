@@ -23,10 +23,7 @@ pub fn standing(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
         // Whether a driver lives is for the caller to find out; here none does.
         let status = run_status(&run.state, false);
         let (over, all) = progress(&run.state);
-        lines.push(format!(
-            "{}: {status}, {over} of {all} steps",
-            run.row.run_id
-        ));
+        lines.push(format!("{}: {status}, {over} of {all} steps", run.row.run_id));
     }
     Ok(lines)
 }

@@ -33,28 +33,17 @@ pub fn ledger(context: &Context) -> (Vec<Finding>, bool) {
     match piton_ledger::check(dir) {
         Err(piton_ledger::Error::NoLedger { .. }) => {
             let what = format!("there is no ledger in {} yet", dir.display());
-            (
-                vec![Finding::ok(what).next("start a run with `piton run PLAN`")],
-                true,
-            )
+            (vec![Finding::ok(what).next("start a run with `piton run PLAN`")], true)
         }
         Err(error) => (vec![Finding::error(error.to_string())], false),
-        Ok(found) if found.is_empty() => (
-            vec![Finding::ok(format!(
-                "the ledger in {} is sound",
-                dir.display()
-            ))],
-            true,
-        ),
+        Ok(found) if found.is_empty() => {
+            (vec![Finding::ok(format!("the ledger in {} is sound", dir.display()))], true)
+        }
         Ok(found) => {
             let broken = |f: &piton_ledger::Finding| f.severity == piton_ledger::Severity::Broken;
             let readable = !found.iter().any(broken);
             let finding = |f: &piton_ledger::Finding| {
-                let make = if broken(f) {
-                    Finding::error
-                } else {
-                    Finding::warning
-                };
+                let make = if broken(f) { Finding::error } else { Finding::warning };
                 make(f.what.clone()).next(f.next.clone())
             };
             (found.iter().map(finding).collect(), readable)
@@ -80,12 +69,7 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) {
             Ok(loaded) => {
                 findings.extend(same_as_history(&mut store, &loaded));
                 findings.extend(driver(&loaded));
-                findings.extend(processes(
-                    context,
-                    &mut store,
-                    &loaded,
-                    index < STRAY_RUNS_MAX,
-                ));
+                findings.extend(processes(context, &mut store, &loaded, index < STRAY_RUNS_MAX));
             }
             Err(error) => findings.push(
                 Finding::error(error.to_string())
@@ -110,9 +94,7 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<Finding> {
     let replayed = history::each(store, &loaded.row, |seq, at, event| {
         // A driver at work may be ahead of what was loaded.
         if seq <= loaded.seq && illegal.is_none() {
-            illegal = apply(&mut state, at, event)
-                .err()
-                .map(|e| format!("event {seq}: {e}"));
+            illegal = apply(&mut state, at, event).err().map(|e| format!("event {seq}: {e}"));
             seen = seq;
         }
     });
@@ -137,10 +119,7 @@ fn differing(one: &RunState, other: &RunState) -> Vec<String> {
     let value = |state| serde_json::to_value(state).unwrap_or_default();
     let (one, other) = (value(one), value(other));
     let fields = one.as_object().into_iter().flatten();
-    fields
-        .filter(|(key, part)| other[key.as_str()] != **part)
-        .map(|(key, _)| key.clone())
-        .collect()
+    fields.filter(|(key, part)| other[key.as_str()] != **part).map(|(key, _)| key.clone()).collect()
 }
 
 /// Whether somebody drives the run, and whether that somebody lives.
@@ -154,10 +133,8 @@ fn driver(loaded: &Loaded) -> Option<Finding> {
         )),
         Liveness::Dead | Liveness::Unknown => {
             let status = run_status(&loaded.state, false);
-            Finding::ok(format!(
-                "run {run_id} is {status}: its driver, {owner}, is gone"
-            ))
-            .next(format!("`piton resume {run_id}`"))
+            Finding::ok(format!("run {run_id} is {status}: its driver, {owner}, is gone"))
+                .next(format!("`piton resume {run_id}`"))
         }
     })
 }
@@ -180,9 +157,7 @@ fn processes(
         findings.push(if run_status(&loaded.state, false).is_final() {
             Finding::warning(what).next(format!("if it stays, end it with `kill {pid}`"))
         } else {
-            Finding::ok(what).next(format!(
-                "its steps go on; `piton resume {run}` takes them over"
-            ))
+            Finding::ok(what).next(format!("its steps go on; `piton resume {run}` takes them over"))
         });
     }
     if look_for_strays && !loaded.state.mark.is_empty() {
@@ -192,14 +167,13 @@ fn processes(
             if kept.iter().any(|k| same_program(k, &name)) {
                 continue;
             }
-            let key = stray
-                .key
-                .map_or(String::new(), |k| format!(", started by {k}"));
+            let key = stray.key.map_or(String::new(), |k| format!(", started by {k}"));
             let pid = stray.pid;
             let what = format!("run {run} left process {pid} ({name}{key})");
-            findings.push(Finding::warning(what).next(format!(
-                "`piton resume {run}` ends it; so does `kill {pid}`"
-            )));
+            findings.push(
+                Finding::warning(what)
+                    .next(format!("`piton resume {run}` ends it; so does `kill {pid}`")),
+            );
         }
     }
     findings
@@ -208,28 +182,18 @@ fn processes(
 /// The programs that steps of a run may leave running.
 fn kept_programs(store: &mut Store, state: &RunState) -> BTreeSet<String> {
     let plan = store.plan(state).ok();
-    plan.iter()
-        .flat_map(Plan::steps)
-        .flat_map(|(_, s)| s.keep.iter().cloned())
-        .collect()
+    plan.iter().flat_map(Plan::steps).flat_map(|(_, s)| s.keep.iter().cloned()).collect()
 }
 
 fn same_program(kept: &str, name: &str) -> bool {
-    let base = Path::new(kept)
-        .file_name()
-        .and_then(|n| n.to_str())
-        .unwrap_or(kept);
+    let base = Path::new(kept).file_name().and_then(|n| n.to_str()).unwrap_or(kept);
     base == name || (name.len() >= PROGRAM_NAME_BYTES && base.starts_with(name))
 }
 
 /// Free space where the state lives.
 pub fn disk(context: &Context) -> Finding {
     let state = &context.project.state_dir;
-    let dir = if state.exists() {
-        state
-    } else {
-        &context.project.root
-    };
+    let dir = if state.exists() { state } else { &context.project.root };
     match rustix::fs::statvfs(dir.as_path()) {
         Ok(found) => space(
             found.f_bavail.saturating_mul(found.f_frsize),

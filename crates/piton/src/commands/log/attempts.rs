@@ -109,10 +109,8 @@ impl Attempts {
 impl Attempt {
     /// The two log files of its lane.
     pub fn files(&self, logs: &Path) -> (PathBuf, PathBuf) {
-        let file = |end: &str| {
-            logs.join(&self.step.phase)
-                .join(format!("{}.{end}", self.step.lane))
-        };
+        let file =
+            |end: &str| logs.join(&self.step.phase).join(format!("{}.{end}", self.step.lane));
         (file("out"), file("err"))
     }
 }
@@ -143,10 +141,7 @@ mod tests {
             exit_code: None,
             signal: None,
             duration_ms: Millis(1),
-            logs: LogRanges {
-                stdout,
-                ..LogRanges::default()
-            },
+            logs: LogRanges { stdout, ..LogRanges::default() },
             artifacts: Vec::new(),
             facts: Facts::default(),
         }))
@@ -163,18 +158,13 @@ mod tests {
     }
 
     fn lost() -> Outcome {
-        Outcome::Interrupted {
-            why: "the keeper died".to_owned(),
-        }
+        Outcome::Interrupted { why: "the keeper died".to_owned() }
     }
 
     #[test]
     fn a_running_attempt_begins_where_the_last_one_ended() {
-        let events = [
-            started("a", 1),
-            finished("a", 1, Outcome::Succeeded, (0, 40)),
-            started("b", 1),
-        ];
+        let events =
+            [started("a", 1), finished("a", 1, Outcome::Succeeded, (0, 40)), started("b", 1)];
         assert_eq!(ranges(&events), [(0, 40), (40, 100)]);
     }
 
@@ -190,11 +180,8 @@ mod tests {
 
     #[test]
     fn an_attempt_without_output_has_none_of_its_successors() {
-        let events = [
-            started("a", 1),
-            finished("a", 1, Outcome::Succeeded, (0, 0)),
-            started("b", 1),
-        ];
+        let events =
+            [started("a", 1), finished("a", 1, Outcome::Succeeded, (0, 0)), started("b", 1)];
         assert_eq!(ranges(&events), [(0, 0), (0, 100)]);
     }
 }

@@ -47,15 +47,7 @@ impl<'a> Printer<'a> {
     /// Makes a printer.
     pub fn new(redactor: &'a Redactor, form: Form) -> Self {
         let (headings, printed, last, in_key) = (false, false, None, [false; 2]);
-        Self {
-            headings,
-            printed,
-            redactor,
-            form,
-            last,
-            in_key,
-            out: String::new(),
-        }
+        Self { headings, printed, redactor, form, last, in_key, out: String::new() }
     }
 
     /// Writes a line of an attempt, as read from its log.
@@ -197,10 +189,7 @@ mod tests {
             b"-----END RSA PRIVATE KEY-----\n",
             b"after\n",
         ];
-        assert_eq!(
-            printed(Form::Plain, &lines),
-            "[redacted]\n[redacted]\n[redacted]\nafter\n"
-        );
+        assert_eq!(printed(Form::Plain, &lines), "[redacted]\n[redacted]\n[redacted]\nafter\n");
     }
 
     #[test]
@@ -208,10 +197,7 @@ mod tests {
         let text = printed(Form::Json, &[b"bad \xff\n"]);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         assert_eq!(value["line"], "bad \u{fffd}");
-        assert_eq!(
-            (&value["step"], &value["attempt"]),
-            (&"P1/A/build".into(), &1.into())
-        );
+        assert_eq!((&value["step"], &value["attempt"]), (&"P1/A/build".into(), &1.into()));
         assert_eq!(value["stream"], "stdout");
     }
 
@@ -219,10 +205,7 @@ mod tests {
     fn a_hole_in_a_growing_log_is_named_and_its_zeros_are_not_shown() {
         let mut bytes = vec![0; 5000];
         bytes.extend_from_slice(b"tail\n");
-        assert_eq!(
-            printed(Form::Plain, &[&bytes]),
-            "… 5.0 kB dropped …\ntail\n"
-        );
+        assert_eq!(printed(Form::Plain, &[&bytes]), "… 5.0 kB dropped …\ntail\n");
     }
 
     #[test]

@@ -33,13 +33,12 @@ pub fn split<'a>(
 /// The run whose gate is meant: the one named, else the newest where that gate is asked about, else
 /// the newest unfinished one that has it.
 pub fn run_with_gate(
-    context: &Context,
     store: &mut Store,
     run: Option<&str>,
     gate: &str,
 ) -> Result<(Loaded, GateRef)> {
     if run.is_some() {
-        let row = context.pick(store, run, |_| true, "run")?;
+        let row = Context::pick(store, run, |_| true, "run")?;
         return with_gate(store.load_row(row)?, gate);
     }
     let rows: Vec<_> = store.runs()?.into_iter().filter(unfinished).collect();
@@ -49,12 +48,7 @@ pub fn run_with_gate(
         let Ok((place, _)) = find_gate(&loaded.state, gate) else {
             continue;
         };
-        if loaded
-            .state
-            .gates
-            .get(&place)
-            .is_some_and(|g| g.decision.is_none())
-        {
+        if loaded.state.gates.get(&place).is_some_and(|g| g.decision.is_none()) {
             return Ok((loaded, place));
         }
         has_it = has_it.or(Some((loaded, place)));
@@ -62,7 +56,7 @@ pub fn run_with_gate(
     if let Some(found) = has_it {
         return Ok(found);
     }
-    let row = context.pick(store, None, unfinished, "unfinished run")?;
+    let row = Context::pick(store, None, unfinished, "unfinished run")?;
     with_gate(store.load_row(row)?, gate)
 }
 
@@ -124,10 +118,7 @@ pub fn fits_lane(path: &StepPath, wanted: &str) -> bool {
 }
 
 fn ends_with(path: &str, wanted: &str) -> bool {
-    path == wanted
-        || path
-            .strip_suffix(wanted)
-            .is_some_and(|rest| rest.ends_with('/'))
+    path == wanted || path.strip_suffix(wanted).is_some_and(|rest| rest.ends_with('/'))
 }
 
 fn nearest(state: &RunState, wanted: &str) -> Option<String> {
@@ -142,20 +133,13 @@ fn nearest(state: &RunState, wanted: &str) -> Option<String> {
 
 /// The steps that failed and have no attempt left.
 pub fn failed(state: &RunState) -> Vec<StepPath> {
-    state
-        .steps()
-        .filter(|(_, s)| s.progress == Progress::Failed)
-        .map(|(path, _)| path)
-        .collect()
+    state.steps().filter(|(_, s)| s.progress == Progress::Failed).map(|(path, _)| path).collect()
 }
 
 /// Names a few of many.
 pub fn listed(paths: &[StepPath]) -> String {
-    let mut names: Vec<String> = paths
-        .iter()
-        .take(CANDIDATES_MAX)
-        .map(ToString::to_string)
-        .collect();
+    let mut names: Vec<String> =
+        paths.iter().take(CANDIDATES_MAX).map(ToString::to_string).collect();
     if paths.len() > CANDIDATES_MAX {
         names.push(format!("and {} more", paths.len() - CANDIDATES_MAX));
     }
@@ -173,16 +157,9 @@ mod tests {
         for (phase, lane, ids) in steps {
             let steps = ids
                 .iter()
-                .map(|id| StepState {
-                    id: (*id).to_owned(),
-                    ..StepState::default()
-                })
+                .map(|id| StepState { id: (*id).to_owned(), ..StepState::default() })
                 .collect();
-            let lane = LaneState {
-                id: (*lane).to_owned(),
-                steps,
-                ..LaneState::default()
-            };
+            let lane = LaneState { id: (*lane).to_owned(), steps, ..LaneState::default() };
             match state.phases.iter_mut().find(|p| p.id == *phase) {
                 Some(found) => found.lanes.push(lane),
                 None => state.phases.push(PhaseState {
@@ -201,10 +178,7 @@ mod tests {
             ("P1", "B", &["build"]),
             ("P2", "main", &["work"]),
         ]);
-        candidates(&state, wanted)
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        candidates(&state, wanted).iter().map(ToString::to_string).collect()
     }
 
     #[test]

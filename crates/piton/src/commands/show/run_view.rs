@@ -103,10 +103,7 @@ pub fn checkpoint(context: &Context, store: &mut Store, loaded: &Loaded, name: &
     if context.json {
         ui::data_json(&point);
     } else {
-        ui::data(&format!(
-            "checkpoint {}\nrun        {run}",
-            point_line(&point)
-        ));
+        ui::data(&format!("checkpoint {}\nrun        {run}", point_line(&point)));
     }
     Ok(())
 }
@@ -141,23 +138,11 @@ fn decided(e: &GateDecided, at: Timestamp) -> Decided {
 
 fn origin(out: &mut String, context: &Context, loaded: &Loaded) {
     let state = &loaded.state;
-    let hash = state
-        .plan_hash
-        .as_ref()
-        .map(piton_core::hash::Sha::short)
-        .unwrap_or_default();
-    let _ = writeln!(
-        out,
-        "plan   {} (sha256 {hash})",
-        text::sanitize(&state.plan_path)
-    );
+    let hash = state.plan_hash.as_ref().map(piton_core::hash::Sha::short).unwrap_or_default();
+    let _ = writeln!(out, "plan   {} (sha256 {hash})", text::sanitize(&state.plan_path));
     if let Some(spec) = &state.spec {
-        let _ = writeln!(
-            out,
-            "spec   {} (sha256 {})",
-            text::sanitize(&spec.path),
-            spec.sha256.short()
-        );
+        let _ =
+            writeln!(out, "spec   {} (sha256 {})", text::sanitize(&spec.path), spec.sha256.short());
     }
     let _ = writeln!(out, "root   {}", text::sanitize(&state.root));
     if let Some(head) = &state.head {
@@ -179,11 +164,7 @@ fn push_gates(out: &mut String, state: &RunState, told: &Told) {
             Some(_) => writeln!(out, "decided"),
         };
         for decided in told.decided.iter().filter(|d| d.gate == place.0) {
-            let verb = if decided.approved {
-                "approved"
-            } else {
-                "rejected"
-            };
+            let verb = if decided.approved { "approved" } else { "rejected" };
             let hash = decided.plan_hash.get(..12).unwrap_or(&decided.plan_hash);
             let by = text::sanitize(&decided.by);
             let _ = write!(out, "       {verb} by {by} at {}, plan {hash}", decided.at);
@@ -212,9 +193,8 @@ fn gates_json(state: &RunState, told: &Told) -> Vec<serde_json::Value> {
 }
 
 fn point_line(point: &Point) -> String {
-    let head = point.head.as_ref().map_or(String::new(), |h| {
-        format!(" on {}", h.get(..12).unwrap_or(h))
-    });
+    let head =
+        point.head.as_ref().map_or(String::new(), |h| format!(" on {}", h.get(..12).unwrap_or(h)));
     let (by, message) = (text::sanitize(&point.by), text::sanitize(&point.message));
     format!("{} by {by} at {}{head}: {message}", point.name, point.at)
 }
@@ -223,32 +203,15 @@ fn budgets(state: &RunState, plan: Option<&Plan>) -> Vec<Budget> {
     let limits = plan.map(|p| p.budgets.clone()).unwrap_or_default();
     let used = &state.used;
     let time = |ms: Millis| ms.to_string();
-    let busiest = state
-        .phases
-        .iter()
-        .map(|p| p.driven_ms)
-        .max()
-        .unwrap_or_default();
+    let busiest = state.phases.iter().map(|p| p.driven_ms).max().unwrap_or_default();
     let attempts = state.steps().map(|(_, s)| s.attempts).max().unwrap_or(0);
     vec![
         ("run_time", time(used.driven_ms), time(limits.run_time)),
         ("phase_time", time(busiest), time(limits.phase_time)),
-        (
-            "attempts",
-            attempts.to_string(),
-            limits.attempts.to_string(),
-        ),
+        ("attempts", attempts.to_string(), limits.attempts.to_string()),
         ("tokens", used.tokens.to_string(), limits.tokens.to_string()),
-        (
-            "money",
-            dollars(used.money_micros),
-            dollars(limits.money_micros),
-        ),
-        (
-            "run_log_bytes",
-            size(used.log_bytes),
-            size(limits.run_log_bytes),
-        ),
+        ("money", dollars(used.money_micros), dollars(limits.money_micros)),
+        ("run_log_bytes", size(used.log_bytes), size(limits.run_log_bytes)),
     ]
 }
 
@@ -266,9 +229,6 @@ mod tests {
         state.used.money_micros = 1_259_000;
         let all = budgets(&state, None);
         let money = all.iter().find(|b| b.0 == "money");
-        assert_eq!(
-            money,
-            Some(&("money", "$1.25".to_owned(), "$1000.00".to_owned()))
-        );
+        assert_eq!(money, Some(&("money", "$1.25".to_owned(), "$1000.00".to_owned())));
     }
 }

@@ -20,19 +20,9 @@ use crate::ui::{self, text, time};
 #[serde(tag = "what", rename_all = "snake_case")]
 enum Happened {
     Attempt(Box<Attempt>),
-    Reset {
-        at: String,
-        reason: String,
-    },
-    Retried {
-        at: String,
-        by: String,
-    },
-    Skipped {
-        at: String,
-        by: String,
-        satisfy: bool,
-    },
+    Reset { at: String, reason: String },
+    Retried { at: String, by: String },
+    Skipped { at: String, by: String, satisfy: bool },
 }
 
 /// One attempt.
@@ -59,11 +49,8 @@ struct Attempt {
 /// Shows a step.
 pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, path: &StepPath) -> Result<()> {
     let Some(state) = loaded.state.step(path) else {
-        return Err(
-            CommandError::usage("no-step", format!("there is no step {path} in this run")).hint(
-                format!("`piton status {}` shows its steps", loaded.row.run_id),
-            ),
-        );
+        return Err(CommandError::usage("no-step", format!("there is no step {path} in this run"))
+            .hint(format!("`piton status {}` shows its steps", loaded.row.run_id)));
     };
     let happened = happened(store, loaded, path)?;
     let plan = store.plan(&loaded.state).ok();
@@ -98,11 +85,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, path: &StepPa
         tell(&mut out, one);
     }
     failures(&mut out, state);
-    let _ = writeln!(
-        out,
-        "\noutput: piton log {} --step {path}",
-        loaded.row.run_id
-    );
+    let _ = writeln!(out, "\noutput: piton log {} --step {path}", loaded.row.run_id);
     ui::data(out.trim_end());
     Ok(())
 }
@@ -135,20 +118,10 @@ fn take(all: &mut Vec<Happened>, at: Timestamp, event: &Event) {
                 finish(attempt, at, e);
             }
         }
-        Event::StepReset(e) => all.push(Happened::Reset {
-            at,
-            reason: e.reason.clone(),
-        }),
-        Event::StepRetried(e) => all.push(Happened::Retried {
-            at,
-            by: e.by.clone(),
-        }),
+        Event::StepReset(e) => all.push(Happened::Reset { at, reason: e.reason.clone() }),
+        Event::StepRetried(e) => all.push(Happened::Retried { at, by: e.by.clone() }),
         Event::StepSkipped(e) => {
-            all.push(Happened::Skipped {
-                at,
-                by: e.by.clone(),
-                satisfy: e.satisfy,
-            });
+            all.push(Happened::Skipped { at, by: e.by.clone(), satisfy: e.satisfy });
         }
         _ => {}
     }
@@ -165,12 +138,7 @@ fn finish(attempt: &mut Attempt, at: String, e: &StepFinished) {
     attempt.notes.clone_from(&e.facts.notes);
     attempt.outcome = match &e.outcome {
         Outcome::Succeeded => "succeeded",
-        Outcome::Failed {
-            class,
-            error,
-            lines,
-            next,
-        } => {
+        Outcome::Failed { class, error, lines, next } => {
             attempt.class = Some(*class);
             attempt.error = Some(error.clone());
             attempt.lines.clone_from(lines);
@@ -203,12 +171,7 @@ fn definition(out: &mut String, context: &Context, step: &Step) {
     if !step.dir.is_empty() {
         let _ = writeln!(out, "in        {}", text::sanitize(&step.dir));
     }
-    let _ = write!(
-        out,
-        "limits    {}, timeout {}",
-        retries(step.retries),
-        step.timeout
-    );
+    let _ = write!(out, "limits    {}, timeout {}", retries(step.retries), step.timeout);
     let _ = match step.idle_timeout {
         Some(idle) => writeln!(out, ", idle timeout {idle}"),
         None => writeln!(out),
@@ -216,21 +179,12 @@ fn definition(out: &mut String, context: &Context, step: &Step) {
 }
 
 fn retries(retries: u32) -> String {
-    if retries == 1 {
-        "1 retry".to_owned()
-    } else {
-        format!("{retries} retries")
-    }
+    if retries == 1 { "1 retry".to_owned() } else { format!("{retries} retries") }
 }
 
 fn files(out: &mut String, kind: &str, files: &[FileHash]) {
     for file in files {
-        let _ = writeln!(
-            out,
-            "{kind:9} {} {}",
-            file.sha256.short(),
-            text::sanitize(&file.path)
-        );
+        let _ = writeln!(out, "{kind:9} {} {}", file.sha256.short(), text::sanitize(&file.path));
     }
 }
 
@@ -240,11 +194,7 @@ fn tell(out: &mut String, happened: &Happened) {
             writeln!(out, "\n{at} to run again: {}", text::sanitize(reason))
         }
         Happened::Retried { at, by } => {
-            writeln!(
-                out,
-                "\n{at} given further attempts by {}",
-                text::sanitize(by)
-            )
+            writeln!(out, "\n{at} given further attempts by {}", text::sanitize(by))
         }
         Happened::Skipped { at, by, satisfy } => {
             let counts = if *satisfy { ", counts as done" } else { "" };
@@ -275,10 +225,8 @@ fn tell_attempt(out: &mut String, a: &Attempt) {
     out.push('\n');
     if let Some(error) = &a.error {
         let class = a.class.and_then(|c| serde_json::to_value(c).ok());
-        let class = class
-            .as_ref()
-            .and_then(|c| c.as_str())
-            .map_or(String::new(), |c| format!(" ({c})"));
+        let class =
+            class.as_ref().and_then(|c| c.as_str()).map_or(String::new(), |c| format!(" ({c})"));
         let _ = writeln!(out, "  {}{class}", text::sanitize(error));
     }
     for line in &a.lines {
@@ -289,11 +237,7 @@ fn tell_attempt(out: &mut String, a: &Attempt) {
     }
     if let Some(logs) = a.logs.filter(|l| !l.is_empty()) {
         let (o, e) = (logs.stdout, logs.stderr);
-        let _ = writeln!(
-            out,
-            "  output bytes {}-{}, errors {}-{}",
-            o.0, o.1, e.0, e.1
-        );
+        let _ = writeln!(out, "  output bytes {}-{}, errors {}-{}", o.0, o.1, e.0, e.1);
     }
     for note in &a.notes {
         let _ = writeln!(out, "  note: {}", text::sanitize(note));
@@ -325,12 +269,8 @@ mod tests {
         let step = StepPath::new("P1", "A", "build");
         let mut all = Vec::new();
         let definition = Sha::of(b"");
-        let started = StepStarted {
-            step: step.clone(),
-            attempt: 1,
-            definition,
-            inputs: Vec::new(),
-        };
+        let started =
+            StepStarted { step: step.clone(), attempt: 1, definition, inputs: Vec::new() };
         let outcome = Outcome::Failed {
             class: Class::Test,
             error: "exit 1".to_owned(),
@@ -349,15 +289,8 @@ mod tests {
             facts: Facts::default(),
         };
         take(&mut all, Timestamp(0), &Event::StepStarted(started));
-        take(
-            &mut all,
-            Timestamp(4200),
-            &Event::StepFinished(Box::new(finished)),
-        );
-        let retried = StepRetried {
-            step,
-            by: "ann".to_owned(),
-        };
+        take(&mut all, Timestamp(4200), &Event::StepFinished(Box::new(finished)));
+        let retried = StepRetried { step, by: "ann".to_owned() };
         take(&mut all, Timestamp(5000), &Event::StepRetried(retried));
         let mut out = String::new();
         for one in &all {
