@@ -18,13 +18,13 @@ pub(crate) struct Args {
 impl Args {
     /// Reads the arguments of a command that knows these flags, these options and so many words.
     pub(crate) fn read(
-        given: Vec<String>,
+        given: &[String],
         flags: &[&str],
         options: &[&str],
         words_max: usize,
     ) -> Result<Self> {
         let mut args = Self::default();
-        let mut given = given.into_iter();
+        let mut given = given.iter().cloned();
         while let Some(word) = given.next() {
             if !word.starts_with('-') {
                 args.words.push(word);
@@ -82,8 +82,8 @@ mod tests {
     use super::*;
 
     fn read(words: &[&str]) -> Result<Args> {
-        let given = words.iter().map(|&word| word.to_owned()).collect();
-        Args::read(given, &["--sample"], &["--rounds"], 1)
+        let given: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        Args::read(&given, &["--sample"], &["--rounds"], 1)
     }
 
     #[test]

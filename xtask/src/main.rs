@@ -42,9 +42,9 @@ fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     let command = if words.is_empty() { String::new() } else { words.remove(0) };
     let done = match command.as_str() {
-        "test" => Args::read(words, &[], &[], 0).and_then(|_| test::run()),
-        "soak" => soak::command(words),
-        "bench" => bench::command(words),
+        "test" => Args::read(&words, &[], &[], 0).and_then(|_| test::run()),
+        "soak" => soak::command(&words),
+        "bench" => bench::command(&words),
         bench::ROLE_COMMAND => bench::role(&words),
         "" | "help" | "-h" | "--help" => {
             print!("{USAGE}");

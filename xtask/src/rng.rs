@@ -1,6 +1,6 @@
 //! Random moments that can be had again: a small generator started from a printed seed.
 //!
-//! SplitMix64, because it is ten lines and any seed is a good seed. Not for secrets.
+//! `SplitMix64`, because it is ten lines and any seed is a good seed. Not for secrets.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -15,7 +15,7 @@ use crate::status::Status;
 use crate::time::Timestamp;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 1;
+pub const APPLY_VERSION: u32 = 2;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -13,6 +13,7 @@ use crate::event::{
 };
 use crate::id::{GateRef, StepPath};
 use crate::state::{Progress, RunState};
+use crate::status::Status;
 
 /// Something asked of a run from outside its driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -114,6 +115,9 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
         }
         Request::Retry { step, again, downstream } => retry(state, step, *again, *downstream, by),
         Request::Skip { step, satisfy } => skip(state, step, *satisfy, by),
+        Request::Abort { .. } if state.is_over() => {
+            Err(Refusal::Over(Status::Complete.to_string()))
+        }
         Request::Abort { cancel, message } => Ok(vec![Event::RunAborted(RunAborted {
             by: by.to_owned(),
             message: message.clone(),

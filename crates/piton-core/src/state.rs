@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Class, FileHash, LogRanges, Shape, Verdict};
+use crate::event::{Class, FileHash, LogRanges, Verdict};
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, RunId, StepPath};
 use crate::status::Status;
@@ -405,24 +405,6 @@ impl RunState {
     /// Whether the gate of a place was rejected.
     pub fn rejected(&self, gate: &GateRef) -> bool {
         self.gates.get(gate).and_then(|g| g.decision.as_ref()).is_some_and(|d| !d.approved)
-    }
-
-    /// The structure this state was made from.
-    pub fn shape(&self) -> Shape {
-        let lane = |l: &LaneState| crate::event::ShapeLane {
-            id: l.id.clone(),
-            needs: l.needs.clone(),
-            gate: l.gate.clone(),
-            steps: l.steps.iter().map(|s| s.id.clone()).collect(),
-        };
-        let phase = |p: &PhaseState| crate::event::ShapePhase {
-            id: p.id.clone(),
-            needs: p.needs.clone(),
-            after: p.after.clone(),
-            gate: p.gate.clone(),
-            lanes: p.lanes.iter().map(lane).collect(),
-        };
-        Shape { phases: self.phases.iter().map(phase).collect() }
     }
 }
 

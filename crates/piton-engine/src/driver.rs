@@ -283,7 +283,7 @@ impl<'a> Driver<'a> {
         for action in actions {
             match action {
                 Action::Start { step, attempt } => {
-                    self.begin(&Attempt { step, number: attempt })?
+                    self.begin(&Attempt { step, number: attempt })?;
                 }
                 Action::Ask { gate, name } => {
                     self.record(Event::GateAsked(GateAsked { gate, name }))?;

@@ -45,7 +45,8 @@ impl Env {
 pub enum Request {
     /// Introduces the driver.
     Hello(Hello),
-    /// Starts an attempt; answered by `Started` or `NotStarted`, later by `Exited`.
+    /// Starts an attempt; answered by `NotStarted` or `Exited`, and by `Started` if it lives for
+    /// more than a moment.
     Start(Box<Start>),
     /// Confirms that the exit of an attempt is recorded; the keeper then forgets it.
     Ack {
@@ -169,7 +170,7 @@ pub(crate) enum Reply {
 /// What a driver hears from the keeper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// An attempt runs.
+    /// An attempt runs: told once it has lived for a moment, never after its end.
     Started(Started),
     /// An attempt could not be started; nothing of it ran.
     NotStarted(NotStarted),

@@ -40,7 +40,7 @@ impl Context {
     pub fn new(cwd: &Path, json: bool, yes: bool) -> Result<Self> {
         let project = Project::discover(cwd)
             .map_err(|e| CommandError::failed("no-project", e.to_string()))?;
-        let settings = read_settings(&project.root.join(SETTINGS_FILE))?;
+        let settings = read_settings(&project.root.join(SETTINGS_FILE), json)?;
         let environment: Vec<(String, String)> = std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
             .collect();
@@ -128,10 +128,10 @@ pub fn now() -> Timestamp {
     Timestamp(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
 }
 
-fn read_settings(path: &Path) -> Result<Settings> {
+fn read_settings(path: &Path, json: bool) -> Result<Settings> {
     match std::fs::read_to_string(path) {
         Ok(text) => piton_formats::settings::read_settings(SETTINGS_FILE, &text)
-            .map_err(|problems| crate::commands::document_error(&problems, &text)),
+            .map_err(|problems| crate::commands::document_error(&problems, &text, json)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Settings::default()),
         Err(e) => Err(CommandError::usage("settings", format!("{}: {e}", path.display()))),
     }

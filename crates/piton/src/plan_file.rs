@@ -38,7 +38,7 @@ impl PlanFile {
             read: &|name| std::fs::read_to_string(root.join(name)),
         };
         let (mut live, warnings) =
-            read_plan(&input).map_err(|problems| document_error(&problems, &text))?;
+            read_plan(&input).map_err(|problems| document_error(&problems, &text, context.json))?;
         crate::ui::diagnostics(&warnings, &text);
         // A title that was not given comes from the path; the same plan named another way is the
         // same plan.

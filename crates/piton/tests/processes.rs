@@ -3,15 +3,10 @@
 //!
 //! Not here: what a killed driver costs (`resume.rs`) and who may drive (`one_driver.rs`).
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a scene that can't be set up is a failed test"
-)]
+#![expect(clippy::unwrap_used, reason = "a scene that can't be set up is a failed test")]
 
 mod common;
 
-#[path = "processes/daemons.rs"]
-mod daemons;
 #[path = "processes/environment.rs"]
 mod environment;
 #[path = "processes/failures.rs"]
@@ -22,12 +17,17 @@ mod limits;
 mod output;
 #[path = "processes/signals.rs"]
 mod signals;
+#[path = "processes/trees.rs"]
+mod trees;
 
-use common::Project;
+use common::{Output, Project};
 use serde_json::Value;
 
-/// The run that most tests here make.
+/// The run that every test here makes.
 const RUN: &str = "r";
+
+/// Waits in a step until the test says go.
+const UNTIL_GO: &str = "while [ ! -e go ]; do sleep 0.02; done";
 
 /// A plan of one step, `P/L/s`; `more` are further keys of the step.
 fn one_step(run: &str, more: &str) -> String {
@@ -37,32 +37,34 @@ fn one_step(run: &str, more: &str) -> String {
     )
 }
 
-/// A project whose `plan.toml` is this.
-fn project(plan: &str) -> Project {
-    let project = Project::new();
-    project.write("plan.toml", plan);
-    project
+/// A plan of two steps, `P/L/s` and then `P/L/after`, which adds a line to `ran.txt`.
+fn two_steps(run: &str, more: &str) -> String {
+    let after = "[[phase.lane.step]]\nid = \"after\"\nrun = 'echo after >> ran.txt'\n";
+    one_step(run, more) + after
 }
 
-/// Runs `plan.toml` as [`RUN`]; gives exit code, stdout and stderr.
-fn run(project: &Project) -> common::Output {
+/// Runs `plan.toml` as [`RUN`].
+#[track_caller]
+fn run(project: &Project) -> Output {
     project.piton(&["run", "plan.toml", "--run-id", RUN])
 }
 
 /// The step `P/L/s` as `piton show --json` tells it.
+#[track_caller]
 fn shown(project: &Project) -> Value {
-    let output = project.piton(&["show", "r/P/L/s", "--json"]);
-    assert_eq!(output.code, 0, "{output:?}");
-    serde_json::from_str(&output.stdout).unwrap()
+    project.piton(&["show", "r/P/L/s", "--json"]).exits(0).json()
 }
 
 /// The attempts of `P/L/s`, in order.
+#[track_caller]
 fn attempts(project: &Project) -> Vec<Value> {
     let shown = shown(project);
-    let history = shown["history"].as_array().unwrap();
-    history
-        .iter()
-        .filter(|h| h["what"] == "attempt")
-        .cloned()
-        .collect()
+    let history = shown["history"].as_array().unwrap().iter();
+    history.filter(|h| h["what"] == "attempt").cloned().collect()
+}
+
+/// What became of the attempts of `P/L/s`, in order.
+#[track_caller]
+fn outcomes(project: &Project) -> Vec<String> {
+    attempts(project).iter().map(|a| a["outcome"].as_str().unwrap().to_owned()).collect()
 }

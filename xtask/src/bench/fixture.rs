@@ -22,7 +22,7 @@ const AT: Timestamp = Timestamp(1_750_000_000_000);
 pub(super) fn plan_text(steps: usize) -> String {
     let mut text = "title = \"Bench\"\n[[phase]]\nid = \"P\"\n[[phase.lane]]\nid = \"L\"\nsteps = [\n".to_owned();
     for step in 1..=steps {
-        text.push_str(&format!("  {{ id = \"s{step}\", run = \"true\" }},\n"));
+        text.extend(["  { id = \"s", &step.to_string(), "\", run = \"true\" },\n"]);
     }
     text.push_str("]\n");
     text
@@ -161,47 +161,46 @@ impl Driven {
     pub(super) fn fill(&mut self, events: u64, per_commit: usize) -> Result<(), String> {
         while self.seq < events {
             let mut batch = Vec::new();
-            let mut state = self.state.clone();
             while batch.len() < per_commit && self.seq + (batch.len() as u64) < events {
                 let next = self.next();
-                for event in &next {
-                    apply(&mut self.state, AT, event).map_err(|e| e.to_string())?;
-                }
+                self.apply(&next)?;
                 batch.extend(next);
             }
-            std::mem::swap(&mut state, &mut self.state);
-            // `commit` applies them to the state they follow.
-            self.commit(&batch, false)?;
-            drop(state);
+            self.append(&batch, false)?;
         }
         Ok(())
     }
 
     /// Finishes what remains, leaves, and gives up the lease.
     pub(super) fn leave(mut self) -> Result<(), String> {
-        let mut events = vec![self.finished(self.current)];
         let verdict = Verdict::Complete;
-        events.push(Event::DriverLeft(DriverLeft { verdict, head: None, signal: None }));
+        let left = Event::DriverLeft(DriverLeft { verdict, head: None, signal: None });
+        let events = [self.finished(self.current), left];
         self.commit(&events, true)
     }
 
     fn commit(&mut self, events: &[Event], release: bool) -> Result<(), String> {
-        for event in events {
-            apply(&mut self.state, AT, event).map_err(|e| e.to_string())?;
-        }
-        self.seq = self
-            .store
-            .append(&Commit {
-                row: &self.row,
-                epoch: self.epoch,
-                expected_seq: self.seq,
-                at: AT,
-                events,
-                state: &self.state,
-                answered: &[],
-                release,
-            })
-            .map_err(|e| e.to_string())?;
+        self.apply(events)?;
+        self.append(events, release)
+    }
+
+    fn apply(&mut self, events: &[Event]) -> Result<(), String> {
+        let state = &mut self.state;
+        events.iter().try_for_each(|event| apply(state, AT, event)).map_err(|e| e.to_string())
+    }
+
+    fn append(&mut self, events: &[Event], release: bool) -> Result<(), String> {
+        let commit = Commit {
+            row: &self.row,
+            epoch: self.epoch,
+            expected_seq: self.seq,
+            at: AT,
+            events,
+            state: &self.state,
+            answered: &[],
+            release,
+        };
+        self.seq = self.store.append(&commit).map_err(|e| e.to_string())?;
         Ok(())
     }
 }

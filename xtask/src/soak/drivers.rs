@@ -35,7 +35,7 @@ fn begin(scratch: &Scratch, holds: impl Fn(&Scratch) -> bool) -> Result<Started,
 /// One round with two drivers started at the same moment.
 pub(super) fn two(round: &mut Round<'_>) -> Result<(), Broken> {
     let mut scratch = Scratch::new(round, LONG_STEP_MS)?;
-    start_two(round, &scratch).map_err(|broken| scratch.report(broken))
+    start_two(round, &scratch).map_err(|broken| scratch.report(&broken))
 }
 
 fn start_two(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
@@ -64,7 +64,7 @@ fn start_two(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
 /// One round with a driver that is stopped, replaced, and continued.
 pub(super) fn takeover(round: &mut Round<'_>) -> Result<(), Broken> {
     let mut scratch = Scratch::new(round, STEP_MS)?;
-    replace(round, &scratch).map_err(|broken| scratch.report(broken))
+    replace(round, &scratch).map_err(|broken| scratch.report(&broken))
 }
 
 fn replace(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {

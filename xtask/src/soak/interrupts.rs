@@ -23,7 +23,7 @@ const INTERRUPTED: i32 = 130;
 pub(super) fn ctrl_c(round: &mut Round<'_>) -> Result<(), Broken> {
     let step_ms = (5 + round.rng.below(25), 10 + round.rng.below(25));
     let mut scratch = Scratch::new(round, step_ms)?;
-    interrupt(round, &scratch).map_err(|broken| scratch.report(broken))
+    interrupt(round, &scratch).map_err(|broken| scratch.report(&broken))
 }
 
 fn interrupt(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {

@@ -44,7 +44,7 @@ fn completed(ended: &Ended) -> Result<(), Broken> {
 pub(super) fn driver(round: &mut Round<'_>) -> Result<(), Broken> {
     let step_ms = step_ms(round);
     let mut scratch = Scratch::new(round, step_ms)?;
-    kill_drivers(round, &scratch).map_err(|broken| scratch.report(broken))
+    kill_drivers(round, &scratch).map_err(|broken| scratch.report(&broken))
 }
 
 fn kill_drivers(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
@@ -72,7 +72,7 @@ fn kill_drivers(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> 
 pub(super) fn all(round: &mut Round<'_>) -> Result<(), Broken> {
     let step_ms = step_ms(round);
     let mut scratch = Scratch::new(round, step_ms)?;
-    kill_everything(round, &scratch).map_err(|broken| scratch.report(broken))
+    kill_everything(round, &scratch).map_err(|broken| scratch.report(&broken))
 }
 
 fn kill_everything(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
@@ -154,7 +154,7 @@ fn gone(scratch: &Scratch, strays: Option<(u64, Vec<Process>)>) -> Result<(), Br
 pub(super) fn keeper(round: &mut Round<'_>) -> Result<(), Broken> {
     let step_ms = step_ms(round);
     let mut scratch = Scratch::new(round, step_ms)?;
-    kill_keepers(round, &scratch).map_err(|broken| scratch.report(broken))
+    kill_keepers(round, &scratch).map_err(|broken| scratch.report(&broken))
 }
 
 fn kill_keepers(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {

@@ -86,7 +86,7 @@ struct Options {
 }
 
 /// Runs the loops that the command line asks for.
-pub(crate) fn command(words: Vec<String>) -> Result<()> {
+pub(crate) fn command(words: &[String]) -> Result<()> {
     let args = Args::read(words, &["--sample", "--keep-failed"], &["--rounds", "--seed"], 1)?;
     let chosen: Vec<&Loop> = match args.word() {
         None => LOOPS.iter().collect(),

@@ -45,9 +45,9 @@ impl Scratch {
         );
         let mut plan = "title = \"Soak\"\n\n[[phase]]\nid = \"P\"\n".to_owned();
         for lane in LANES {
-            plan.push_str(&format!("\n[[phase.lane]]\nid = \"{lane}\"\nsteps = [\n"));
+            plan.extend(["\n[[phase.lane]]\nid = \"", lane, "\"\nsteps = [\n"]);
             for step in STEPS {
-                plan.push_str(&format!("  {{ id = \"{step}\", run = \"{line}\" }},\n"));
+                plan.extend(["  { id = \"", step, "\", run = \"", &line, "\" },\n"]);
             }
             plan.push_str("]\n");
         }
@@ -183,14 +183,14 @@ impl Scratch {
         for base in bases.flatten() {
             let left: Vec<_> = fs::read_dir(base.path()).into_iter().flatten().flatten().collect();
             if !left.is_empty() || !base.file_name().to_string_lossy().starts_with("piton-") {
-                return Err(format!("temporary files were left: {:?} {left:?}", base.path()));
+                return Err(format!("temporary files were left: {} {left:?}", base.path().display()));
             }
         }
         Ok(())
     }
 
     /// Adds what the program said to what broke; the folder stays if that was asked for.
-    pub(super) fn report(&mut self, broken: Broken) -> Broken {
+    pub(super) fn report(&mut self, broken: &str) -> Broken {
         let said = fs::read_to_string(self.base.join("said")).unwrap_or_default();
         let lines: Vec<&str> = said.lines().collect();
         let last = lines[lines.len().saturating_sub(TOLD_LINES)..].join("\n    ");
@@ -198,7 +198,7 @@ impl Scratch {
         if self.keep {
             processes::end(&self.processes());
             if let Some(dir) = self.dir.take() {
-                report.push_str(&format!("\n    kept in {}", dir.keep().display()));
+                report.extend(["\n    kept in ", &dir.keep().display().to_string()]);
             }
         }
         report

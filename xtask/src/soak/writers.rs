@@ -32,7 +32,7 @@ run = \"while [ ! -e ../stop ]; do sleep 0.05; done\"
 /// One round: everybody writes and reads, nothing is lost, nobody sees a locked database.
 pub(super) fn many(round: &mut Round<'_>) -> Result<(), Broken> {
     let mut scratch = Scratch::with_plan(round, PLAN)?;
-    crowd(round, &scratch).map_err(|broken| scratch.report(broken))?;
+    crowd(round, &scratch).map_err(|broken| scratch.report(&broken))?;
     if round.sample {
         // The ledger's own crowd is one of the tests.
         return Ok(());

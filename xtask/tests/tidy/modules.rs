@@ -15,11 +15,11 @@ fn is_root(file: &Path) -> bool {
     else {
         return parts.last() == Some(&"build.rs");
     };
-    match (parts[kind], &parts[kind + 1..]) {
+    matches!(
+        (parts[kind], &parts[kind + 1..]),
         ("src", ["lib.rs" | "main.rs"] | ["bin", _] | ["bin", _, "main.rs"])
-        | ("tests" | "examples" | "benches", [_] | [_, "main.rs"]) => true,
-        _ => false,
-    }
+            | ("tests" | "examples" | "benches", [_] | [_, "main.rs"])
+    )
 }
 
 /// The names in `mod name;` declarations, each with a `#[path]` above it.

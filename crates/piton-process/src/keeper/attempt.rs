@@ -9,7 +9,7 @@ use rustix::process::WaitStatus;
 use crate::logs::Mark;
 use crate::os::Pid;
 use crate::processes::number;
-use crate::protocol::{Cause, ChildReport, Dropped, Exit, Start};
+use crate::protocol::{Cause, ChildReport, Dropped, Exit, Start, Started};
 
 use super::log_files::Output;
 
@@ -44,6 +44,8 @@ pub(super) struct Attempt {
     pub(super) grew: Instant,
     pub(super) ending: Option<Ending>,
     pub(super) status: Option<WaitStatus>,
+    /// Whether the driver was told that it runs.
+    pub(super) told: bool,
 }
 
 /// An attempt on its way out.
@@ -58,6 +60,19 @@ pub(super) struct Ending {
 }
 
 impl Attempt {
+    /// The news that it runs, once, and only while a process of it does.
+    pub(super) fn news(&mut self) -> Option<Started> {
+        let pid = self.pid.filter(|_| !self.told && !self.helper)?;
+        self.told = true;
+        Some(Started {
+            key: self.spec.key.clone(),
+            pid: number(pid),
+            started_ms: self.started_ms,
+            stdout_start: self.stdout.range.start,
+            stderr_start: self.stderr.range.start,
+        })
+    }
+
     /// Looks at the logs: growth, marks, bounds. Gives a complaint for the keeper's log.
     pub(super) fn observe(&mut self, now: Instant) -> Option<String> {
         let out = self.stdout.measure();

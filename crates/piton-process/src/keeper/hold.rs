@@ -298,6 +298,12 @@ impl Hold {
                     self.diagnostics.say(&complaint);
                 }
             }
+            // Told at the tick, not at the start: most short steps end before, and a driver that
+            // waits for the end of one is not woken twice.
+            let news: Vec<_> = self.attempts.iter_mut().filter_map(Attempt::news).collect();
+            for started in news {
+                self.say(&Reply::Started(started));
+            }
             let exceeded: Vec<(String, Cause)> = self
                 .attempts
                 .iter()

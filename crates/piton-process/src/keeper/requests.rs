@@ -10,7 +10,7 @@ use crate::journal::{Line, Ticks};
 use crate::os::{self, Pid};
 use crate::processes::{ancestors, number};
 use crate::protocol::{
-    Cause, Hello, NotStarted, PROTOCOL, Part, Reply, Request, Spawn, Start, Started, State, Welcome,
+    Cause, Hello, NotStarted, PROTOCOL, Part, Reply, Request, Spawn, Start, State, Welcome,
 };
 
 use super::attempt::{Attempt, wall_ms};
@@ -157,16 +157,13 @@ impl Hold {
 
     fn start(&mut self, start: Start) {
         let key = start.key.clone();
-        match self.try_start(start) {
-            Ok(started) => self.say(&Reply::Started(started)),
-            Err(reply) => {
-                self.diagnostics.say(&format!("{key}: not started: {}", reply.error));
-                self.say(&Reply::NotStarted(reply));
-            }
+        if let Err(reply) = self.try_start(start) {
+            self.diagnostics.say(&format!("{key}: not started: {}", reply.error));
+            self.say(&Reply::NotStarted(reply));
         }
     }
 
-    fn try_start(&mut self, start: Start) -> Result<Started, NotStarted> {
+    fn try_start(&mut self, start: Start) -> Result<(), NotStarted> {
         let key = start.key.clone();
         let refuse = |failure: Failure| failure.into_reply(&key);
         if self.shutdown.is_some() {
@@ -186,16 +183,9 @@ impl Hold {
                 let (part, number) = (0, number(pid));
                 let line = Line::Started { key: key.clone(), part, pid: number, start: ticks };
                 self.record(&line);
-                let started = Started {
-                    key,
-                    pid: number,
-                    started_ms: attempt.started_ms,
-                    stdout_start: attempt.stdout.range.start,
-                    stderr_start: attempt.stderr.range.start,
-                };
                 self.keep.extend(attempt.spec.keep.iter().cloned());
                 self.attempts.push(attempt);
-                Ok(started)
+                Ok(())
             }
             Err(failure) => {
                 self.record(&Line::NotStarted { key: key.clone() });
@@ -241,6 +231,7 @@ impl Hold {
             grew: began,
             ending: None,
             status: None,
+            told: false,
         };
         Ok((attempt, pid, ticks))
     }

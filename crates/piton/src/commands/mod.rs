@@ -57,7 +57,11 @@ pub fn dispatch(context: &Context, command: Command) -> Result<()> {
 }
 
 /// Prints all problems of a document and returns the usage error that ends the command.
-pub fn document_error(problems: &[Diagnostic], source: &str) -> CommandError {
-    crate::ui::diagnostics(problems, source);
+pub fn document_error(problems: &[Diagnostic], source: &str, json: bool) -> CommandError {
+    if json {
+        crate::ui::diagnostics_json(problems, Kind::Usage.exit_code());
+    } else {
+        crate::ui::diagnostics(problems, source);
+    }
     CommandError::silent(Kind::Usage)
 }

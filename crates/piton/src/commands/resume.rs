@@ -1,6 +1,7 @@
 //! `piton resume`: compares the world with the record, says what it found, goes on.
 
 use piton_core::event::Event;
+use piton_core::state::Progress;
 use piton_core::summary::{current, progress};
 use piton_core::{Plan, RunState, apply};
 use piton_engine::resume::{Accepts, Check, Difference, Severity, TABLE, check};
@@ -225,6 +226,14 @@ fn report(context: &Context, loaded: &Loaded, check: &Check) {
     for event in &check.events {
         let _ = apply(&mut after, now(), event);
     }
+    // What was in flight comes first, whether it is attached to or runs again; and time that passed
+    // without a driver counts for no budget.
+    after.driven = false;
+    for step in after.phases.iter_mut().flat_map(|p| &mut p.lanes).flat_map(|l| &mut l.steps) {
+        if matches!(step.progress, Progress::Running { .. }) {
+            step.progress = Progress::Pending;
+        }
+    }
     let next = next_steps(&check.plan, &after, context.settings.jobs as usize);
     let here = current(&after).map_or("none".to_owned(), |s| s.to_string());
     let checkpoint = format!(
@@ -261,6 +270,8 @@ fn report(context: &Context, loaded: &Loaded, check: &Check) {
         let word = match difference.severity {
             Severity::Stops => "stops",
             Severity::Warns => "warning",
+            Severity::RunsAgain if difference.name == "step-lost" => "runs again",
+            // Said above, with the step's reason.
             Severity::RunsAgain => continue,
         };
         ui::say(&format!("  {word}: {}", difference.message));

@@ -70,6 +70,28 @@ fn error_json(error: &CommandError) -> impl Serialize + use<> {
     }})
 }
 
+/// Prints the problems of a document as data, in the shape of every other error.
+pub fn diagnostics_json(problems: &[Diagnostic], exit_code: u8) {
+    let one = |p: &Diagnostic| {
+        serde_json::json!({
+            "code": p.code,
+            "file": p.file,
+            "line": p.line,
+            "column": p.column,
+            "message": p.message,
+            "hint": p.hint,
+        })
+    };
+    let first = problems.first();
+    data_json(&serde_json::json!({ "error": {
+        "code": first.map(|p| p.code),
+        "message": first.map(|p| format!("{}:{}:{}: {}", p.file, p.line, p.column, p.message)),
+        "hints": first.and_then(|p| p.hint.as_ref()).into_iter().collect::<Vec<_>>(),
+        "exit_code": exit_code,
+        "problems": problems.iter().map(one).collect::<Vec<_>>(),
+    }}));
+}
+
 /// Shows the problems of a document on stderr.
 pub fn diagnostics(problems: &[Diagnostic], source: &str) {
     if problems.is_empty() {

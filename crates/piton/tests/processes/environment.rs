@@ -1,7 +1,9 @@
 //! What an attempt is told, and what it may tell: variables, failure context, facts, budgets.
 
-use super::{RUN, attempts, one_step, project, run, shown};
 use serde_json::{Value, json};
+
+use super::common::Project;
+use super::{RUN, attempts, one_step, run, shown};
 
 /// Lost: a step could neither make itself idempotent nor find its files.
 #[test]
@@ -11,9 +13,8 @@ fn an_attempt_knows_its_place() {
          test -w \"$(dirname \"$PITON_OUTPUT\")\"",
         "env = { COLOUR = \"blue\" }",
     );
-    let project = project(&plan);
-    let output = run(&project);
-    assert_eq!(output.code, 0, "{output:?}");
+    let project = Project::with_plan(&plan);
+    run(&project).exits(0);
     let env = project.read("env.txt");
     for line in [
         "PITON_RUN_ID=r",
@@ -43,9 +44,8 @@ fn each_retry_gets_all_failures_before_it() {
          test \"$PITON_ATTEMPT\" -ge 3",
         "retries = 2\nbackoff = \"10ms\"",
     );
-    let project = project(&plan);
-    let output = run(&project);
-    assert_eq!(output.code, 0, "{output:?}");
+    let project = Project::with_plan(&plan);
+    run(&project).exits(0);
     let read = |n: u32| -> Value {
         serde_json::from_str(&project.read(&format!("context-{n}.json"))).unwrap()
     };
@@ -78,8 +78,8 @@ fn facts_that_a_step_reports_are_recorded() {
          echo '{\"notes\": \"left the slow tests out\", \"artifacts\": [\"made.txt\"]}' >> \"$PITON_OUTPUT\"",
         "",
     );
-    let project = project(&plan);
-    assert_eq!(run(&project).code, 0);
+    let project = Project::with_plan(&plan);
+    run(&project).exits(0);
     let step = shown(&project);
     assert_eq!(step["artifacts"][0]["path"], "made.txt");
     assert_eq!(step["artifacts"][0]["sha256"].as_str().unwrap().len(), 64);
@@ -94,10 +94,8 @@ fn facts_that_a_step_reports_are_recorded() {
 /// Lost: a step with broken facts would fail although its work is done, or nobody would know.
 #[test]
 fn broken_facts_warn_and_fail_nothing() {
-    let project = project(&one_step("echo 'no json' > \"$PITON_OUTPUT\"", ""));
-    let output = run(&project);
-    assert_eq!(output.code, 0, "{output:?}");
-    assert!(output.stderr.contains("warning: P/L/s: PITON_OUTPUT is not JSON"), "{output:?}");
+    let project = Project::with_plan(&one_step("echo 'no json' > \"$PITON_OUTPUT\"", ""));
+    run(&project).exits(0).says("warning: P/L/s: PITON_OUTPUT is not JSON");
 }
 
 /// Lost: an agent at night could spend without end; or a stopped run could not go on.
@@ -115,17 +113,14 @@ fn budgets_of_tokens_and_money_stop_the_run_until_they_are_raised() {
                  {{ id = \"after\", run = 'echo after >> ran.txt' }},\n]\n"
             )
         };
-        let project = project(&plan(limit));
+        let project = Project::with_plan(&plan(limit));
         project.write("fact.json", fact);
-        let output = run(&project);
-        assert_eq!(output.code, 6, "{name}: {output:?}");
-        assert!(output.stderr.contains(&format!("raise `{name}` in the plan")), "{output:?}");
+        run(&project).exits(6).says(&format!("raise `{name}` in the plan"));
         assert_eq!(project.lines("ran.txt"), ["spend"]);
-        let again = project.piton(&["resume", RUN]);
-        assert_eq!(again.code, 6, "{name} is still used up: {again:?}");
+        project.piton(&["resume", RUN]).exits(6);
+        assert_eq!(project.lines("ran.txt"), ["spend"], "{name} is still used up");
         project.write("plan.toml", &plan(raised));
-        let output = project.piton(&["resume", RUN]);
-        assert_eq!(output.code, 0, "{name}: {output:?}");
+        project.piton(&["resume", RUN]).exits(0);
         assert_eq!(project.lines("ran.txt"), ["spend", "after"]);
     }
 }

@@ -1,0 +1,297 @@
+//! The world compared with the record: each row of the table of differences, on the real program.
+//!
+//! Each test lets a run come to its gate, changes one thing, and looks at what a resume says, runs
+//! again and records.
+
+mod common;
+
+use common::Project;
+use piton_core::event::Event;
+
+/// Makes an artifact from an input, then copies it, then waits for a person.
+const PLAN: &str = r#"
+[[phase]]
+id = "make"
+run = "echo make >> ran.txt; tr a-z A-Z < in.txt > out.txt"
+inputs = ["in.txt"]
+artifacts = ["out.txt"]
+
+[[phase]]
+id = "copy"
+run = "echo copy >> ran.txt; cp out.txt copy.txt"
+artifacts = ["copy.txt"]
+
+[[phase]]
+id = "ship"
+gate = "Ship"
+run = "echo ship >> ran.txt"
+"#;
+
+/// A run of that plan which waits at its gate.
+fn waiting(plan: &str) -> Project {
+    let project = Project::with_plan(plan);
+    project.write("in.txt", "hello\n");
+    project.write("spec.md", "what is wanted\n");
+    project.commit();
+    project.piton(&["run", "plan.toml"]).exits(3);
+    project.remove("ran.txt");
+    project
+}
+
+/// What a resume would run again, from `--dry-run --json`: steps and reasons.
+fn reruns(project: &Project) -> Vec<(String, String)> {
+    let said = project.piton(&["resume", "--dry-run", "--json"]).exits(0);
+    let last = said.stdout.lines().last().unwrap_or_default();
+    let json: serde_json::Value = serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {said:?}"));
+    let word = |v: &serde_json::Value| v.as_str().unwrap_or_default().to_owned();
+    let all = json["rerun"].as_array().cloned().unwrap_or_default();
+    all.iter().map(|r| (word(&r["step"]), word(&r["reason"]))).collect()
+}
+
+/// The names of the differences that a resume finds.
+fn differences(project: &Project) -> Vec<String> {
+    let said = project.piton(&["resume", "--dry-run", "--json"]).exits(0);
+    let first = said.stdout.lines().next().unwrap_or_default();
+    let json: serde_json::Value = serde_json::from_str(first).unwrap_or_else(|e| panic!("{e}: {said:?}"));
+    let all = json["resume"]["differences"].as_array().cloned().unwrap_or_default();
+    all.iter().filter_map(|d| d["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// Checks that exactly this step runs again for this reason, and that it is said and recorded.
+#[track_caller]
+fn runs_again(project: &Project, name: &str, step: &str, reason: &str) {
+    assert_eq!(reruns(project), [(step.to_owned(), reason.to_owned())]);
+    assert_eq!(differences(project), [name]);
+    let said = format!("runs again:    {step}: {reason}");
+    project.piton(&["resume"]).exits(3).says(&said).says(&format!("redone: {step}: {reason}"));
+    let wanted = step.split('/').next().unwrap_or_default();
+    assert_eq!(project.lines("ran.txt"), [wanted]);
+    let recorded = project.events("").into_iter().any(|e| {
+        matches!(e, Event::StepReset(r) if r.step.to_string() == step && r.reason == reason)
+    });
+    assert!(recorded, "why it ran again is not in the ledger");
+    assert!(differences(project).is_empty());
+}
+
+/// If this fails, a resume does finished work again for no reason.
+#[test]
+fn nothing_runs_again_where_nothing_changed() {
+    let project = waiting(PLAN);
+    assert!(reruns(&project).is_empty() && differences(&project).is_empty());
+    project.piton(&["resume"]).exits(3).says("2 finished before");
+    assert!(project.lines("ran.txt").is_empty());
+}
+
+/// If this fails, a step whose work was deleted counts as done.
+#[test]
+fn a_missing_artifact_runs_its_step_again() {
+    let project = waiting(PLAN);
+    project.remove("copy.txt");
+    runs_again(&project, "artifact-missing", "copy/main/work", "artifact copy.txt is missing");
+    assert_eq!(project.read("copy.txt"), "HELLO\n");
+}
+
+/// If this fails, a broken artifact passes for what the step made.
+#[test]
+fn a_changed_artifact_runs_its_step_again() {
+    let project = waiting(PLAN);
+    project.write("copy.txt", "something else\n");
+    let reason = "artifact copy.txt changed since it was recorded";
+    runs_again(&project, "artifact-changed", "copy/main/work", reason);
+    assert_eq!(project.read("copy.txt"), "HELLO\n");
+}
+
+/// If this fails, work is kept that was made from something else.
+#[test]
+fn a_changed_input_runs_its_step_again() {
+    let project = waiting(PLAN);
+    project.write("in.txt", "hello\nworld\n");
+    runs_again(&project, "input-changed", "make/main/work", "input in.txt changed");
+    assert_eq!(project.read("out.txt"), "HELLO\nWORLD\n");
+}
+
+/// If this fails, two steps that work on one file make each other run for ever.
+#[test]
+fn an_artifact_that_a_later_step_rewrote_is_as_recorded() {
+    let plan = PLAN.replace(
+        "cp out.txt copy.txt\"\nartifacts = [\"copy.txt\"]",
+        "echo more >> out.txt\"\nartifacts = [\"out.txt\"]",
+    );
+    assert_ne!(plan, PLAN);
+    let project = waiting(&plan);
+    assert!(reruns(&project).is_empty());
+    project.piton(&["resume"]).exits(3);
+    assert!(project.lines("ran.txt").is_empty());
+}
+
+/// If this fails, a step that made nothing is recorded as a success.
+#[test]
+fn an_artifact_missing_after_success_is_a_failure() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P1\"\nrun = \"true\"\nartifacts = [\"made/*.txt\", \"one.txt\"]\n",
+    );
+    project.piton(&["run", "plan.toml"]).exits(1).says("one.txt");
+    assert_eq!(project.step_status("P1/main/work"), "failed");
+    project.write("made/a.txt", "");
+    project.write("one.txt", "");
+    project.piton(&["retry"]).exits(0);
+    project.piton(&["resume"]).exits(0);
+    let artifacts = project.step("P1/main/work")["artifacts"].clone();
+    assert_eq!(artifacts[0]["path"], "made/a.txt", "{artifacts}");
+    assert_eq!(artifacts[1]["path"], "one.txt", "{artifacts}");
+}
+
+/// If this fails, a typo in a later step can't be mended without redoing the earlier ones.
+#[test]
+fn a_plan_changed_where_nothing_is_finished_goes_on() {
+    let project = waiting(PLAN);
+    project.write("plan.toml", &PLAN.replace("echo ship", "echo shipped"));
+    assert_eq!(differences(&project), ["plan-changed"]);
+    project.piton(&["approve", "ship"]).exits(0);
+    project.piton(&["resume"]).exits(0).says("ship/main/work").says("echo shipped");
+    assert_eq!(project.lines("ran.txt"), ["shipped"]);
+    let accepted = plan_accepted(&project);
+    assert!(matches!(accepted.as_slice(), [by] if by.is_empty()), "{accepted:?}");
+}
+
+/// Who accepted changed plans, as recorded.
+fn plan_accepted(project: &Project) -> Vec<String> {
+    let by = |e: Event| match e {
+        Event::PlanAccepted(e) => Some(e.by.clone()),
+        _ => None,
+    };
+    project.events("").into_iter().filter_map(by).collect()
+}
+
+/// If this fails, a changed plan silently keeps or redoes finished work.
+#[test]
+fn a_plan_changed_where_work_is_finished_needs_a_word() {
+    let project = waiting(PLAN);
+    project.write("plan.toml", &PLAN.replace("cp out.txt", "cp -p out.txt"));
+    assert_eq!(differences(&project), ["plan-changed-finished"]);
+    for args in [["resume"].as_slice(), &["resume", "--yes"], &["resume", "--accept-spec"]] {
+        project
+            .piton(args)
+            .exits(4)
+            .says("copy/main/work")
+            .says("cp -p out.txt")
+            .says("--accept-plan");
+    }
+    assert!(project.lines("ran.txt").is_empty() && plan_accepted(&project).is_empty());
+    project.piton(&["resume", "--accept-plan"]).exits(3);
+    assert_eq!(project.lines("ran.txt"), ["copy"], "only the changed step runs again");
+    assert_eq!(plan_accepted(&project), ["tester"]);
+    project.piton(&["resume"]).exits(3);
+    assert_eq!(project.lines("ran.txt"), ["copy"]);
+}
+
+/// If this fails, steps can't be added to or taken from a plan under way.
+#[test]
+fn steps_may_come_and_go() {
+    let project = waiting(PLAN);
+    let copy = PLAN.find("[[phase]]\nid = \"copy\"").unwrap_or_default();
+    let ship = PLAN.find("[[phase]]\nid = \"ship\"").unwrap_or_default();
+    let other = "[[phase]]\nid = \"other\"\nrun = \"echo other >> ran.txt\"\n";
+    project.write("plan.toml", &format!("{}{other}{}", &PLAN[..copy], &PLAN[ship..]));
+    project.piton(&["approve", "ship"]).exits(0);
+    project.piton(&["resume"]).exits(0).says("removed").says("added");
+    assert_eq!(project.lines("ran.txt"), ["other", "ship"]);
+}
+
+/// If this fails, a broken plan file on resume is passed over, or ends in something else than help.
+#[test]
+fn a_plan_that_became_invalid_is_refused_on_resume() {
+    let project = waiting(PLAN);
+    project.write("plan.toml", &PLAN.replace("artifacts", "artefacts"));
+    project.piton(&["resume"]).exits(2).says("plan.toml:").says("artifacts");
+    assert!(project.lines("ran.txt").is_empty());
+}
+
+/// If this fails, work goes on against a spec that nobody looked at.
+#[test]
+fn a_changed_spec_stops_until_it_is_accepted() {
+    let project = waiting(&format!("spec = \"spec.md\"\n{PLAN}"));
+    project.write("spec.md", "something else is wanted\n");
+    assert_eq!(differences(&project), ["spec-changed"]);
+    for args in [["resume"].as_slice(), &["resume", "--yes"], &["resume", "--accept-plan"]] {
+        project.piton(args).exits(4).says("spec.md").says("--accept-spec");
+    }
+    let accepted = |project: &Project| {
+        let all = project.events("").into_iter();
+        all.filter_map(|e| match e {
+            Event::SpecAccepted(e) => Some(e),
+            _ => None,
+        })
+        .collect::<Vec<_>>()
+    };
+    assert!(accepted(&project).is_empty());
+    project.piton(&["resume", "--accept-spec"]).exits(3);
+    let recorded = accepted(&project);
+    assert_eq!(recorded.len(), 1);
+    let hash = |text: &[u8]| Some(piton_core::hash::Sha::of(text));
+    assert_eq!(recorded[0].from.clone().map(|f| f.sha256), hash(b"what is wanted\n"));
+    assert_eq!(recorded[0].to.clone().map(|f| f.sha256), hash(b"something else is wanted\n"));
+    assert_eq!(recorded[0].by, "tester");
+    // Asked once: the accepted spec is the record now; and one that is gone is a change too.
+    project.piton(&["resume"]).exits(3);
+    project.remove("spec.md");
+    project.piton(&["resume"]).exits(4).says("--accept-spec");
+    assert!(project.lines("ran.txt").is_empty(), "finished work was redone");
+}
+
+/// If this fails, a run starts that nobody could measure against anything.
+#[test]
+fn a_spec_that_is_not_there_stops_the_start() {
+    let project = Project::with_plan(&format!("spec = \"spec.md\"\n{PLAN}"));
+    project.write("in.txt", "");
+    project.piton(&["run", "plan.toml"]).exits(4).says("spec.md").says("hint: ");
+    assert!(!project.has("ran.txt"));
+    let runs = project.piton(&["runs", "--json"]).exits(0).json();
+    assert_eq!(runs.as_array().map(Vec::len), Some(0), "{runs}");
+}
+
+/// If this fails, nobody learns that another commit lies under the run.
+#[test]
+fn a_moved_head_is_said_and_does_not_stop() {
+    let project = waiting(PLAN);
+    project.git(&["commit", "--quiet", "--allow-empty", "-m", "more"]);
+    assert_eq!(differences(&project), ["head-moved"]);
+    project.piton(&["resume"]).exits(3).says("warning: HEAD was");
+    project.piton(&["resume"]).exits(3).silent_about("HEAD was");
+}
+
+/// If this fails, a run dies with the file of its plan.
+#[test]
+fn without_its_file_the_recorded_plan_is_used() {
+    let project = waiting(PLAN);
+    project.remove("plan.toml");
+    assert_eq!(differences(&project), ["plan-missing"]);
+    project.piton(&["approve", "ship"]).exits(0);
+    project.piton(&["resume"]).exits(0).says("plan.toml is gone");
+    assert_eq!(project.lines("ran.txt"), ["ship"]);
+}
+
+/// If this fails, a step runs with the word that stands for a secret instead of the secret.
+#[test]
+fn a_recorded_plan_without_its_secret_is_not_used() {
+    let ship = "env = { API_TOKEN = \"s3cret-s3cret\" }\nrun = \"echo ship";
+    let project = waiting(&PLAN.replace("run = \"echo ship", ship));
+    project.remove("plan.toml");
+    assert_eq!(differences(&project), ["plan-secret", "plan-missing"]);
+    project.piton(&["approve", "ship"]).exits(0);
+    project.piton(&["resume"]).exits(4).says("bring the plan's file back");
+    assert!(project.lines("ran.txt").is_empty());
+}
+
+/// If this fails, a project that was moved can't go on, or works in a folder that is gone.
+#[test]
+fn a_moved_project_goes_on_where_it_lies() {
+    let project = waiting(PLAN);
+    let moved = project.outside().join("moved");
+    std::fs::rename(project.root(), &moved).unwrap_or_else(|e| panic!("{e}"));
+    project.piton_in(&moved, &["approve", "ship"]).exits(0);
+    project.piton_in(&moved, &["resume"]).exits(0).says("is gone; steps run in");
+    let ran = std::fs::read_to_string(moved.join("ran.txt")).unwrap_or_default();
+    assert_eq!(ran, "ship\n");
+    std::fs::rename(&moved, project.root()).unwrap_or_else(|e| panic!("{e}"));
+}

@@ -1,0 +1,128 @@
+//! Where a project lies, and from where it is looked at: one ledger, found from everywhere.
+//!
+//! Paths with blanks, subfolders, linked worktrees, no git at all, no commit yet, and the git
+//! commands that sweep a work tree.
+
+mod common;
+
+use common::Project;
+
+const PLAN: &str = r#"
+[[phase]]
+id = "P1"
+run = "pwd -P > where.txt; echo one >> ran.txt"
+
+[[phase]]
+id = "P2"
+gate = "Go"
+run = "echo two >> ran.txt"
+"#;
+
+/// If this fails, whoever keeps projects in "My Documents" can't use Piton.
+#[test]
+fn a_path_with_blanks_and_other_letters_is_a_path() {
+    let project = Project::without_git("Öffentlich und 'quer' \"日本\" $HOME");
+    project.git(&["init", "--quiet"]);
+    project.write("pläne/mein plan.toml", PLAN);
+    project.piton(&["run", "pläne/mein plan.toml"]).exits(3);
+    project.piton(&["approve", "P2"]).exits(0);
+    project.piton(&["resume"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["one", "two"]);
+    assert_eq!(project.read("where.txt").trim_end(), project.root().to_str().unwrap_or_default());
+    project.piton(&["log"]).exits(0);
+    project.piton(&["doctor"]).exits(0);
+}
+
+/// If this fails, a person in a subfolder gets a second, empty ledger.
+#[test]
+fn everything_is_found_from_a_subfolder() {
+    let project = Project::with_plan(PLAN);
+    project.write("a/b/keep", "");
+    let deep = project.root().join("a/b");
+    project.piton_in(&deep, &["run", "../../plan.toml"]).exits(3);
+    assert_eq!(project.read("where.txt").trim_end(), project.root().to_str().unwrap_or_default());
+    let json = project.piton_in(&deep, &["status", "--json"]).exits(0).json();
+    assert_eq!(json["plan"], "plan.toml");
+    assert_eq!(json["run_id"], project.run_id().as_str());
+    project.piton_in(&deep, &["approve", "P2"]).exits(0);
+    // The same plan under another name is the same plan.
+    project.piton_in(&deep, &["run", "../../plan.toml", "--resume"]).exits(0);
+    project.piton_in(project.outside(), &["-C", "repo/a", "status"]).exits(0).says("complete");
+    assert_eq!(project.lines("ran.txt"), ["one", "two"]);
+    assert!(!project.has("a/b/.piton") && !project.has("a/b/where.txt"));
+}
+
+/// If this fails, each worktree has a ledger of its own and a run can be driven twice.
+#[test]
+fn a_linked_worktree_shares_the_ledger() {
+    let project = Project::with_plan(PLAN);
+    project.commit();
+    project.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    let side = project.outside().join("side").canonicalize().unwrap_or_default();
+    project.piton(&["run", "plan.toml"]).exits(3);
+    let run = project.run_id();
+    let json = project.piton_in(&side, &["status", "--json"]).exits(0).json();
+    assert_eq!(json["run_id"], run.as_str());
+    project.piton_in(&side, &["approve", &run, "P2", "-m", "from the side"]).exits(0);
+    project.piton_in(&side, &["resume", &run]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["one", "two"], "steps run where the run was started");
+    assert!(!side.join("ran.txt").exists());
+
+    // A run started in the worktree runs there, and is seen from the first one.
+    project.piton_in(&side, &["run", "plan.toml", "--fresh", "--run-id", "second"]).exits(3);
+    assert!(side.join("ran.txt").exists());
+    assert_eq!(project.lines("ran.txt").len(), 2);
+    assert_eq!(project.status("second"), "waiting");
+}
+
+/// If this fails, Piton can't be used in a folder that is no repository.
+#[test]
+fn without_git_the_state_lies_beside_the_plan() {
+    let project = Project::without_git("plain");
+    project.write("plan.toml", PLAN);
+    project.write("sub/keep", "");
+    project.piton(&["run", "plan.toml"]).exits(3);
+    assert!(project.has(".piton/ledger.db"));
+    project.piton_in(&project.root().join("sub"), &["approve", "P2"]).exits(0);
+    project.piton(&["resume"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["one", "two"]);
+    project.piton(&["doctor"]).exits(0);
+}
+
+/// If this fails, other users of the machine can read logs and prompts.
+#[test]
+fn the_state_is_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let project = Project::with_plan(PLAN);
+    project.piton(&["run", "plan.toml"]).exits(3);
+    let mode = std::fs::metadata(project.state_dir()).map(|m| m.permissions().mode());
+    assert_eq!(mode.map(|m| m & 0o777).ok(), Some(0o700));
+}
+
+/// If this fails, a new repository must be committed to before it can be worked in.
+#[test]
+fn a_repository_without_a_commit_will_do() {
+    let project = Project::with_plan(PLAN);
+    project.piton(&["run", "plan.toml"]).exits(3);
+    project.piton(&["approve", "P2"]).exits(0);
+    project.piton(&["resume"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["one", "two"]);
+    assert_eq!(project.status(""), "complete");
+}
+
+/// If this fails, cleaning the work tree throws the record of hours away.
+#[test]
+fn sweeping_the_work_tree_keeps_the_state() {
+    let project = Project::with_plan(PLAN);
+    project.commit();
+    project.piton(&["run", "plan.toml"]).exits(3);
+    let events = project.events("").len();
+    project.git(&["clean", "-fdxq"]);
+    assert!(!project.has("ran.txt"));
+    project.write("untracked.txt", "");
+    project.git(&["stash", "--all", "--quiet"]);
+    assert_eq!(project.events("").len(), events);
+    project.piton(&["approve", "P2"]).exits(0);
+    project.piton(&["resume"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["two"], "finished work was not redone");
+}

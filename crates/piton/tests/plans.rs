@@ -1,0 +1,315 @@
+//! Plans at the command line: what is refused and how, the dry run, and every way to write work.
+//!
+//! The grammar has its own tests in the library; here stands what a person meets: exit codes, the
+//! messages, and what a step is really given.
+
+mod common;
+
+use common::Project;
+
+/// If this fails, a broken plan starts to run, or its author must find its mistakes one by one.
+#[test]
+fn all_mistakes_of_a_plan_are_shown_at_once_with_their_place_and_a_hint() {
+    let project = Project::with_plan(
+        r#"title = "wrong"
+on_failur = "stop"
+
+[[phase]]
+id = "P1"
+
+[[phase.lane]]
+id = "A"
+needs = ["B"]
+run = "echo ran > ran.txt"
+timeout = "5 parsecs"
+
+[[phase.lane]]
+id = "B"
+needs = ["A"]
+run = "true"
+artifacts = ["../outside.txt"]
+
+[[phase]]
+id = "P1"
+run = "true"
+artifacts = ["/etc/passwd"]
+
+[[phase]]
+id = "P3"
+needs = ["P9"]
+run = "true"
+"#,
+    );
+    let refused = project.piton(&["run", "plan.toml"]).exits(2);
+    for (place, code, underlined) in [
+        ("plan.toml:2:1", "unknown-key", "on_failur"),
+        ("plan.toml:11:12", "bad-duration", "\"5 parsecs\""),
+        ("plan.toml:17:15", "bad-path", "\"../outside.txt\""),
+        ("plan.toml:20:7", "duplicate-id", "\"P1\""),
+        ("plan.toml:22:15", "bad-path", "\"/etc/passwd\""),
+        ("plan.toml:26:11", "unknown-id", "\"P9\""),
+        ("plan.toml:9:11", "cycle", "\"B\""),
+    ] {
+        let lines: Vec<&str> = refused.stderr.lines().collect();
+        let at = lines
+            .iter()
+            .position(|l| l.starts_with(place) && l.contains(&format!("[{code}]")))
+            .unwrap_or_else(|| panic!("no {code} at {place}:\n{}", refused.stderr));
+        let source = lines[at + 1..].iter().position(|l| l.contains(underlined));
+        let source = at + 1 + source.unwrap();
+        let carets = lines[source + 1].matches('^').count();
+        let from = lines[source + 1].find('^').unwrap_or_default();
+        assert!(carets > 0, "{code}: nothing is underlined");
+        let under = lines[source].get(from..from + carets).unwrap_or_default();
+        let bare = underlined.trim_matches('"');
+        assert!(under.contains(bare), "{code}: `{under}` is underlined");
+        let hint = lines[source + 2];
+        assert!(hint.contains("hint: "), "{code}: {hint}");
+    }
+    let refused = refused.says("on_failure");
+    assert!(refused.stdout.is_empty(), "{}", refused.stdout);
+    assert!(!project.has("ran.txt") && !project.state_dir().exists());
+}
+
+/// If this fails, a program that reads `--json` can't tell what is wrong with a plan.
+#[test]
+fn a_refused_plan_is_json_on_request() {
+    let project = Project::with_plan("[[phase]]\nid = \"P1\"\nrun = \"true\"\ntimeout = \"soon\"\n");
+    let refused = project.piton(&["run", "plan.toml", "--json"]).exits(2);
+    let problem = &refused.json()["error"]["problems"][0];
+    assert_eq!(problem["code"], "bad-duration");
+    assert_eq!((problem["line"].as_u64(), problem["column"].as_u64()), (Some(4), Some(12)));
+}
+
+/// If this fails, a plan that is not there, or is a folder, ends in a riddle.
+#[test]
+fn a_plan_that_can_not_be_read_is_a_usage_error() {
+    let project = Project::new();
+    project.piton(&["run", "nothing.toml"]).exits(2).says("nothing.toml").says("hint: ");
+    project.piton(&["run", "."]).exits(2).says("hint: ");
+    assert!(!project.state_dir().exists());
+}
+
+const WAVES: &str = r#"
+[[phase]]
+id = "P1"
+
+[[phase.lane]]
+id = "A"
+steps = [{ id = "one", run = "echo one >> ran.txt" }, { id = "two", run = "echo two >> ran.txt" }]
+
+[[phase.lane]]
+id = "B"
+run = "echo b >> ran.txt"
+
+[[phase]]
+id = "P2"
+gate = "Ship it"
+run = ["printf", "%s", "p2"]
+"#;
+
+/// If this fails, looking at a plan changes the project, or does not show what would happen.
+#[test]
+fn a_dry_run_prints_waves_and_commands_and_makes_nothing() {
+    let project = Project::with_plan(WAVES);
+    let before = project.sh("find . | sort").stdout;
+    let said = project.piton(&["run", "plan.toml", "--dry-run"]).exits(0);
+    let lines: Vec<&str> = said.stdout.lines().map(str::trim).collect();
+    let wanted = [
+        "wave 1",
+        "P1/A/one: echo one >> ran.txt",
+        "P1/B/work: echo b >> ran.txt",
+        "wave 2",
+        "P1/A/two: echo two >> ran.txt",
+        "wave 3",
+        "P2/main/work: printf %s p2",
+        "gate P2: \"Ship it\" must be approved first",
+    ];
+    assert_eq!(lines, wanted, "{}", said.stdout);
+    assert_eq!(project.sh("find . | sort").stdout, before);
+
+    let json = project.piton(&["run", "plan.toml", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(json["waves"].as_array().map(Vec::len), Some(3), "{json}");
+    assert_eq!(json["waves"][0][0]["step"], "P1/A/one");
+    assert_eq!(json["gates"][0]["gate"], "P2");
+}
+
+/// If this fails, a person can't see before a resume what is left out and why.
+#[test]
+fn a_dry_run_of_a_begun_run_says_what_is_skipped_and_why() {
+    let project = Project::with_plan(WAVES);
+    project.piton(&["run", "plan.toml"]).exits(3);
+    let events = project.events("").len();
+    for args in [["run", "plan.toml", "--dry-run"].as_slice(), &["resume", "--dry-run"]] {
+        project
+            .piton(args)
+            .exits(0)
+            .says("skipped P1/A/one: finished before")
+            .says("skipped P1/B/work: finished before")
+            .says("P2/main/work: printf %s p2");
+    }
+    assert_eq!(project.events("").len(), events, "a dry run was recorded");
+    assert_eq!(project.lines("ran.txt").len(), 3);
+}
+
+/// If this fails, the short forms mean something else than the long one.
+#[test]
+fn short_forms_are_the_long_form() {
+    let project = Project::with_plan(
+        r#"
+[[phase]]
+id = "bare"
+run = "echo $PITON_PHASE/$PITON_LANE/$PITON_STEP >> ran.txt"
+
+[[phase]]
+id = "lanes"
+lane = [{ id = "L", run = "echo $PITON_PHASE/$PITON_LANE/$PITON_STEP >> ran.txt" }]
+
+[[phase]]
+id = "long"
+[[phase.lane]]
+id = "L"
+[[phase.lane.step]]
+id = "S"
+run = "echo $PITON_PHASE/$PITON_LANE/$PITON_STEP >> ran.txt"
+"#,
+    );
+    project.piton(&["run", "plan.toml"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["bare/main/work", "lanes/L/work", "long/L/S"]);
+}
+
+/// If this fails, an argument list goes through the shell, or a text does not.
+#[test]
+fn a_text_goes_through_the_shell_and_a_list_does_not() {
+    let project = Project::with_plan(
+        r#"
+[[phase]]
+id = "shell"
+run = "echo $((20 + 3)) > shell.txt; echo $0 | grep -q sh"
+
+[[phase]]
+id = "list"
+run = ["sh", "-c", 'printf "%s\n" "$@" > list.txt', "x", "$HOME and * ;", "two words", ""]
+"#,
+    );
+    project.piton(&["run", "plan.toml"]).exits(0);
+    assert_eq!(project.lines("shell.txt"), ["23"]);
+    assert_eq!(project.lines("list.txt"), ["$HOME and * ;", "two words", ""]);
+}
+
+/// If this fails, steps run in the wrong folder, or without the variables the plan gives them.
+#[test]
+fn variables_and_folders_are_inherited_and_overruled() {
+    let project = Project::with_plan(
+        r#"
+[defaults]
+env = { COLOR = "blue", SIZE = "1" }
+
+[[phase]]
+id = "P1"
+dir = "sub"
+env = { SIZE = "2" }
+
+[[phase.lane]]
+id = "A"
+run = "echo $COLOR $SIZE $(basename $PWD) > a.txt"
+
+[[phase.lane]]
+id = "B"
+dir = "."
+env = { COLOR = "red" }
+run = "echo $COLOR $SIZE $(basename $PWD) > b.txt"
+"#,
+    );
+    project.write("sub/keep", "");
+    project.piton(&["run", "plan.toml"]).exits(0);
+    assert_eq!(project.read("sub/a.txt"), "blue 2 sub\n");
+    assert_eq!(project.read("b.txt"), "red 2 repo\n");
+}
+
+/// If this fails, prompts and commands can't tell which run, attempt or failure they are about.
+#[test]
+fn templates_are_filled_in_for_each_attempt() {
+    let project = Project::with_plan(
+        r#"
+title = "Trial"
+spec = "spec.md"
+
+[[phase]]
+id = "P1"
+retries = 1
+backoff = "1ms"
+run = '''
+echo '{{ title }} {{ run.id }} {{ phase.id }}/{{ lane.id }}/{{ step.id }} {{ attempt }} {{ spec }}' >> ran.txt
+printf '%s' {{ failure_context | sh }} > context.{{ attempt }}
+echo "it's \"odd\"; touch injected" >&2
+test {{ attempt }} = 2
+'''
+"#,
+    );
+    project.write("spec.md", "the spec");
+    project.piton(&["run", "plan.toml", "--run-id", "r1"]).exits(0);
+    let lines = project.lines("ran.txt");
+    assert_eq!(lines, ["Trial r1 P1/main/work 1 spec.md", "Trial r1 P1/main/work 2 spec.md"]);
+    assert_eq!(project.read("context.1"), "");
+    let context = project.read("context.2");
+    assert!(context.starts_with("Attempt 1: "), "{context}");
+    assert!(context.contains("it's \"odd\"; touch injected"), "{context}");
+    assert!(!project.has("injected"), "log text was run by the shell");
+}
+
+/// If this fails, an agent does not get its prompt, or a plan can't name its agents.
+#[test]
+fn a_prompt_reaches_its_agent_on_stdin_and_as_a_file() {
+    let project = Project::with_plan(
+        r#"
+[defaults]
+agent = "copy"
+
+[agents.copy]
+command = "cat > stdin.$PITON_PHASE; cp \"$PITON_PROMPT_FILE\" file.$PITON_PHASE"
+
+[[phase]]
+id = "P1"
+prompt = "Build {{ phase.id }}, attempt {{ attempt }}.\nTake care."
+
+[[phase]]
+id = "P2"
+agent = "other"
+prompt_file = "prompts/p2.md"
+test = "grep -q Read stdin.P2"
+"#,
+    );
+    project.write("prompts/p2.md", "Read {{ title }}.");
+    project.write("agent.sh", "#!/bin/sh\nsh -c \"$1\"\n");
+    project.write(
+        "piton.toml",
+        "[agents.other]\nkind = \"command\"\ncommand = [\"sh\", \"agent.sh\", \"cat > stdin.P2\"]\n",
+    );
+    project.piton(&["run", "plan.toml"]).exits(0);
+    let wanted = "Build P1, attempt 1.\nTake care.";
+    assert_eq!(project.read("stdin.P1"), wanted);
+    assert_eq!(project.read("file.P1"), wanted);
+    assert_eq!(project.read("stdin.P2"), "Read plan.");
+}
+
+/// If this fails, editors can't check plans and settings.
+#[test]
+fn schemas_are_json() {
+    let project = Project::new();
+    for document in ["plan", "settings"] {
+        let schema = project.piton(&["schema", document]).exits(0).json();
+        assert!(schema["$schema"].is_string(), "{schema}");
+        assert!(schema["properties"]["defaults"].is_object(), "{schema}");
+    }
+    assert!(!project.state_dir().exists());
+}
+
+/// If this fails, plans saved by some editors are refused, or their lines carry returns along.
+#[test]
+fn a_plan_with_a_byte_order_mark_and_crlf_runs() {
+    let plan = "\u{feff}[[phase]]\r\nid = \"P1\"\r\nrun = '''\r\necho one > ran.txt\r\necho two >> ran.txt\r\n'''\r\n";
+    let project = Project::with_plan(plan);
+    project.piton(&["run", "plan.toml"]).exits(0);
+    assert_eq!(project.read("ran.txt"), "one\ntwo\n");
+}

@@ -1,0 +1,97 @@
+//! Signals to the driver: what finishes, what is ended, what is said, which exit code.
+
+use super::common::{Project, Signal, wait_until};
+use super::{RUN, UNTIL_GO, attempts, outcomes, two_steps};
+
+fn waiting_step() -> String {
+    two_steps(
+        &format!("touch begun-$PITON_ATTEMPT\n{UNTIL_GO}\necho s >> ran.txt"),
+        "grace = \"2s\"",
+    )
+}
+
+/// Lost: one Ctrl-C would throw away hours of a step's work, or the run would not stop.
+#[test]
+fn ctrl_c_once_lets_running_steps_finish() {
+    let project = Project::with_plan(&waiting_step());
+    let driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
+    project.wait_for("begun-1");
+    driver.signal(Signal::INT);
+    wait_until("it says so", || driver.stderr().contains("1 running step may finish"));
+    project.write("go", "");
+    driver.wait().exits(130).says("next: piton resume r");
+    assert_eq!(project.lines("ran.txt"), ["s"], "the step finished, nothing new started");
+    assert_eq!(project.status(RUN), "interrupted");
+    project.wait_quiet();
+    project.piton(&["resume", RUN]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["s", "after"]);
+}
+
+/// Lost: an impatient person could only use SIGKILL.
+#[test]
+fn ctrl_c_twice_ends_the_steps() {
+    let project = Project::with_plan(&waiting_step());
+    let driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
+    project.wait_for("begun-1");
+    driver.signal(Signal::INT);
+    wait_until("the first is taken", || driver.stderr().contains("may finish"));
+    driver.signal(Signal::INT);
+    driver.wait().exits(130).says("next: piton resume r");
+    assert_eq!(outcomes(&project), ["interrupted"]);
+    project.wait_quiet();
+    project.write("go", "");
+    project.piton(&["resume", RUN]).exits(0);
+    assert_eq!(outcomes(&project), ["interrupted", "succeeded"]);
+    assert_eq!(project.lines("ran.txt"), ["s", "after"]);
+}
+
+/// Lost: a service manager or a closed terminal would leave steps behind or lose the reason.
+#[test]
+fn sigterm_and_sighup_end_the_steps_and_have_their_codes() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+        let project = Project::with_plan(&waiting_step());
+        let driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
+        project.wait_for("begun-1");
+        driver.signal(signal);
+        driver.wait().exits(code).says("next: piton resume r");
+        assert_eq!(outcomes(&project), ["interrupted"]);
+        assert!(attempts(&project)[0]["error"].as_str().unwrap().contains("signal"));
+        assert_eq!(project.status(RUN), "interrupted");
+        project.wait_quiet();
+    }
+}
+
+/// Lost: a run whose last step was let finish would be called interrupted.
+#[test]
+fn a_run_that_completes_while_it_stops_is_complete() {
+    let plan = waiting_step().replace("echo after >> ran.txt", "true");
+    let only = plan.split("[[phase.lane.step]]\nid = \"after\"").next().unwrap();
+    let project = Project::with_plan(only);
+    let driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
+    project.wait_for("begun-1");
+    driver.signal(Signal::INT);
+    wait_until("it says so", || driver.stderr().contains("may finish"));
+    project.write("go", "");
+    driver.wait().exits(0);
+    assert_eq!(project.status(RUN), "complete");
+}
+
+/// Lost: Ctrl-C on a terminal goes to the whole foreground group; steps must not die of it.
+#[test]
+fn steps_are_not_in_the_group_of_the_driver() {
+    let plan = waiting_step().replace("touch begun", "echo $$ > pid\ntouch begun");
+    let project = Project::with_plan(&plan);
+    let driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
+    project.wait_for("begun-1");
+    let (own, step) = (group(&driver.pid().to_string()), group(project.read("pid").trim()));
+    assert!(own.0 != step.0 && own.1 != step.1, "{own:?} {step:?}");
+    project.write("go", "");
+    driver.wait().exits(0);
+}
+
+/// The process group and the session of a process.
+fn group(pid: &str) -> (String, String) {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    (fields[2].to_owned(), fields[3].to_owned())
+}
