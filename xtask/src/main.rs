@@ -30,6 +30,7 @@ Commands:
        --sample            a few seconds of each loop
        --seed S            the random moments of an earlier run
        --keep-failed       leave the scratch folders of failed rounds
+       --piton FILE        this program instead of a fresh release build
   bench [options]          floors, peers and ours, measured side by side
        --only ROWS         only these rows, of a, b, c, d (as in `ac`)
        --rounds N          so many rounds for each median

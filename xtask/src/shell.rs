@@ -67,6 +67,15 @@ pub(crate) fn release_program(name: &str) -> Result<PathBuf, String> {
     Ok(target_dir()?.join("release").join(name))
 }
 
+/// The release program: the one named on the command line, else as it is built now.
+pub(crate) fn piton(named: Option<&str>) -> Result<PathBuf, String> {
+    let Some(path) = named else {
+        build_release(&["piton"])?;
+        return release_program("piton");
+    };
+    Path::new(path).canonicalize().map_err(|error| format!("{path}: {error}"))
+}
+
 /// Builds packages in release, saying so, and gives what cargo said when that fails.
 pub(crate) fn build_release(packages: &[&str]) -> Result<(), String> {
     eprintln!("building {} in release", packages.join(" and "));

@@ -414,6 +414,12 @@ pub const TABLE: &[Entry] = &[
         next: "Remove it, or move it to where it belongs.",
     },
     Entry {
+        code: "usage",
+        title: "the command line is not understood",
+        cause: "A command, an option or an argument is unknown, missing or has a wrong value.",
+        next: "`piton --help` lists the commands, `piton COMMAND --help` its options.",
+    },
+    Entry {
         code: "world",
         title: "the world refused",
         cause: "A file, folder, process or git command that the run needs could not be used; the message names it.",

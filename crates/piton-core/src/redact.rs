@@ -56,18 +56,28 @@ impl Redactor {
         environment: impl IntoIterator<Item = (&'a str, &'a str)>,
         extra: &[String],
     ) -> Self {
-        let mut values: Vec<String> = environment
-            .into_iter()
-            .filter(|(name, value)| {
-                value.len() >= VALUE_BYTES_MIN
-                    && (is_secret_name(name) || extra.iter().any(|e| e == name))
-            })
-            .map(|(_, value)| value.to_owned())
-            .collect();
+        Self::default().and(environment, extra)
+    }
+
+    /// The same, knowing the secrets of a further environment too.
+    #[must_use]
+    pub fn and<'a>(
+        mut self,
+        environment: impl IntoIterator<Item = (&'a str, &'a str)>,
+        extra: &[String],
+    ) -> Self {
+        for (name, value) in environment {
+            if is_secret_name(name) || extra.iter().any(|e| e == name) {
+                // Output is looked at line by line, so each line of a secret is one.
+                let parts = [value].into_iter().chain(value.lines());
+                let long = parts.filter(|part| part.len() >= VALUE_BYTES_MIN);
+                self.values.extend(long.map(str::to_owned));
+            }
+        }
         // Longest first, so that a secret which contains another goes as a whole.
-        values.sort_by_key(|v| std::cmp::Reverse(v.len()));
-        values.dedup();
-        Self { values }
+        self.values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        self.values.dedup();
+        self
     }
 
     /// Whether it knows no value.
@@ -136,6 +146,12 @@ mod tests {
         let token = format!("ghp_{}", "a1".repeat(18));
         assert_eq!(redactor.redact(&format!("push {token}!")), "push [redacted]!");
         assert_eq!(redactor.redact("sk-short"), "sk-short");
+    }
+
+    #[test]
+    fn each_line_of_a_secret_is_secret() {
+        let redactor = Redactor::default().and([("MY_SECRET", "first line\nx\nlast line")], &[]);
+        assert_eq!(redactor.redact("a last line, x"), "a [redacted], x");
     }
 
     #[test]

@@ -178,6 +178,8 @@ impl Keeper {
     pub fn receive(&mut self, block: Option<Duration>) -> Result<Vec<Event>> {
         let deadline = block.map(|limit| Instant::now() + limit);
         loop {
+            // What came together with the greeting is in the decoder, and no poll will tell of it.
+            self.decode()?;
             if !self.pending.is_empty() {
                 return Ok(self.pending.drain(..).collect());
             }
@@ -204,6 +206,15 @@ impl Keeper {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => self.gone = true,
         }
+        self.decode()?;
+        if self.gone {
+            self.pending.push_back(Event::Gone);
+        }
+        Ok(true)
+    }
+
+    /// Turns whole frames into events.
+    fn decode(&mut self) -> Result<()> {
         while let Some(reply) = self.decoder.next::<Reply>()? {
             self.pending.push_back(match reply {
                 Reply::Started(started) => Event::Started(started),
@@ -218,10 +229,7 @@ impl Keeper {
                 }
             });
         }
-        if self.gone {
-            self.pending.push_back(Event::Gone);
-        }
-        Ok(true)
+        Ok(())
     }
 
     /// Introduces the driver.

@@ -67,6 +67,21 @@ pub fn end(strays: &[Stray]) -> Vec<Stray> {
     strays.iter().filter(|stray| left.contains(&stray.process)).cloned().collect()
 }
 
+/// Finds and ends the processes of a run until there are none: one that forks while it is being
+/// ended is found again by its mark. Gives all that were ended, or those that would not go.
+pub fn sweep(mark: &str, keeper: Option<u32>) -> Result<Vec<Stray>, Vec<Stray>> {
+    let mut ended = Vec::new();
+    for _ in 0..PASSES_MAX {
+        let found = find(mark, keeper);
+        if found.is_empty() {
+            return Ok(ended);
+        }
+        end(&found);
+        ended.extend(found);
+    }
+    Err(find(mark, keeper))
+}
+
 /// Ends what the journal says was started and not seen to end, where it still lives: the process
 /// itself (known by its start time), its session, and everything below. Gives their pids.
 pub fn end_recorded(facts: &JournalFacts) -> Vec<u32> {

@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+/// What a driver that lost its run can still do.
+const TAKEN_OVER_NEXT: &str = "nothing more was done here; watch the run with `piton attach`";
+
 /// What kind of ending this is; each has one exit code, documented in `docs/exit-codes.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -103,7 +106,9 @@ impl From<piton_ledger::Error> for CommandError {
                 .hint("`piton doctor` says what is wrong"),
             L::Held { .. } => Self::new(Kind::Driven, "run-driven", message)
                 .hint("watch it with `piton attach`, or take it over with `--takeover`"),
-            L::Fenced { .. } | L::NotHeld => Self::new(Kind::Driven, "run-taken-over", message),
+            L::Fenced { .. } | L::NotHeld => {
+                Self::new(Kind::Driven, "run-taken-over", message).hint(TAKEN_OVER_NEXT)
+            }
             L::RunExists { .. } => Self::usage("run-exists", message),
             _ => Self::failed("ledger", message).hint("`piton doctor` says what is wrong"),
         }
@@ -118,7 +123,9 @@ impl From<piton_engine::Error> for CommandError {
             E::NoRun(_) => Self::usage("no-run", error.to_string())
                 .hint("`piton runs` lists the runs of this project"),
             E::Refused(refusal) => Self::usage("refused", refusal.to_string()),
-            E::TakenOver => Self::new(Kind::Driven, "run-taken-over", error.to_string()),
+            E::TakenOver => {
+                Self::new(Kind::Driven, "run-taken-over", error.to_string()).hint(TAKEN_OVER_NEXT)
+            }
             E::Codec { .. } | E::Illegal { .. } | E::NoPlan(_) => {
                 Self::new(Kind::Blocked, "ledger-content", error.to_string())
                     .hint("`piton doctor` says what is wrong")

@@ -17,7 +17,10 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return told(&error),
+    };
     let json = cli.json;
     match start(cli) {
         Ok(()) => ExitCode::SUCCESS,
@@ -26,6 +29,21 @@ fn main() -> ExitCode {
             ExitCode::from(error.kind.exit_code())
         }
     }
+}
+
+/// Help, the version, or what is wrong with the command line: in words, or as an object where one
+/// was asked for.
+fn told(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || !std::env::args_os().any(|arg| arg == "--json") {
+        // A terminal that is gone is no reason to say more.
+        let _ = error.print();
+        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    }
+    let text = error.to_string();
+    let message = text.trim().trim_start_matches("error: ");
+    let error = CommandError::usage("usage", message).hint("`piton --help` lists all commands");
+    ui::error(&error, true);
+    ExitCode::from(error.kind.exit_code())
 }
 
 fn start(cli: cli::Cli) -> Result<()> {

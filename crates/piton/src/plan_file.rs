@@ -45,7 +45,8 @@ impl PlanFile {
         if live.title.is_empty() {
             live.title = stem(&full);
         }
-        let recorded = without_secrets(&live, &context.redactor);
+        let redactor = knowing(&context.redactor, &live, &context.settings.secret_names);
+        let recorded = without_secrets(&live, &redactor);
         Ok(Self { path: recorded_path(root, &full), live, recorded })
     }
 
@@ -88,6 +89,31 @@ fn recorded_path(root: &Path, full: &Path) -> String {
     let real = full.canonicalize().unwrap_or_else(|_| full.to_owned());
     let root: PathBuf = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     real.strip_prefix(&root).unwrap_or(&real).to_string_lossy().into_owned()
+}
+
+/// The redactor that knows the secrets of a plan's own variables too.
+pub fn knowing(redactor: &Redactor, plan: &Plan, names: &[String]) -> Redactor {
+    let variables = plan.steps().flat_map(|(_, step)| &step.env);
+    redactor.clone().and(variables.map(|(name, value)| (name.as_str(), value.as_str())), names)
+}
+
+/// The redactor for what a run wrote: it knows what this process knows, and what the plan's file
+/// says as far as it can still be read.
+pub fn redactor_of_run(context: &Context, recorded_path: &str) -> Redactor {
+    let root = &context.project.root;
+    let Ok(text) = std::fs::read_to_string(root.join(recorded_path)) else {
+        return context.redactor.clone();
+    };
+    let input = Input {
+        file: recorded_path,
+        text: &text,
+        settings: &context.settings,
+        read: &|name| std::fs::read_to_string(root.join(name)),
+    };
+    match read_plan(&input) {
+        Ok((plan, _)) => knowing(&context.redactor, &plan, &context.settings.secret_names),
+        Err(_) => context.redactor.clone(),
+    }
 }
 
 /// The plan with every secret replaced.

@@ -15,6 +15,7 @@ use piton_ledger::{Lease, owner_liveness};
 use crate::cli::DriveArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
+use crate::plan_file::knowing;
 use crate::ui;
 use crate::world::{RealWorld, Signals, last_line};
 
@@ -77,6 +78,7 @@ pub fn drive(
         plan.on_failure = OnFailure::Continue;
         live.on_failure = OnFailure::Continue;
     }
+    let redactor = knowing(&context.redactor, &live, &context.settings.secret_names);
     let options = Options {
         limits: Limits {
             jobs: args.jobs.unwrap_or(context.settings.jobs) as usize,
@@ -85,7 +87,7 @@ pub fn drive(
             lane: args.lane.clone(),
         },
         retries: args.retries,
-        redactor: context.redactor.clone(),
+        redactor,
         abort: session.abort,
         notify: true,
     };
@@ -161,11 +163,27 @@ fn screen(
         return Screen::Plain(ui::Plain::new());
     }
     let (running, run_dir) = (world.running(), run_dir.to_owned());
-    let redactor = context.redactor.clone();
+    let redactor = knowing(&context.redactor, plan, &context.settings.secret_names);
     let tail = Box::new(move |step: &piton_core::StepPath| {
         last_line(&run_dir, &running, step).map(|line| redactor.redact(&line).into_owned())
     });
     Screen::Live(Box::new(ui::Live::new(tail).with_plan(plan, retries)))
+}
+
+/// Refuses a selection that selects nothing: a mistyped name must not look like finished work.
+pub fn check_selection(plan: &Plan, args: &DriveArgs) -> Result<()> {
+    let phases = || plan.phases.iter().filter(|p| args.phase.as_ref().is_none_or(|id| *id == p.id));
+    let (what, name, known) = match (&args.phase, &args.lane) {
+        (Some(phase), _) if phases().next().is_none() => {
+            ("phase", phase, plan.phases.iter().map(|p| p.id.as_str()).collect::<Vec<_>>())
+        }
+        (_, Some(lane)) if !phases().flat_map(|p| &p.lanes).any(|l| l.id == *lane) => {
+            ("lane", lane, phases().flat_map(|p| &p.lanes).map(|l| l.id.as_str()).collect())
+        }
+        _ => return Ok(()),
+    };
+    let message = format!("there is no {what} `{name}` to run");
+    Err(CommandError::usage("no-step", message).hint(format!("there are: {}", known.join(", "))))
 }
 
 /// The exit that belongs to an ending.

@@ -130,7 +130,7 @@ fn an_artifact_missing_after_success_is_a_failure() {
     let project = Project::with_plan(
         "[[phase]]\nid = \"P1\"\nrun = \"true\"\nartifacts = [\"made/*.txt\", \"one.txt\"]\n",
     );
-    project.piton(&["run", "plan.toml"]).exits(1).says("one.txt");
+    project.piton(&["run", "plan.toml"]).exits(1).says("artifact made/*.txt is missing");
     assert_eq!(project.step_status("P1/main/work"), "failed");
     project.write("made/a.txt", "");
     project.write("one.txt", "");

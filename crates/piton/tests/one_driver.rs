@@ -80,7 +80,7 @@ fn a_stopped_driver_that_was_taken_over_adds_nothing() {
     wait_until("the new one goes on", || project.lines("ran.txt") == ["one", "two"]);
     let before = (project.events("r"), files(&project));
     old.signal(Signal::CONT);
-    old.wait().exits(5).says("taken over");
+    old.wait().exits(5).says("error[run-taken-over]").says("piton attach");
     assert_eq!((project.events("r"), files(&project)), before, "the old one left a trace");
     assert_eq!(project.keepers().len(), 1, "the old one started a process");
     project.write("go-on", "");
@@ -118,7 +118,7 @@ fn a_driver_at_work_that_is_taken_over_leaves() {
     let old = driven(&project);
     let new = project.spawn(&["run", "plan.toml", "--resume", "--takeover"]);
     wait_until("the new one drives", || attached(&project).len() == 2);
-    old.wait().exits(5).says("taken over");
+    old.wait().exits(5).says("error[run-taken-over]").says("piton attach");
     let_go(&project);
     new.wait().exits(0);
     assert_eq!(project.lines("ran.txt"), ["one", "two"]);

@@ -87,16 +87,15 @@ struct Options {
 
 /// Runs the loops that the command line asks for.
 pub(crate) fn command(words: &[String]) -> Result<()> {
-    let args = Args::read(words, &["--sample", "--keep-failed"], &["--rounds", "--seed"], 1)?;
+    let args = Args::read(words, &["--sample", "--keep-failed"], &["--rounds", "--seed", "--piton"], 1)?;
     let chosen: Vec<&Loop> = match args.word() {
         None => LOOPS.iter().collect(),
         Some(name) => vec![LOOPS.iter().find(|known| known.name == name).ok_or_else(|| {
             Failure::Usage(format!("there is no loop `{name}`; there are {}", NAMES.join(", ")))
         })?],
     };
-    shell::build_release(&["piton"])?;
     let options = Options {
-        piton: shell::release_program("piton")?,
+        piton: shell::piton(args.text("--piton"))?,
         rounds: args.number("--rounds")?,
         sample: args.has("--sample"),
         seed: args.number("--seed")?.unwrap_or_else(Rng::new_seed),

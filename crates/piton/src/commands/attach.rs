@@ -24,6 +24,7 @@ use super::request::unfinished;
 use crate::cli::RunName;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
+use crate::plan_file::redactor_of_run;
 use crate::ui::{self, JsonStream, Live, Plain};
 
 /// The pause between two looks: asking whether anything was committed is nearly free.
@@ -103,7 +104,7 @@ fn observer(
         return Box::new(Plain::new());
     }
     let logs = context.run_dir(&loaded.row.run_id).join("logs");
-    let redactor = context.redactor.clone();
+    let redactor = redactor_of_run(context, &loaded.state.plan_path);
     let ends = Rc::clone(ends);
     let live = Live::new(Box::new(move |step| {
         let line = last_line(&logs, step, ends.borrow().get(&step.lane()).copied())?;

@@ -4,13 +4,19 @@ use clap::CommandFactory as _;
 use clap_complete::Shell as Generator;
 
 use crate::cli::{Cli, CompletionsArgs, Shell};
+use crate::context::Context;
 use crate::error::Result;
 use crate::ui;
 
 /// Prints the script.
 #[expect(clippy::unnecessary_wraps, reason = "all commands have one form")]
-pub fn run(args: &CompletionsArgs) -> Result<()> {
-    ui::data(script(args.shell).trim_end());
+pub fn run(context: &Context, args: &CompletionsArgs) -> Result<()> {
+    let script = script(args.shell);
+    if context.json {
+        ui::data_json(&serde_json::json!({ "script": script }));
+    } else {
+        ui::data(script.trim_end());
+    }
     Ok(())
 }
 

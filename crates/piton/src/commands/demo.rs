@@ -42,7 +42,7 @@ run = "echo $PITON_STEP_KEY attempt $PITON_ATTEMPT >> ran.txt"
 "#;
 
 /// Shows it.
-pub fn run(_context: &Context, args: &DemoArgs) -> Result<()> {
+pub fn run(context: &Context, args: &DemoArgs) -> Result<()> {
     let scratch = Scratch::new(args.keep)?;
     ui::say(&format!("A scratch repository: {}", scratch.dir.display()));
     ui::say("\n== 1. The driver is killed (SIGKILL) in mid-step, then resumed");
@@ -63,6 +63,18 @@ pub fn run(_context: &Context, args: &DemoArgs) -> Result<()> {
     scratch.resume("demo-2")?;
     let all_rounds = scratch.count("demo-2");
 
+    if context.json {
+        let count = |step: &String| all_rounds.get(step).copied().unwrap_or(0);
+        let steps: Vec<_> = driver_rounds
+            .iter()
+            .map(|(step, first)| {
+                let second = count(step);
+                serde_json::json!({"step": step, "driver_killed": first, "everything_killed": second})
+            })
+            .collect();
+        ui::data_json(&serde_json::json!({ "ran": steps }));
+        return Ok(());
+    }
     ui::say("\n== What ran how often");
     ui::say("   step                 driver killed   everything killed");
     for step in driver_rounds.keys() {
@@ -144,9 +156,9 @@ impl Scratch {
         let keeper = piton_process::keeper_alive(&context.run_dir(run_id));
         kill(driver);
         keeper.into_iter().for_each(kill);
-        let strays = piton_process::strays::find(&state.mark, None);
-        let left = piton_process::strays::end(&strays);
-        if left.is_empty() { Ok(()) } else { Err(failed("a step could not be killed")) }
+        piton_process::strays::sweep(&state.mark, None)
+            .map(|_| ())
+            .map_err(|_| failed("a step could not be killed"))
     }
 }
 

@@ -27,6 +27,7 @@ use super::show::history;
 use crate::cli::{LogArgs, Stream};
 use crate::context::Context;
 use crate::error::{CommandError, Result};
+use crate::plan_file::redactor_of_run;
 use crate::ui;
 
 /// The pause between two looks while following: quick enough to feel live.
@@ -43,12 +44,13 @@ pub fn run(context: &Context, args: &LogArgs) -> Result<()> {
         (false, true) => Form::Terminal,
         (false, false) => Form::Plain,
     };
+    let redactor = redactor_of_run(context, &loaded.state.plan_path);
     let mut view = View {
         args,
         dir: context.run_dir(&loaded.row.run_id).join("logs"),
         attempts: Attempts::default(),
         cursors: BTreeMap::new(),
-        printer: Printer::new(&context.redactor, form),
+        printer: Printer::new(&redactor, form),
     };
     let seq = view.learn(&mut store, &loaded.row, 0)?;
     view.printer.headings = args.follow || view.selected().count() > 1;

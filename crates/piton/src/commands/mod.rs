@@ -49,7 +49,7 @@ pub fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),
         Command::Schema(args) => schema::run(context, &args),
-        Command::Completions(args) => completions::run(&args),
+        Command::Completions(args) => completions::run(context, &args),
         Command::Demo(args) => demo::run(context, &args),
         Command::Keeper { dir, .. } => piton_process::keeper::main(&dir)
             .map_err(|e| CommandError::failed("keeper", e.to_string())),

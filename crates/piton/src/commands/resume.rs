@@ -156,6 +156,7 @@ fn compare(
     let accepts = Accepts { plan: args.accept_plan, spec: args.accept_spec, by: &who };
     let now_plan = file.as_ref().map(|f| &f.recorded);
     let mut check = check(&loaded.state, &recorded, now_plan, accepts, &mut world)?;
+    session::check_selection(&check.plan, args)?;
     let root = session::root_of(context, &loaded.state);
     if root != std::path::Path::new(&loaded.state.root) {
         add(

@@ -8,7 +8,7 @@ use piton_core::request::Request;
 use piton_core::{RunId, RunState, Status, decide};
 use piton_engine::store::{Commit, Loaded};
 use piton_engine::{Store, World as _};
-use piton_ledger::{Lease, NewRun, RunRow};
+use piton_ledger::{Lease, NewRun, RunKey, RunRow};
 
 use super::{detach, resume};
 use crate::cli::{DriveArgs, ResumeArgs, RunArgs};
@@ -32,13 +32,15 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
         return resume::run(context, ResumeArgs { run: None, drive: args.drive });
     };
     let plan = PlanFile::read(context, path)?;
+    session::check_selection(&plan.live, &args.drive)?;
     if args.drive.dry_run && !context.project.state_dir.join(piton_ledger::DATABASE_FILE).exists() {
         dry_run(context, &plan, &args.drive);
         return Ok(());
     }
     let mut store = context.write_store()?;
-    let earlier = earlier_run(&mut store, &plan)?;
-    match earlier {
+    let runs = store.runs()?;
+    let newest = runs.iter().map(|r| r.run).max();
+    match earlier_run(runs, &plan) {
         Some(row) if !args.fresh && args.run_id.is_none() => {
             if wants_resume(context, &args, &row, &plan)? {
                 let drive = args.drive;
@@ -59,7 +61,7 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
         dry_run(context, &plan, &args.drive);
         return Ok(());
     }
-    start(context, &mut store, &plan, &args)
+    start(context, &mut store, &plan, &args, newest)
 }
 
 fn is_final(status: &str) -> bool {
@@ -67,10 +69,10 @@ fn is_final(status: &str) -> bool {
 }
 
 /// The newest run of this plan that is unfinished or complete.
-fn earlier_run(store: &mut Store, plan: &PlanFile) -> Result<Option<RunRow>> {
+fn earlier_run(runs: Vec<RunRow>, plan: &PlanFile) -> Option<RunRow> {
     let gone =
         |r: &RunRow| [Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == r.status);
-    Ok(store.runs()?.into_iter().find(|r| r.plan == plan.path && !gone(r)))
+    runs.into_iter().find(|r| r.plan == plan.path && !gone(r))
 }
 
 /// Whether the earlier run is to be resumed; asks where that is open.
@@ -80,14 +82,7 @@ fn wants_resume(context: &Context, args: &RunArgs, row: &RunRow, plan: &PlanFile
         return Ok(true);
     }
     if Context::driver_lives(row) && !args.drive.takeover {
-        let owner = row.owner.as_ref().map(|l| l.owner.to_string()).unwrap_or_default();
-        return Err(CommandError::new(
-            Kind::Driven,
-            "run-driven",
-            format!("run {} of this plan is driven by {owner}", row.run_id),
-        )
-        .hint(format!("watch it with `piton attach {}`", row.run_id))
-        .hint("take it over with `--resume --takeover`"));
+        return Err(driven(row));
     }
     if !context.interactive || context.json {
         let message = format!("run {} of {} is unfinished", row.run_id, plan.path);
@@ -104,11 +99,18 @@ fn wants_resume(context: &Context, args: &RunArgs, row: &RunRow, plan: &PlanFile
     }
 }
 
+/// The refusal to touch a run of this plan that another process drives.
+fn driven(row: &RunRow) -> CommandError {
+    let owner = row.owner.as_ref().map(|l| l.owner.to_string()).unwrap_or_default();
+    let message = format!("run {} of this plan is driven by {owner}", row.run_id);
+    CommandError::new(Kind::Driven, "run-driven", message)
+        .hint(format!("watch it with `piton attach {}`", row.run_id))
+        .hint("take it over with `--resume --takeover`")
+}
+
 fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()> {
     if Context::driver_lives(row) {
-        let message = format!("run {} is driven and can't be set aside", row.run_id);
-        return Err(CommandError::new(Kind::Driven, "run-driven", message)
-            .hint(format!("end it first: piton abort {}", row.run_id)));
+        return Err(driven(row).hint(format!("or end it first: piton abort {}", row.run_id)));
     }
     // What still runs of it is ended first: nothing of a run that was set aside may go on.
     super::abort::end_steps(context, store, &row.run_id, "the run was archived")?;
@@ -157,9 +159,15 @@ fn random_word() -> String {
     })
 }
 
-fn start(context: &Context, store: &mut Store, plan: &PlanFile, args: &RunArgs) -> Result<()> {
+fn start(
+    context: &Context,
+    store: &mut Store,
+    plan: &PlanFile,
+    args: &RunArgs,
+    newest: Option<RunKey>,
+) -> Result<()> {
     let spec = see_spec(context, plan)?;
-    let (row, lease) = create(context, store, plan, args.run_id.as_deref())?;
+    let (row, lease) = create_alone(context, store, plan, args, newest)?;
     let event = created(context, plan, &row.run_id, spec);
     let state = RunState::default();
     let loaded = Loaded { row: row.clone(), state, seq: 0 };
@@ -214,6 +222,33 @@ fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
         )
         .hint("write it, or take `spec` out of the plan")),
     }
+}
+
+/// Creates the run unless somebody began one of the same plan since we looked: of two who start a
+/// plan at the same moment, one runs it and the other is told.
+fn create_alone(
+    context: &Context,
+    store: &mut Store,
+    plan: &PlanFile,
+    args: &RunArgs,
+    newest: Option<RunKey>,
+) -> Result<(RunRow, Lease)> {
+    let path = context.project.state_dir.join("start.lock");
+    let failed = |e: std::io::Error| {
+        CommandError::failed("world", format!("{}: {e}", path.display()))
+            .hint("see that the folder is yours and has space left")
+    };
+    let lock = std::fs::File::create(&path).map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    // A run with a name of its own was asked for beside whatever else there is.
+    if args.run_id.is_none() {
+        let mut since = store.runs()?;
+        since.retain(|r| newest.is_none_or(|n| r.run > n) && !is_final(&r.status));
+        if let Some(row) = earlier_run(since, plan) {
+            return Err(driven(&row));
+        }
+    }
+    create(context, store, plan, args.run_id.as_deref())
 }
 
 fn create(

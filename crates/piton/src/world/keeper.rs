@@ -124,14 +124,12 @@ impl Connection {
 
     fn end_strays(&self, attached: &mut Attached) -> Result<()> {
         let keeper = self.keeper.as_ref().map(|k| k.welcome().pid);
-        let found = strays::find(&self.mark, keeper);
-        let stubborn = strays::end(&found);
-        if let Some(stray) = stubborn.first() {
-            return Err(Error::World(format!(
-                "process {} ({}) of this run can't be ended; end it by hand, then resume",
-                stray.pid, stray.name
-            )));
-        }
+        let found = strays::sweep(&self.mark, keeper).map_err(|stubborn| {
+            let names: Vec<String> =
+                stubborn.iter().map(|s| format!("{} ({})", s.name, s.pid)).collect();
+            let names = names.join(", ");
+            Error::World(format!("{names} can't be ended; end it by hand, then resume"))
+        })?;
         attached.strays.extend(found.iter().map(|s| format!("{} ({})", s.name, s.pid)));
         Ok(())
     }

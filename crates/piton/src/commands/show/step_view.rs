@@ -43,6 +43,7 @@ struct Attempt {
     logs: Option<LogRanges>,
     artifacts: Vec<FileHash>,
     tokens: u64,
+    cost_usd: f64,
     notes: Vec<String>,
 }
 

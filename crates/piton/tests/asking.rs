@@ -1,0 +1,207 @@
+//! Gates: a person is asked once, from wherever, and no step answers for them.
+//!
+//! Questions on a terminal are not asked here: these runs have none.
+
+mod common;
+
+use common::{Project, wait_until};
+use piton_core::event::{Event, GateDecided};
+
+/// One lane goes on, another and a whole phase wait.
+const PLAN: &str = r#"
+[[phase]]
+id = "P1"
+
+[[phase.lane]]
+id = "free"
+steps = [
+  { id = "one", run = "echo one >> ran.txt; echo made > made.txt", artifacts = ["made.txt"] },
+  { id = "two", run = "echo two >> ran.txt" },
+]
+
+[[phase.lane]]
+id = "asked"
+gate = "Interface frozen"
+run = "echo asked >> ran.txt"
+
+[[phase]]
+id = "P2"
+gate = "Release approval"
+run = "echo release >> ran.txt"
+
+[[phase]]
+id = "P3"
+needs = []
+run = "echo apart >> ran.txt"
+"#;
+
+fn decisions(project: &Project) -> Vec<GateDecided> {
+    let decided = |e: Event| match e {
+        Event::GateDecided(e) => Some(e),
+        _ => None,
+    };
+    project.events("").into_iter().filter_map(decided).collect()
+}
+
+fn sorted(project: &Project) -> Vec<String> {
+    let mut lines = project.lines("ran.txt");
+    lines.sort();
+    lines
+}
+
+/// If this fails, a gate holds up work that does not depend on it, or a person must guess how to go
+/// on.
+#[test]
+fn a_run_waits_for_a_person_after_all_else_ran() {
+    let project = Project::with_plan(PLAN);
+    let said = project.piton(&["run", "plan.toml", "--run-id", "r1"]).exits(3);
+    said.says("piton approve r1 P1/asked").says("Interface frozen");
+    assert_eq!(sorted(&project), ["apart", "one", "two"]);
+    let status = project.status_json("r1");
+    assert_eq!(status["status"], "waiting");
+    assert_eq!(status["waiting_for"].as_array().map(Vec::len), Some(1), "P2 is not reached yet");
+    assert_eq!(status["waiting_for"][0]["gate"], "P1/asked");
+    assert_eq!(status["waiting_for"][0]["name"], "Interface frozen");
+
+    // Neither another look nor `--yes` is an approval.
+    for args in [["resume"].as_slice(), &["resume", "--yes"], &["run", "plan.toml", "--yes"]] {
+        project.piton(args).exits(3).says("piton approve r1 P1/asked");
+    }
+    assert!(decisions(&project).is_empty());
+    project.piton(&["approve", "r1", "P1/asked"]).exits(0).says("piton resume r1");
+    assert_eq!(sorted(&project), ["apart", "one", "two"], "approving is not running");
+    project.piton(&["resume"]).exits(3).says("piton approve r1 P2");
+    // By its text, and without naming the run.
+    project.piton(&["approve", "release approval"]).exits(0);
+    project.piton(&["resume"]).exits(0);
+    assert_eq!(sorted(&project), ["apart", "asked", "one", "release", "two"]);
+    let asked = project.events("").into_iter().filter(|e| matches!(e, Event::GateAsked(_)));
+    assert_eq!(asked.count(), 2, "each gate is asked about once");
+}
+
+/// If this fails, nobody can tell later who approved what.
+#[test]
+fn a_decision_is_recorded_with_who_when_and_what() {
+    let project = Project::with_plan(PLAN);
+    project.piton(&["run", "plan.toml", "--run-id", "r1"]).exits(3);
+    project.piton(&["approve", "r1", "P1/asked", "-m", "looks fine"]).exits(0);
+    let recorded = decisions(&project);
+    assert_eq!(recorded.len(), 1);
+    let decided = &recorded[0];
+    assert_eq!((decided.by.as_str(), decided.message.as_str()), ("tester", "looks fine"));
+    assert!(decided.approved && decided.gate.0 == "P1/asked");
+    let [artifact] = decided.artifacts.as_slice() else { panic!("{decided:?}") };
+    assert_eq!(artifact.path, "made.txt");
+    assert_eq!(artifact.sha256, piton_core::hash::Sha::of(b"made\n"));
+    let shown = project.piton(&["show", "r1", "--json"]).exits(0).json();
+    assert_eq!(shown["plan_hash"], decided.plan_hash.to_string().as_str());
+    let gate = shown["gates"].as_array().into_iter().flatten().find(|g| g["gate"] == "P1/asked");
+    let decision = gate.map(|g| g["decisions"][0].clone()).unwrap_or_default();
+    assert_eq!(decision["by"], "tester");
+    assert!(decision["at"].as_str().is_some_and(|at| at.contains('T')), "{decision}");
+    project.piton(&["show", "r1"]).exits(0).says("approved by tester").says("looks fine");
+}
+
+/// If this fails, a decision can be taken twice, or be changed after it was acted on.
+#[test]
+fn a_person_is_asked_once() {
+    let project = Project::with_plan(PLAN);
+    project.piton(&["run", "plan.toml"]).exits(3);
+    project.piton(&["approve", "P1/asked"]).exits(0);
+    for verb in ["approve", "reject"] {
+        project.piton(&[verb, "P1/asked"]).exits(2).says("already approved by tester");
+    }
+    project.piton(&["approve", "P9"]).exits(2).says("P1/asked");
+    let run = project.run_id();
+    project.piton(&["approve", &run]).exits(2).says("hint: ");
+    assert_eq!(decisions(&project).len(), 1);
+}
+
+/// If this fails, a no is lost, or can't be taken back.
+#[test]
+fn a_rejected_gate_fails_the_run_until_it_is_approved_after_all() {
+    let project = Project::with_plan(PLAN);
+    project.piton(&["run", "plan.toml"]).exits(3);
+    project.piton(&["reject", "P1/asked", "-m", "not yet"]).exits(0).says("rejected");
+    project.piton(&["resume"]).exits(1).says("piton approve");
+    assert_eq!(project.status(""), "failed");
+    assert!(!project.lines("ran.txt").contains(&"asked".to_owned()));
+    project.piton(&["approve", "P1/asked"]).exits(0);
+    project.piton(&["resume"]).exits(3);
+    assert!(project.lines("ran.txt").contains(&"asked".to_owned()));
+}
+
+/// A lane that waits for a file beside a gate.
+const BUSY: &str = r#"
+[[phase]]
+id = "P1"
+
+[[phase.lane]]
+id = "busy"
+run = "touch begun; while [ ! -e go ]; do sleep 0.02; done"
+
+[[phase.lane]]
+id = "asked"
+gate = "Go"
+run = "touch asked.txt; while [ ! -e go ]; do sleep 0.02; done"
+"#;
+
+/// If this fails, a person must stop a run to say yes to it.
+#[test]
+fn a_gate_is_decided_while_the_driver_lives() {
+    let project = Project::with_plan(BUSY);
+    let driver = project.spawn(&["run", "plan.toml"]);
+    project.wait_for("begun");
+    wait_until("the gate", || project.status_json("")["waiting_for"][0]["gate"] == "P1/asked");
+    project.piton(&["approve", "P1/asked", "-m", "go"]).exits(0).says("approved");
+    // The same driver goes on at once: the step starts while the other is still at work.
+    project.wait_for("asked.txt");
+    project.piton(&["approve", "P1/asked"]).exits(2).says("already approved");
+    project.write("go", "");
+    driver.wait().exits(0);
+    assert_eq!(decisions(&project).len(), 1);
+}
+
+/// If this fails, an agent approves its own work.
+#[test]
+fn a_step_can_not_decide_about_its_own_run() {
+    let tries = [
+        "$PROGRAM approve P2",
+        "env -u PITON_MARK -u PITON_RUN_ID -u PITON_ATTEMPT_KEY $PROGRAM approve P2",
+        "env -i PATH=\"$PATH\" HOME=\"$HOME\" USER=boss $PROGRAM approve P2",
+        "setsid -w env -i PATH=\"$PATH\" HOME=\"$HOME\" $PROGRAM approve P2",
+        "(setsid env -i PATH=\"$PATH\" HOME=\"$HOME\" sh -c \"$PROGRAM approve P2; echo \\$? > orphan.txt\" &); while [ ! -s orphan.txt ]; do sleep 0.02; done; exit $(cat orphan.txt)",
+        "PITON_RUN_ID=other PITON_MARK=other $PROGRAM reject P2",
+        "$PROGRAM retry build --again",
+        "$PROGRAM skip P2/main/work",
+        "$PROGRAM abort",
+    ];
+    let lines: String =
+        tries.iter().map(|t| format!("({t}) 2>> said.txt; echo $? >> codes.txt\n")).collect();
+    let project = Project::with_plan(&format!(
+        "[[phase]]\nid = \"P1\"\nrun = '''\n{lines}'''\n\n[[phase]]\nid = \"P2\"\ngate = \"Go\"\nrun = \"true\"\n"
+    ));
+    project.piton(&["run", "plan.toml"]).exits(3);
+    assert_eq!(project.lines("codes.txt"), vec!["4"; tries.len()], "{}", project.read("said.txt"));
+    assert!(decisions(&project).is_empty());
+    assert!(project.read("said.txt").contains("a step cannot decide about it"));
+    // A person still can.
+    project.piton(&["approve", "P2"]).exits(0);
+    project.piton(&["resume"]).exits(0);
+}
+
+/// If this fails, a step can't leave a remark, or a remark needs a driver.
+#[test]
+fn a_checkpoint_is_recorded_with_and_without_a_driver() {
+    let project = Project::with_plan(&BUSY.replace("touch begun;", "$PROGRAM checkpoint -m inside; touch begun;"));
+    let driver = project.spawn(&["run", "plan.toml"]);
+    project.wait_for("begun");
+    project.piton(&["checkpoint", "-m", "beside"]).exits(0).says("manual-2");
+    project.write("go", "");
+    driver.wait().exits(3);
+    project.piton(&["checkpoint", "-m", "after"]).exits(0).says("manual-3");
+    let points = project.status_json("")["checkpoints"].clone();
+    let said: Vec<_> = points.as_array().into_iter().flatten().map(|c| c["message"].clone()).collect();
+    assert_eq!(said, ["inside", "beside", "after"]);
+    project.piton(&["checkpoint"]).exits(2);
+}
