@@ -123,7 +123,12 @@ impl Keeper {
             }
             let config = Config { mark: mark.to_owned(), epoch };
             let mut child = launch(exe, args, dir, &config)?;
-            match report(&mut child)?.as_str() {
+            let Some(report) = report(&mut child)? else {
+                // Killed before it could speak, or broken: the tries will tell.
+                drop(child.wait());
+                continue;
+            };
+            match report.as_str() {
                 "ready" => {
                     if let Some(mut keeper) = Self::connect(dir, epoch, env)? {
                         keeper.child = Some(child);
@@ -143,7 +148,7 @@ impl Keeper {
                 }
             }
         }
-        let reason = "it ended as soon as it had started".to_owned();
+        let reason = "each one ended as soon as it had started".to_owned();
         Err(Error::NoStart { reason, log: dir.join(LOG) })
     }
 
@@ -315,18 +320,18 @@ fn launch(exe: &Path, args: &[&OsStr], dir: &Path, config: &Config) -> Result<Ch
     Ok(child)
 }
 
-/// Reads how the start of a keeper went.
-fn report(child: &mut Child) -> Result<String> {
+/// Reads how the start of a keeper went; nothing if it ended without a word.
+fn report(child: &mut Child) -> Result<Option<String>> {
     let Some(stdout) = child.stdout.take() else {
-        return Ok("it has no output".to_owned());
+        return Ok(None);
     };
     for line in BufReader::new(stdout).lines() {
         let line = line.map_err(Error::io("could not read from the new keeper"))?;
         if let Some(report) = line.strip_prefix(REPORT) {
-            return Ok(report.to_owned());
+            return Ok(Some(report.to_owned()));
         }
     }
-    Ok("it ended without a word".to_owned())
+    Ok(None)
 }
 
 /// Waits until the stream can be read, or the deadline.

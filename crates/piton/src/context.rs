@@ -52,6 +52,18 @@ impl Context {
         Ok(Self { project, cwd: cwd.to_owned(), settings, redactor, json, yes, interactive })
     }
 
+    /// The same from where a run was started, if that is another work tree of this project: its
+    /// plan, its settings and its HEAD are the ones that count. Nothing if it is this one, or gone.
+    pub fn of_run(&self, root: &str) -> Result<Option<Self>> {
+        let root = Path::new(root);
+        if root == self.project.root || !root.is_dir() {
+            return Ok(None);
+        }
+        let other = Self::new(root, self.json, self.yes)?;
+        let real = |c: &Self| c.project.state_dir.canonicalize().ok();
+        Ok((real(&other) == real(self)).then_some(other))
+    }
+
     /// Opens the ledger for reading; an error where there is none.
     pub fn read_store(&self) -> Result<Store> {
         let ledger = Sqlite::open(&self.project.state_dir, Open::ReadOnly)?;
@@ -76,6 +88,9 @@ impl Context {
         fits: impl Fn(&RunRow) -> bool,
         what: &str,
     ) -> Result<RunRow> {
+        if let Some(row) = named.map(|name| store.ledger().run(name)).transpose()?.flatten() {
+            return Ok(row);
+        }
         let runs = store.runs()?;
         let Some(name) = named else {
             return runs.into_iter().find(fits).ok_or_else(|| {
@@ -83,9 +98,6 @@ impl Context {
                     .hint("`piton runs` lists all runs; `piton run PLAN` starts one")
             });
         };
-        if let Some(found) = runs.iter().find(|r| r.run_id == name) {
-            return Ok(found.clone());
-        }
         let near: Vec<&RunRow> = runs.iter().filter(|r| r.run_id.starts_with(name)).collect();
         match near.as_slice() {
             [one] => Ok((*one).clone()),

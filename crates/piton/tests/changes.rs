@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::Project;
+use common::{Project, wait_until};
 use piton_core::event::Event;
 
 /// Makes an artifact from an input, then copies it, then waits for a person.
@@ -294,4 +294,80 @@ fn a_moved_project_goes_on_where_it_lies() {
     let ran = std::fs::read_to_string(moved.join("ran.txt")).unwrap_or_default();
     assert_eq!(ran, "ship\n");
     std::fs::rename(&moved, project.root()).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// A step that waits for a file, and one after it.
+const HELD: &str = r#"
+[[phase]]
+id = "P1"
+run = "echo old >> ran.txt; while [ ! -e go ]; do sleep 0.02; done; echo end >> ran.txt"
+
+[[phase]]
+id = "P2"
+run = "echo last >> ran.txt"
+"#;
+
+/// The plan at work, its driver killed.
+fn in_flight() -> Project {
+    let project = Project::with_plan(HELD);
+    let mut driver = project.spawn(&["run", "plan.toml"]);
+    wait_until("the step", || project.lines("ran.txt") == ["old"]);
+    driver.kill();
+    project
+}
+
+/// If this fails, the outcome of the old command counts for the new one.
+#[test]
+fn a_step_changed_while_it_runs_runs_again_as_it_is_now() {
+    let project = in_flight();
+    let new = HELD.replace("echo old >> ran.txt; while [ ! -e go ]; do sleep 0.02; done", "echo new >> ran.txt");
+    project.write("plan.toml", &new);
+    let driver = project.spawn(&["resume"]);
+    wait_until("the driver", || driver.stderr().contains("driven by"));
+    project.write("go", "");
+    driver.wait().exits(0).says("its definition in the plan changed while it ran");
+    assert_eq!(project.lines("ran.txt"), ["old", "end", "new", "end", "last"]);
+    project.piton(&["run", "plan.toml"]).exits(0).says("is complete");
+}
+
+/// If this fails, a step that was taken out of the plan goes on beside the run, or hangs it.
+#[test]
+fn a_step_taken_out_while_it_runs_is_ended() {
+    let project = in_flight();
+    let last = HELD.find("[[phase]]\nid = \"P2\"").unwrap_or_default();
+    project.write("plan.toml", &HELD[last..]);
+    project.piton(&["resume"]).exits(0).says("removed");
+    project.wait_quiet();
+    project.write("go", "");
+    assert_eq!(project.lines("ran.txt"), ["old", "last"]);
+    project.piton(&["doctor"]).exits(0);
+}
+
+/// If this fails, a yes to one question counts for another.
+#[test]
+fn an_approval_does_not_outlive_its_question() {
+    let project = waiting(PLAN);
+    project.piton(&["approve", "ship"]).exits(0);
+    project.write("plan.toml", &PLAN.replace("\"Ship\"", "\"Delete production\""));
+    project.piton(&["resume"]).exits(3).says("Delete production");
+    assert!(project.lines("ran.txt").is_empty());
+    project.piton(&["approve", "ship"]).exits(0);
+    project.piton(&["resume"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["ship"]);
+}
+
+/// If this fails, files that came to a glob or went from it are not noticed.
+#[test]
+fn globs_are_looked_at_anew() {
+    let plan = PLAN
+        .replace("inputs = [\"in.txt\"]", "inputs = [\"in*.txt\"]")
+        .replace("artifacts = [\"copy.txt\"]", "artifacts = [\"cop*.txt\"]");
+    let project = waiting(&plan);
+    project.write("in2.txt", "");
+    project.remove("copy.txt");
+    let wanted = [("make/main/work", "input in2.txt is new"), ("copy/main/work", "artifact copy.txt is missing")];
+    assert_eq!(reruns(&project), wanted.map(|(s, r)| (s.to_owned(), r.to_owned())));
+    project.piton(&["resume"]).exits(3);
+    project.remove("in2.txt");
+    assert_eq!(reruns(&project), [("make/main/work".to_owned(), "input in2.txt is missing".to_owned())]);
 }

@@ -67,12 +67,33 @@ fn a_linked_worktree_shares_the_ledger() {
     project.piton_in(&side, &["resume", &run]).exits(0);
     assert_eq!(project.lines("ran.txt"), ["one", "two"], "steps run where the run was started");
     assert!(!side.join("ran.txt").exists());
+}
 
-    // A run started in the worktree runs there, and is seen from the first one.
-    project.piton_in(&side, &["run", "plan.toml", "--fresh", "--run-id", "second"]).exits(3);
-    assert!(side.join("ran.txt").exists());
-    assert_eq!(project.lines("ran.txt").len(), 2);
-    assert_eq!(project.status("second"), "waiting");
+/// If this fails, a worktree's plan, HEAD or runs are taken for those of another.
+#[test]
+fn worktrees_do_not_disturb_each_other() {
+    let project = Project::with_plan(PLAN);
+    project.commit();
+    project.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    let side = project.outside().join("side").canonicalize().unwrap_or_default();
+    project.piton(&["run", "plan.toml", "--run-id", "first"]).exits(3);
+
+    // The same path in another worktree is another plan: it neither meets nor archives that run.
+    let other = PLAN.replace("echo one", "echo side-one");
+    std::fs::write(side.join("plan.toml"), other).unwrap_or_else(|e| panic!("{e}"));
+    project.piton_in(&side, &["run", "plan.toml", "--run-id", "second"]).exits(3);
+    project.piton_in(&side, &["run", "plan.toml", "--fresh", "--run-id", "third"]).exits(3);
+    assert_eq!(project.status("first"), "waiting");
+    assert_eq!(project.status("second"), "archived");
+    assert_eq!(project.lines("ran.txt"), ["one"]);
+
+    // Resumed from beside, a run still has its own plan and its own HEAD.
+    project.finish(project.command("git").current_dir(&side).args(["commit", "-qam", "side"])).exits(0);
+    project.piton_in(&side, &["approve", "first", "P2"]).exits(0);
+    let said = project.piton_in(&side, &["resume", "first"]).exits(0);
+    said.silent_about("HEAD was").silent_about("plan:");
+    assert_eq!(project.lines("ran.txt"), ["one", "two"]);
+    assert_eq!(project.status("third"), "waiting");
 }
 
 /// If this fails, Piton can't be used in a folder that is no repository.

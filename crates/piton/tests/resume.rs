@@ -251,23 +251,67 @@ fn a_complete_run_says_so_and_fresh_runs_anew() {
 /// If this fails, two runs get one name, or a bad name becomes a path.
 #[test]
 fn run_ids_are_unique_and_may_be_chosen() {
-    let project = Project::with_plan("[[phase]]\nid = \"P1\"\nrun = \"true\"\n");
-    // Within one second ids collide; of so many runs some share one.
-    let drivers: Vec<Driver> =
-        (0..6).map(|_| project.spawn(&["run", "plan.toml", "--fresh"])).collect();
-    let codes: Vec<i32> = drivers.into_iter().map(|d| d.wait().code).collect();
-    let runs = project.piton(&["runs", "--all", "--json"]).exits(0).json();
-    let ids: Vec<&str> =
-        runs.as_array().into_iter().flatten().filter_map(|r| r["run_id"].as_str()).collect();
-    let done = codes.iter().filter(|c| **c == 0).count();
-    assert!(done >= 1 && codes.iter().all(|c| [0, 5].contains(c)), "{codes:?}");
-    assert!(ids.len() >= done, "{ids:?} {codes:?}");
-    assert!(ids.iter().all(|id| id.starts_with("plan-")), "{ids:?}");
-
-    project.piton(&["run", "plan.toml", "--fresh", "--run-id", "mine"]).exits(0);
-    assert_eq!(project.status("mine"), "complete");
-    project.piton(&["run", "plan.toml", "--fresh", "--run-id", "mine"]).exits(2);
-    for bad in ["../up", "a b", "", "x/y"] {
-        project.piton(&["run", "plan.toml", "--fresh", "--run-id", bad]).exits(2);
+    let project = Project::new();
+    let plans: Vec<String> = (0..8).map(|n| format!("{n}/job.toml")).collect();
+    for plan in &plans {
+        project.write(plan, "[[phase]]\nid = \"P1\"\nrun = \"true\"\n");
     }
+    // Plans of one name, started at once: within one second their ids collide.
+    let listed = || {
+        let runs = project.piton(&["runs", "--all", "--json"]).exits(0).json();
+        let all = runs.as_array().cloned().unwrap_or_default();
+        let id = |r: &serde_json::Value| r["run_id"].as_str().unwrap_or_default().to_owned();
+        all.iter().map(id).collect::<Vec<_>>()
+    };
+    let mut rounds = 0;
+    wait_until("two runs within a second", || {
+        rounds += 1;
+        let start = |plan: &String| project.spawn(&["run", plan, "--fresh"]);
+        let drivers: Vec<Driver> = plans.iter().map(start).collect();
+        drivers.into_iter().for_each(|d| drop(d.wait().exits(0)));
+        listed().iter().any(|id| id.ends_with("-2"))
+    });
+    let ids = listed();
+    let unique: std::collections::BTreeSet<&String> = ids.iter().collect();
+    assert_eq!((ids.len(), unique.len()), (8 * rounds, 8 * rounds), "{ids:?}");
+    assert!(ids.iter().all(|id| id.starts_with("job-")), "{ids:?}");
+}
+
+/// If this fails, a chosen name is taken twice, becomes a path, or a short one means any run.
+#[test]
+fn a_run_may_be_named_and_found_by_the_start_of_its_name() {
+    let project = Project::with_plan("[[phase]]\nid = \"P1\"\nrun = \"true\"\n");
+    let run = |id: &str| project.piton(&["run", "plan.toml", "--fresh", "--run-id", id]);
+    run("mine").exits(0);
+    run("mine").exits(2).says("mine");
+    run("mine-10").exits(0);
+    run("mine-11").exits(0);
+    for bad in ["../up", "a b", "", "x/y", "."] {
+        run(bad).exits(2);
+    }
+    assert_eq!(project.status_json("mine")["run_id"], "mine", "a whole name is no beginning");
+    assert_eq!(project.status_json("mine-10")["run_id"], "mine-10");
+    project.piton(&["status", "mine-1"]).exits(2).says("mine-10").says("mine-11");
+    project.piton(&["status", "nobody"]).exits(2).says("piton runs");
+}
+
+/// If this fails, a driver killed between two attempts forgets the failure or waits for ever.
+#[test]
+fn a_driver_killed_while_a_retry_waits_goes_on_with_it() {
+    let project = Project::with_plan(
+        r#"
+[[phase]]
+id = "P1"
+retries = 1
+backoff = "1s"
+run = "echo $PITON_ATTEMPT >> ran.txt; cp $PITON_FAILURE_CONTEXT context.json; test $PITON_ATTEMPT = 2"
+"#,
+    );
+    let mut driver = project.spawn(&["run", "plan.toml"]);
+    wait_until("the wait", || driver.stderr().contains("P1/main/work failed"));
+    driver.kill();
+    assert_eq!(project.step_status("P1/main/work"), "retrying");
+    project.piton(&["resume"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["1", "2"]);
+    assert!(project.read("context.json").contains("exit code 1"));
 }

@@ -33,7 +33,12 @@ impl Driver<'_> {
             self.observer.note(&Note::Warning(text));
         }
         let mut artifacts = Vec::new();
+        let begun_as = self.state.step(&ended.attempt.step).and_then(|s| s.definition.clone());
         let outcome = match ended.cause {
+            // Begun under an earlier plan: whatever came of it is no evidence for the step of now.
+            Cause::Exited if begun_as != Some(step.definition()) => Outcome::Interrupted {
+                why: "its definition in the plan changed while it ran".to_owned(),
+            },
             Cause::Exited if ended.code == Some(0) => match self.seal(&step, reported.artifacts) {
                 Ok(sealed) => {
                     artifacts = sealed;

@@ -28,6 +28,8 @@ pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
     };
     let row = Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
     let loaded = store.load_row(row.clone())?;
+    let elsewhere = context.of_run(&loaded.state.root)?;
+    let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_inside(context, &mut store, &loaded)?;
     let message = context.redactor.redact(&args.message).into_owned();
     if Context::driver_lives(&row) {

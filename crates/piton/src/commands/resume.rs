@@ -1,6 +1,6 @@
 //! `piton resume`: compares the world with the record, says what it found, goes on.
 
-use piton_core::event::Event;
+use piton_core::event::{Event, Verdict};
 use piton_core::state::Progress;
 use piton_core::summary::{current, progress};
 use piton_core::{Plan, RunState, apply};
@@ -25,6 +25,8 @@ pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
         |r: &RunRow| !matches!(r.status.as_str(), "complete" | "archived" | "cancelled");
     let row = Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
     let loaded = store.load_row(row)?;
+    let elsewhere = context.of_run(&loaded.state.root)?;
+    let context = elsewhere.as_ref().unwrap_or(context);
     if let Some(status) = loaded.state.ended.filter(|s| s.is_final()) {
         let message = format!("run {} is {status} and can't be resumed", loaded.row.run_id);
         return Err(CommandError::usage("run-over", message)
@@ -100,10 +102,15 @@ fn prepare(
     args: &DriveArgs,
 ) -> Result<Option<Session>> {
     let loaded = store.load(run_id)?;
+    if loaded.seq == 0 {
+        return super::run::begin(context, store, loaded, lease).map(Some);
+    }
     let compared = compare(context, store, &loaded, args)?;
     let Compared { check, live } = compared;
-    let complete = loaded.state.is_over() && check.events.is_empty() && !check.stops();
-    if complete {
+    // All steps done is not enough: a driver that died before it could leave left that to the next.
+    let left = loaded.state.verdict == Some(Verdict::Complete);
+    if left && loaded.state.is_over() && check.events.is_empty() && !check.stops() {
+        let_go(context, &loaded, lease)?;
         say_complete(context, &loaded.state);
         return Ok(None);
     }
@@ -125,6 +132,17 @@ fn prepare(
     let mut opening = vec![session::attached(context, lease, args.takeover)];
     opening.extend(resets_that_apply(&loaded.state, &opening[0], check.events));
     Ok(Some(Session { loaded, plan: check.plan, live, opening, abort: None }))
+}
+
+/// Lets the keeper of a complete run go, and its temporary files, if its last driver could not.
+fn let_go(context: &Context, loaded: &Loaded, lease: &Lease) -> Result<()> {
+    let dir = context.run_dir(&loaded.row.run_id);
+    if piton_process::keeper_alive(&dir).is_some() || dir.join("scratch").exists() {
+        let mut world = session::world(context, &loaded.state);
+        world.attach(lease.epoch, &loaded.state.mark, &[])?;
+        world.leave()?;
+    }
+    Ok(())
 }
 
 fn live_hash(loaded: &Loaded) -> piton_core::hash::Sha {

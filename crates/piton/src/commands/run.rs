@@ -40,7 +40,7 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
     let mut store = context.write_store()?;
     let runs = store.runs()?;
     let newest = runs.iter().map(|r| r.run).max();
-    match earlier_run(runs, &plan) {
+    match earlier_run(context, runs, &plan) {
         Some(row) if !args.fresh && args.run_id.is_none() => {
             if wants_resume(context, &args, &row, &plan)? {
                 let drive = args.drive;
@@ -68,11 +68,16 @@ fn is_final(status: &str) -> bool {
     [Status::Complete, Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == status)
 }
 
-/// The newest run of this plan that is unfinished or complete.
-fn earlier_run(runs: Vec<RunRow>, plan: &PlanFile) -> Option<RunRow> {
+/// The newest run of this plan that is unfinished or complete. The plan of another work tree is
+/// another plan, though its path below the root may be the same.
+fn earlier_run(context: &Context, runs: Vec<RunRow>, plan: &PlanFile) -> Option<RunRow> {
+    let here = |r: &RunRow| {
+        let root = std::path::Path::new(&r.root);
+        root == context.project.root || !root.is_dir()
+    };
     let gone =
         |r: &RunRow| [Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == r.status);
-    runs.into_iter().find(|r| r.plan == plan.path && !gone(r))
+    runs.into_iter().find(|r| r.plan == plan.path && !gone(r) && here(r))
 }
 
 /// Whether the earlier run is to be resumed; asks where that is open.
@@ -206,6 +211,25 @@ fn start(
     session::exit(&ending)
 }
 
+/// Begins a run whose driver died between creating it and recording its first event.
+pub fn begin(
+    context: &Context,
+    store: &mut Store,
+    loaded: Loaded,
+    lease: &Lease,
+) -> Result<Session> {
+    let (run_id, path) = (loaded.row.run_id.clone(), loaded.row.plan.clone());
+    let plan = PlanFile::of_run(context, &path)?.ok_or_else(|| {
+        let message = format!("run {run_id} never began, and its plan {path} is not there");
+        CommandError::new(Kind::Blocked, "resume-blocked", message)
+            .hint("put the plan back, or start another one with `piton run PLAN`")
+    })?;
+    store.keep_plan(&plan.recorded)?;
+    let created = created(context, &plan, &run_id, see_spec(context, &plan)?);
+    let opening = vec![created, session::attached(context, lease, false)];
+    Ok(Session { loaded, plan: plan.recorded, live: plan.live, opening, abort: None })
+}
+
 fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
     let Some(path) = &plan.recorded.spec else {
         return Ok(None);
@@ -244,7 +268,7 @@ fn create_alone(
     if args.run_id.is_none() {
         let mut since = store.runs()?;
         since.retain(|r| newest.is_none_or(|n| r.run > n) && !is_final(&r.status));
-        if let Some(row) = earlier_run(since, plan) {
+        if let Some(row) = earlier_run(context, since, plan) {
             return Err(driven(&row));
         }
     }

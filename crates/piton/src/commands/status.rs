@@ -1,22 +1,28 @@
 //! `piton status`: where a run stands, once or again and again.
 //!
 //! The command people and prompts call most: it opens the ledger for reading, loads one run, prints.
-//! Evidence is not looked at here, since that means hashing files; `piton resume --dry-run` does.
+//! What would run again is named as far as small files tell; `piton resume --dry-run` looks at all.
 
 use std::io::IsTerminal as _;
 use std::thread;
 use std::time::Duration;
 
+use piton_core::Status;
+use piton_core::evidence::{self, Rerun};
+use piton_core::state::{Progress, StepState};
 use piton_core::summary::run_status;
-use piton_engine::Loaded;
+use piton_engine::{Loaded, Store, World as _};
 
 use crate::cli::StatusArgs;
 use crate::context::{Context, now};
 use crate::error::Result;
+use crate::session;
 use crate::ui::{self, Look};
 
 /// The pause between two looks: a clock that shows seconds needs no more.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// Largest artifact that a status hashes: a larger one counts as unchanged here, not on resume.
+const HASHED_BYTES_MAX: u64 = 16 << 20;
 /// Clears the terminal and goes to its top.
 const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 
@@ -28,7 +34,10 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
     let mut loaded = store.load_row(row)?;
     let mut lives = Context::driver_lives(&loaded.row);
     if !args.watch {
-        print(context, &loaded, lives, false);
+        let rerun = rerun(context, &mut store, &loaded, lives)?;
+        print(context, &loaded, lives, &rerun, false);
+        // The process ends here: taking a large state apart first would only take time.
+        std::mem::forget(loaded);
         return Ok(());
     }
     let clear = std::io::stdout().is_terminal() && !context.json;
@@ -37,7 +46,8 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
         // Elsewhere than on a terminal only what changed is worth a line.
         let version = (loaded.seq, lives);
         if clear || shown != Some(version) {
-            print(context, &loaded, lives, clear);
+            let rerun = rerun(context, &mut store, &loaded, lives)?;
+            print(context, &loaded, lives, &rerun, clear);
             shown = Some(version);
         }
         if !lives || run_status(&loaded.state, lives).is_final() {
@@ -51,12 +61,36 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
     }
 }
 
-fn print(context: &Context, loaded: &Loaded, lives: bool, clear: bool) {
+/// The finished steps that a resume would run again, as far as a quick look tells.
+fn rerun(context: &Context, store: &mut Store, loaded: &Loaded, lives: bool) -> Result<Vec<Rerun>> {
+    let state = &loaded.state;
+    let done = |s: &&StepState| s.progress == Progress::Done;
+    let all = state.phases.iter().flat_map(|p| &p.lanes).flat_map(|l| &l.steps);
+    let evidence = all.filter(done).any(|s| !s.artifacts.is_empty() || !s.inputs.is_empty());
+    if lives || !evidence || state.ended.is_some_and(Status::is_final) {
+        return Ok(Vec::new());
+    }
+    let plan = store.plan(state)?;
+    let mut world = session::world(context, state);
+    let root = session::root_of(context, state);
+    let small = |path: &String| {
+        std::fs::metadata(root.join(path)).map_or(true, |m| m.len() <= HASHED_BYTES_MAX)
+    };
+    let paths: Vec<String> = evidence::paths_to_see(state).into_iter().filter(small).collect();
+    let files = world.files(&paths)?;
+    let mut inputs = evidence::Inputs::new();
+    for (step, patterns) in evidence::steps_with_inputs(&plan, state) {
+        inputs.insert(step, world.inputs(patterns)?);
+    }
+    Ok(evidence::stale(&plan, state, &files, &inputs))
+}
+
+fn print(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], clear: bool) {
     if context.json {
-        ui::data_json(&ui::status_json::status(loaded, lives, &[]));
+        ui::data_json(&ui::status_json::status(loaded, lives, rerun));
         return;
     }
-    let tree = ui::tree::render(loaded, lives, &[], now(), &Look::stdout());
+    let tree = ui::tree::render(loaded, lives, rerun, now(), &Look::stdout());
     let clear = if clear { CLEAR } else { "" };
     ui::data(&format!("{clear}{}", tree.trim_end()));
 }

@@ -30,7 +30,7 @@ pub fn render(
 ) -> String {
     let mut out = header(loaded, driver_lives, now, look);
     out.push('\n');
-    let mut tree = Tree::new(&loaded.state, rerun, now, look);
+    let mut tree = Tree { fold: true, ..Tree::new(&loaded.state, rerun, now, look) };
     for phase in &loaded.state.phases {
         tree.phase(phase);
     }
@@ -110,18 +110,23 @@ pub fn subtree(
     tree.out
 }
 
+/// Steps of a lane that are listed in any case; of longer lanes a status counts the finished ones.
+const STEPS_UNFOLDED_MAX: usize = 25;
+
 struct Tree<'a> {
     state: &'a RunState,
     rerun: HashMap<&'a StepPath, &'a str>,
     now: Timestamp,
     look: &'a Look,
+    /// Whether the finished steps of long lanes are only counted.
+    fold: bool,
     out: String,
 }
 
 impl<'a> Tree<'a> {
     fn new(state: &'a RunState, rerun: &'a [Rerun], now: Timestamp, look: &'a Look) -> Self {
         let rerun = rerun.iter().map(|r| (&r.step, r.reason.as_str())).collect();
-        Self { state, rerun, now, look, out: String::new() }
+        Self { state, rerun, now, look, fold: false, out: String::new() }
     }
 
     /// A line with a status: symbol, id, word, and what else there is to say.
@@ -164,7 +169,17 @@ impl<'a> Tree<'a> {
         if lane.gate.is_some() {
             self.gate(4, &GateRef(format!("{}/{}", phase.id, lane.id)));
         }
-        for step in &lane.steps {
+        let fold = self.fold && lane.steps.len() > STEPS_UNFOLDED_MAX;
+        let quiet = |s: &StepState| fold && s.progress == Progress::Done && self.rerun.is_empty();
+        let folded = lane.steps.iter().filter(|s| quiet(s)).count();
+        let shown: Vec<&StepState> = lane.steps.iter().filter(|s| !quiet(s)).collect();
+        if folded > 0 {
+            let place = format!("{}/{}", phase.id, lane.id);
+            let run = words::run_id(self.state);
+            let steps = count(folded, "finished step");
+            self.words(4, &format!("{steps} (piton show {run}/{place} lists them)"));
+        }
+        for step in shown {
             self.step(phase, lane, step);
         }
     }

@@ -408,6 +408,11 @@ impl Driver {
         self.child.wait().unwrap();
     }
 
+    /// Its standard input, where the command was given a pipe.
+    pub fn take_stdin(&mut self) -> Option<std::process::ChildStdin> {
+        self.child.stdin.take()
+    }
+
     /// What it has said so far.
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.err).unwrap()).into_owned()

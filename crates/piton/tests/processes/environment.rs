@@ -85,6 +85,7 @@ fn facts_that_a_step_reports_are_recorded() {
     assert_eq!(step["artifacts"][0]["sha256"].as_str().unwrap().len(), 64);
     let attempt = &attempts(&project)[0];
     assert_eq!(attempt["tokens"], 120);
+    assert_eq!(attempt["cost_usd"], 0.25);
     assert_eq!(attempt["notes"], json!(["left the slow tests out"]));
     let used = &project.status_json(RUN)["used"];
     assert_eq!(used["tokens"], 120);

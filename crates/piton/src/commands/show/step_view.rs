@@ -136,6 +136,9 @@ fn finish(attempt: &mut Attempt, at: String, e: &StepFinished) {
     attempt.logs = Some(e.logs);
     attempt.artifacts.clone_from(&e.artifacts);
     attempt.tokens = e.facts.tokens;
+    #[expect(clippy::cast_precision_loss, reason = "millionths of a dollar, for people")]
+    let dollars = e.facts.money_micros as f64 / 1e6;
+    attempt.cost_usd = dollars;
     attempt.notes.clone_from(&e.facts.notes);
     attempt.outcome = match &e.outcome {
         Outcome::Succeeded => "succeeded",
@@ -245,6 +248,9 @@ fn tell_attempt(out: &mut String, a: &Attempt) {
     }
     if a.tokens > 0 {
         let _ = writeln!(out, "  {} tokens", a.tokens);
+    }
+    if a.cost_usd > 0.0 {
+        let _ = writeln!(out, "  {:.2} dollars", a.cost_usd);
     }
 }
 

@@ -1,0 +1,138 @@
+//! Secrets stay out of what Piton writes: ledger, failure context, terminal, views of the log.
+//!
+//! The raw log files are the steps' own and hold what they wrote; that is documented.
+
+use std::path::Path;
+
+use super::common::{Output, PITON, Project};
+
+const SECRET: &str = "hunter2-correct-horse";
+
+/// A step that leaks `$DEPLOY_TOKEN` wherever it can, fails, and leaks again.
+const LEAK: &str = r#"
+title = "Leak"
+[[phase]]
+id = "P"
+[[phase.lane]]
+id = "L"
+[[phase.lane.step]]
+id = "s"
+retries = 1
+backoff = "1ms"
+run = '''
+cp "$PITON_FAILURE_CONTEXT" context-$PITON_ATTEMPT.json
+echo "using $DEPLOY_TOKEN"
+echo "errors $DEPLOY_TOKEN too" >&2
+echo "{\"notes\": \"noted $DEPLOY_TOKEN\"}" > "$PITON_OUTPUT"
+exit 1
+'''
+"#;
+
+/// All bytes of Piton's state but the raw logs of steps.
+fn state(dir: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && path.file_name().unwrap() != "logs" {
+            bytes.extend(state(&path));
+        } else if path.is_file() {
+            bytes.extend(std::fs::read(&path).unwrap());
+        }
+    }
+    bytes
+}
+
+/// Checks everything Piton wrote or shows after a run of [`LEAK`] that knew the secret.
+#[track_caller]
+fn nothing_leaked(project: &Project, ran: &Output, secret: &str, command: impl Fn(&[&str]) -> Output) {
+    assert!(project.has("context-2.json"), "it did not fail as it should: {ran:?}");
+    let context = project.read("context-2.json");
+    assert!(context.contains("using [redacted]"), "{context}");
+    let bytes = state(&project.state_dir());
+    let at = bytes.windows(secret.len()).position(|w| w == secret.as_bytes());
+    let near = |at: usize| String::from_utf8_lossy(&bytes[at.saturating_sub(80)..at]).into_owned();
+    assert!(at.is_none(), "the secret is in Piton's state after: {}", near(at.unwrap()));
+    let views = [
+        command(&["log", "r"]),
+        command(&["log", "r", "--json"]),
+        command(&["show", "r"]),
+        command(&["show", "r/P/L/s"]),
+        command(&["show", "r/P/L/s", "--json"]),
+        command(&["status", "r"]),
+        command(&["status", "r", "--json"]),
+    ];
+    for (place, text) in views.iter().chain([ran]).map(|o| (o, format!("{}{}", o.stdout, o.stderr))) {
+        assert!(!text.contains(secret), "shown: {place:?}");
+    }
+    assert!(!context.contains(secret) && views[0].stdout.contains("using [redacted]"));
+}
+
+/// Lost: a deploy token printed by a failing step would stand in the ledger for ever.
+#[test]
+fn the_value_of_a_secret_variable_is_nowhere() {
+    let project = Project::with_plan(LEAK);
+    let command = |args: &[&str]| {
+        project.finish(project.command(PITON).env("DEPLOY_TOKEN", SECRET).args(args))
+    };
+    let ran = command(&["run", "plan.toml", "--run-id", "r"]).exits(1).says("using [redacted]");
+    nothing_leaked(&project, &ran, SECRET, command);
+}
+
+/// Lost: the same in a stream that a program reads.
+#[test]
+fn the_stream_of_events_is_redacted() {
+    let project = Project::with_plan(LEAK);
+    let mut command = project.command(PITON);
+    command.env("DEPLOY_TOKEN", SECRET).args(["run", "plan.toml", "--json"]);
+    project.finish(&mut command).exits(1).silent_about(SECRET).says("noted [redacted]");
+}
+
+/// Lost: a secret in a plan's own variables would be recorded with the plan, or through output.
+#[test]
+fn a_secret_of_the_plan_is_nowhere() {
+    let plan = format!("{LEAK}env = {{ DEPLOY_TOKEN = \"{SECRET}\" }}\n");
+    let project = Project::with_plan(&plan);
+    let command = |args: &[&str]| project.piton(args);
+    let ran = command(&["run", "plan.toml", "--run-id", "r"]).exits(1);
+    nothing_leaked(&project, &ran, SECRET, command);
+    // The step itself had it: the raw log says so.
+    let log = std::fs::read_to_string(project.state_dir().join("runs/r/logs/P/L.out")).unwrap();
+    assert!(log.contains(SECRET));
+}
+
+/// Lost: a token that is in no variable (typed, fetched, printed by a tool) would be recorded.
+#[test]
+fn well_known_tokens_are_nowhere() {
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    // Put together in the step, so that neither plan nor environment holds it.
+    let plan = LEAK.replace("cp \"", "DEPLOY_TOKEN=ghp_$(printf 'a1B2%.0s' 1 2 3 4 5 6 7 8 9)\ncp \"");
+    let project = Project::with_plan(&plan);
+    let command = |args: &[&str]| project.piton(args);
+    let ran = command(&["run", "plan.toml", "--run-id", "r"]).exits(1);
+    nothing_leaked(&project, &ran, &token, command);
+}
+
+/// Lost: a variable that a person declares secret would be treated like any other.
+#[test]
+fn a_variable_named_in_the_settings_is_secret() {
+    let plan = LEAK.replace("DEPLOY_TOKEN", "LICENCE");
+    let project = Project::with_plan(&plan);
+    project.write("piton.toml", "[secrets]\nnames = [\"LICENCE\"]\n");
+    let command =
+        |args: &[&str]| project.finish(project.command(PITON).env("LICENCE", SECRET).args(args));
+    let ran = command(&["run", "plan.toml", "--run-id", "r"]).exits(1);
+    nothing_leaked(&project, &ran, SECRET, command);
+}
+
+/// Lost: words that people give with decisions would carry secrets into the ledger.
+#[test]
+fn messages_of_people_are_redacted() {
+    let project = super::waiting();
+    let command = |args: &[&str]| {
+        project.finish(project.command(PITON).env("DEPLOY_TOKEN", SECRET).args(args))
+    };
+    command(&["checkpoint", "-m", &format!("with {SECRET}")]).exits(0).silent_about(SECRET);
+    command(&["approve", "r", "Q", "-m", &format!("use {SECRET}")]).exits(0).silent_about(SECRET);
+    let bytes = state(&project.state_dir());
+    assert!(!bytes.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()));
+}

@@ -1,0 +1,140 @@
+//! Questions on a terminal: what a person is asked, and what each answer does.
+//!
+//! `script` of util-linux gives the program a terminal; where it is missing there is nothing to
+//! test with, and each test says so and passes.
+
+mod common;
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use common::{Driver, PITON, Project, wait_until};
+
+/// A program on a terminal whose keys we press.
+struct Terminal {
+    program: Driver,
+    keys: std::process::ChildStdin,
+}
+
+impl Terminal {
+    /// Starts Piton on a terminal; nothing where there is no way to make one.
+    fn start(project: &Project, args: &str) -> Option<Self> {
+        if project.sh("command -v script").code != 0 {
+            return None;
+        }
+        let line = format!("exec {PITON} {args}");
+        let mut command = project.command("script");
+        command.args(["-qefc", &line, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::piped());
+        let mut program = project.start(&mut command);
+        let keys = program.take_stdin()?;
+        Some(Self { program, keys })
+    }
+
+    /// Waits for words on the screen, then presses a key.
+    #[track_caller]
+    fn answer(&mut self, words: &str, key: &str) {
+        wait_until(words, || self.program.stdout().contains(words));
+        let pressed = self.keys.write_all(key.as_bytes()).and_then(|()| self.keys.flush());
+        assert!(pressed.is_ok(), "{pressed:?}");
+    }
+
+    /// Waits for its end and checks the exit code.
+    #[track_caller]
+    fn ends(self, code: i32) -> String {
+        // `script` ends with its program, not with its own input: keep that open until then.
+        let said = self.program.wait().exits(code).stdout;
+        drop(self.keys);
+        said
+    }
+}
+
+const PLAN: &str = r#"
+[[phase]]
+id = "P1"
+run = "echo $PITON_RUN_ID one >> ran.txt; test -e mended"
+
+[[phase]]
+id = "P2"
+gate = "Ship it"
+run = "echo $PITON_RUN_ID two >> ran.txt"
+"#;
+
+/// If this fails, a person at the terminal is not asked about a gate, or the answer is lost.
+#[test]
+fn a_gate_is_asked_about() {
+    let project = Project::with_plan(PLAN);
+    project.write("mended", "");
+    let Some(mut terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
+    terminal.answer("Approve \"Ship it\"", "y\r");
+    terminal.ends(0);
+    assert_eq!(project.lines("ran.txt"), ["r1 one", "r1 two"]);
+}
+
+/// If this fails, "later" is taken for a no, or `--yes` for a yes.
+#[test]
+fn a_gate_may_wait() {
+    let project = Project::with_plan(PLAN);
+    project.write("mended", "");
+    let Some(mut terminal) = Terminal::start(&project, "run plan.toml --run-id r1 --yes") else {
+        return;
+    };
+    terminal.answer("Approve \"Ship it\"", "l\r");
+    terminal.ends(3);
+    assert_eq!(project.status("r1"), "waiting");
+}
+
+/// If this fails, a question stays on the screen after somebody else has answered it.
+#[test]
+fn a_gate_decided_elsewhere_ends_the_question() {
+    let project = Project::with_plan(PLAN);
+    project.write("mended", "");
+    let Some(terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
+    wait_until("the question", || terminal.program.stdout().contains("Approve \"Ship it\""));
+    project.piton(&["approve", "r1", "P2"]).exits(0);
+    terminal.ends(0);
+    assert_eq!(project.lines("ran.txt"), ["r1 one", "r1 two"]);
+}
+
+/// If this fails, a failed step leaves a person at the terminal without a choice.
+#[test]
+fn a_failed_step_is_asked_about() {
+    let project = Project::with_plan(PLAN);
+    let Some(mut terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
+    wait_until("the question", || terminal.program.stdout().contains("What now?"));
+    project.write("mended", "");
+    terminal.answer("What now?", "r\r");
+    terminal.answer("Approve \"Ship it\"", "n\r");
+    terminal.ends(1);
+    assert_eq!(project.lines("ran.txt"), ["r1 one", "r1 one"]);
+    assert_eq!(project.status("r1"), "failed");
+}
+
+/// If this fails, declining to resume loses the old run, or the default answer starts anew.
+#[test]
+fn an_unfinished_run_is_asked_about() {
+    let project = Project::with_plan(PLAN);
+    project.write("mended", "");
+    project.piton(&["run", "plan.toml", "--run-id", "r1"]).exits(3);
+    let Some(mut terminal) = Terminal::start(&project, "run plan.toml") else { return };
+    terminal.answer("Resume from checkpoint? (Y/n)", "\r");
+    terminal.answer("Approve \"Ship it\"", "l\r");
+    terminal.ends(3);
+    assert_eq!(project.lines("ran.txt"), ["r1 one"]);
+    let Some(mut terminal) = Terminal::start(&project, "run plan.toml") else { return };
+    terminal.answer("Resume from checkpoint? (Y/n)", "n\r");
+    terminal.answer("Approve \"Ship it\"", "y\r");
+    terminal.ends(0);
+    assert_eq!(project.status("r1"), "archived");
+    assert_eq!(project.lines("ran.txt").len(), 3);
+}
+
+/// If this fails, Ctrl-C does not end a question.
+#[test]
+fn an_interrupted_question_ends_the_command() {
+    let project = Project::with_plan(PLAN);
+    project.write("mended", "");
+    let Some(mut terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
+    terminal.answer("Approve \"Ship it\"", "\u{3}");
+    terminal.ends(3);
+    assert_eq!(project.status("r1"), "waiting");
+}
