@@ -326,9 +326,10 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             state.phases = phases_of(&e.shape, state);
             state.plan_hash = Some(e.to.clone());
             state.title.clone_from(&e.title);
+            // A gate with other words is another question: a yes to the old one does not answer it.
             let known: Vec<GateRef> = state.gates.keys().cloned().collect();
             for gate in known {
-                if gate_name(state, &gate).is_none() {
+                if gate_name(state, &gate) != state.gates.get(&gate).map(|g| &g.name) {
                     state.gates.remove(&gate);
                 }
             }

@@ -148,10 +148,10 @@ pub struct Above {
     pub dir: Option<PathBuf>,
 }
 
-/// Says whether this process was started by a step: whether one of its ancestors is the keeper of
-/// one of these run directories, or of any other (by its command line).
-pub fn ancestors_include_keeper(dirs: &[&Path]) -> Option<Above> {
-    ancestors(own_pid()).find_map(|process| {
+/// The keepers above this process, the nearest first: those recorded in one of the run folders
+/// given, and any other whose command line says so. A step of a run inside a step has two.
+pub fn keepers_above(dirs: &[&Path]) -> Vec<Above> {
+    let keeper = |process: Process| {
         let pid = number(process.pid);
         if let Some(dir) = dirs.iter().find(|dir| lock::is_recorded(dir, &process)) {
             return Some(Above { pid, dir: Some(dir.to_path_buf()) });
@@ -159,7 +159,8 @@ pub fn ancestors_include_keeper(dirs: &[&Path]) -> Option<Above> {
         let mut words = os::command_line(process.pid).into_iter().skip(1);
         words.next().filter(|word| word == KEEPER_WORD)?;
         Some(Above { pid, dir: words.next().map(PathBuf::from) })
-    })
+    };
+    ancestors(own_pid()).filter_map(keeper).collect()
 }
 
 fn own_pid() -> Pid {

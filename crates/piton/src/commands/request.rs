@@ -90,9 +90,9 @@ pub fn refuse_inside(context: &Context, store: &mut Store, loaded: &Loaded) -> R
 fn below_keeper(context: &Context, store: &mut Store) -> Result<bool> {
     let dirs: Vec<_> = store.runs()?.iter().map(|r| context.run_dir(&r.run_id)).collect();
     let dirs: Vec<_> = dirs.iter().map(std::path::PathBuf::as_path).collect();
-    let above = piton_process::strays::ancestors_include_keeper(&dirs);
+    let above = piton_process::strays::keepers_above(&dirs);
     let runs = context.project.state_dir.join("runs");
-    Ok(above.and_then(|a| a.dir).is_some_and(|dir| dir.starts_with(&runs)))
+    Ok(above.into_iter().filter_map(|a| a.dir).any(|dir| dir.starts_with(&runs)))
 }
 
 /// A person's message as it may be kept: without secrets, not too long.
