@@ -16,12 +16,8 @@ pub struct Entry {
     pub next: &'static str,
 }
 
-/// Finds an entry by its code, whatever its case.
-pub fn find(code: &str) -> Option<&'static Entry> {
-    TABLE.iter().find(|e| e.code.eq_ignore_ascii_case(code))
-}
-
-/// All errors, in the order of their codes.
+/// The errors of the program, in the order of their codes; those of documents stand with their
+/// readers.
 pub const TABLE: &[Entry] = &[
     Entry {
         code: "ambiguous-step",
@@ -34,72 +30,6 @@ pub const TABLE: &[Entry] = &[
         title: "the backup's file exists already",
         cause: "A backup never overwrites anything, least of all an older backup.",
         next: "Name a file that does not exist.",
-    },
-    Entry {
-        code: "bad-duration",
-        title: "a duration cannot be read",
-        cause: "A duration is a number with a unit, or several of them in a row.",
-        next: "Write \"500ms\", \"90s\", \"45m\", \"1h30m\" or \"2d\".",
-    },
-    Entry {
-        code: "bad-env",
-        title: "the name of a variable cannot be used",
-        cause: "The name is empty, holds `=` or NUL, or starts with PITON_, which is reserved for what Piton tells its steps.",
-        next: "Choose another name.",
-    },
-    Entry {
-        code: "bad-glob",
-        title: "a glob cannot be read",
-        cause: "A bracket or brace of the pattern is not closed, or a range is the wrong way round.",
-        next: "Correct the pattern; `*` matches within a folder, `**` across folders.",
-    },
-    Entry {
-        code: "bad-id",
-        title: "an id cannot be used",
-        cause: "Ids become file names: they start with a letter or digit, go on with letters, digits, `.`, `_` or `-`, and have at most 64 characters.",
-        next: "Choose a plainer id; the title may say the rest.",
-    },
-    Entry {
-        code: "bad-money",
-        title: "an amount of money cannot be read",
-        cause: "Money is written in dollars, not negative, with at most six decimals.",
-        next: "Write \"12.50\" or 12.5.",
-    },
-    Entry {
-        code: "bad-path",
-        title: "a path leaves the project",
-        cause: "Paths of a plan are relative to the project's root; absolute paths, `..`, `~` and drives would make the plan depend on one machine.",
-        next: "Name the file by its path below the project's root.",
-    },
-    Entry {
-        code: "bad-size",
-        title: "a size cannot be read",
-        cause: "A size is a number with a unit, or a plain number of bytes.",
-        next: "Write \"64MB\" (millions) or \"1GiB\" (1024 based).",
-    },
-    Entry {
-        code: "bad-syntax",
-        title: "the document is not valid TOML",
-        cause: "A quote or bracket is missing, a key stands twice, or a value has no quotes.",
-        next: "Correct the place that is underlined.",
-    },
-    Entry {
-        code: "bad-template",
-        title: "a template cannot be read",
-        cause: "A template is not closed, calls something unknown, or uses a name that no step has.",
-        next: "Correct it as the hint says; text that is no template stands between {% raw %} and {% endraw %}.",
-    },
-    Entry {
-        code: "bad-value",
-        title: "a value cannot be used",
-        cause: "The value has the right type but is out of range, empty, or none of the known choices.",
-        next: "Use one of the values that the message names.",
-    },
-    Entry {
-        code: "cycle",
-        title: "phases or lanes wait for each other",
-        cause: "The `needs` go in a circle, so nothing on it could ever start. Phases without `needs` come after the phase before them.",
-        next: "Remove one of the `needs` on the path that the message shows.",
     },
     Entry {
         code: "demo",
@@ -124,12 +54,6 @@ pub const TABLE: &[Entry] = &[
         title: "the driver is gone without a word",
         cause: "The process that drove the run was killed or crashed. The steps it had started go on under their limits, and their results are kept.",
         next: "`piton resume RUN` goes on; finished steps are not run again.",
-    },
-    Entry {
-        code: "duplicate-id",
-        title: "two things have the same id",
-        cause: "Phases of a plan, lanes of a phase and steps of a lane are told apart by their ids.",
-        next: "Rename one of the two.",
     },
     Entry {
         code: "gc",
@@ -192,18 +116,6 @@ pub const TABLE: &[Entry] = &[
         next: "Say it shorter, and put the rest into a file of the project.",
     },
     Entry {
-        code: "missing-value",
-        title: "something that must be given is missing",
-        cause: "A plan needs phases, a phase lanes, a lane steps; each has an id, and each step has work.",
-        next: "Add what the message names.",
-    },
-    Entry {
-        code: "mixed-forms",
-        title: "short and long form are mixed",
-        cause: "A phase or lane has work of its own and also lanes or steps below it.",
-        next: "Keep one form: move the work into a step.",
-    },
-    Entry {
         code: "needs-yes",
         title: "nobody can be asked here",
         cause: "The command deletes for good and wants a yes, but stdin or stderr is no terminal.",
@@ -244,12 +156,6 @@ pub const TABLE: &[Entry] = &[
         title: "there is no such run",
         cause: "No run here has that id or fits what was asked.",
         next: "`piton runs --all` lists all runs of this project.",
-    },
-    Entry {
-        code: "no-spec",
-        title: "a template uses `spec`, but the plan names none",
-        cause: "The text is empty at that place.",
-        next: "Add `spec = \"PATH\"` to the plan.",
     },
     Entry {
         code: "no-step",
@@ -330,12 +236,6 @@ pub const TABLE: &[Entry] = &[
         next: "See that it is a readable file.",
     },
     Entry {
-        code: "shared-artifact",
-        title: "two lanes make the same file",
-        cause: "The lanes may run at the same time, so the last one wins, by chance.",
-        next: "Let one lane need the other, or use two files.",
-    },
-    Entry {
         code: "signals",
         title: "signals cannot be caught",
         cause: "The system refused to let the program listen for Ctrl-C.",
@@ -360,58 +260,10 @@ pub const TABLE: &[Entry] = &[
         next: "See where stdout goes.",
     },
     Entry {
-        code: "too-large",
-        title: "the document is too large",
-        cause: "The plan has more bytes, phases, lanes or steps than one run can hold.",
-        next: "Split it into several plans.",
-    },
-    Entry {
-        code: "two-works",
-        title: "a step has more than one kind of work",
-        cause: "Only one of `run`, `prompt` and `prompt_file` may be given.",
-        next: "Keep one, or make two steps.",
-    },
-    Entry {
-        code: "unknown-agent",
-        title: "the agent is not defined",
-        cause: "A prompt names an agent that neither the plan nor the settings define.",
-        next: "Add `[agents.NAME]` with a `command` to plan.toml or piton.toml.",
-    },
-    Entry {
         code: "unknown-code",
         title: "there is no such error code",
         cause: "`piton explain` knows the codes that Piton prints in brackets.",
         next: "`piton explain` lists all.",
-    },
-    Entry {
-        code: "unknown-id",
-        title: "`needs` names something that is not there",
-        cause: "The plan has no phase or lane with that id. A lane of another phase is written PHASE/LANE.",
-        next: "Correct the name; the hint has the nearest.",
-    },
-    Entry {
-        code: "unknown-key",
-        title: "the key is not known here",
-        cause: "A misspelt key would otherwise be passed over in silence.",
-        next: "Use the key that the hint names; `piton schema plan` lists all.",
-    },
-    Entry {
-        code: "unquoted-text",
-        title: "text from logs goes into a shell unquoted",
-        cause: "The failure context comes from the output of steps; unquoted in a shell command it could run as one.",
-        next: "Write {{ failure_context | sh }}.",
-    },
-    Entry {
-        code: "unreadable-prompt",
-        title: "a prompt file cannot be read",
-        cause: "Its path is relative to the project's root; the file is not there or not readable.",
-        next: "Correct the path, or write the file.",
-    },
-    Entry {
-        code: "unused-key",
-        title: "a key has no effect",
-        cause: "The key stands where nothing reads it, for example an agent on a step that runs a command.",
-        next: "Remove it, or move it to where it belongs.",
     },
     Entry {
         code: "usage",
@@ -424,12 +276,6 @@ pub const TABLE: &[Entry] = &[
         title: "the world refused",
         cause: "A file, folder, process or git command that the run needs could not be used; the message names it.",
         next: "Put it right and `piton resume RUN`; finished steps are not run again.",
-    },
-    Entry {
-        code: "wrong-type",
-        title: "a value has the wrong type",
-        cause: "For example a number where a text in quotes belongs.",
-        next: "Write it as the message says; `piton schema plan` has all types.",
     },
 ];
 
@@ -444,11 +290,5 @@ mod tests {
             let said = [entry.title, entry.cause, entry.next];
             assert!(said.iter().all(|text| !text.is_empty()), "{}", entry.code);
         }
-    }
-
-    #[test]
-    fn case_does_not_matter() {
-        assert_eq!(find("No-Run").map(|e| e.code), Some("no-run"));
-        assert!(find("nothing-like-it").is_none());
     }
 }

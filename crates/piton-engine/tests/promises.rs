@@ -182,7 +182,8 @@ fn does_not_end(result: &Result<Ending, Stop>) -> bool {
 #[test]
 fn promise_8_waiting_for_the_network_ends() {
     let offline = || Behaviour::fails(1).saying("curl: (6) Could not resolve host: example.org");
-    let ended = one_step(plans::step("work"), offline(), Budgets::default()).run();
+    let budgets = Budgets { network_wait: Millis::from_secs(60), ..Budgets::default() };
+    let ended = one_step(plans::step("work"), offline(), budgets).run();
     assert_eq!(ended.expect("it ends").verdict, Verdict::Failed);
     let endless = one_step(plans::step("work"), offline(), unlimited()).run();
     assert!(does_not_end(&endless), "{endless:?}");

@@ -14,8 +14,9 @@ use piton_engine::world::{Attempt, Cause, Ended, Found, Happening, Notice, SealE
 
 use crate::script::{Behaviour, Script};
 
-/// Looks at the world after which a run is taken to never end; scenarios need a few hundred.
-const WAITS_MAX: u32 = 50_000;
+/// Looks at the world after which a run is taken to never end; scenarios need some
+/// hundreds.
+const WAITS_MAX: u32 = 6_000;
 /// `SIGTERM`, by which the keeper ends a step.
 const SIGTERM: i32 = 15;
 
@@ -231,6 +232,12 @@ impl SimMachine {
             self.journal = Some(BTreeMap::new());
         }
         let attempt = order.attempt.clone();
+        // The record of what is acknowledged is of no use once the step starts anew.
+        if let Some(journal) = &mut self.journal {
+            journal.retain(|known, entry| {
+                known.step != attempt.step || !matches!(entry, Entry::Acknowledged)
+            });
+        }
         let behaviour = self.script.of(&attempt.step, attempt.number);
         if let Some(error) = &behaviour.cannot_start {
             let entry = Entry::CouldNotStart { error: error.clone() };

@@ -159,9 +159,9 @@ fn an_abort_ends_the_steps_of_a_run_without_a_driver() {
     project.write("go", "");
     assert_eq!(project.status("r1"), "aborted");
     assert!(!project.has("survived"));
-    let interrupted = project.events("").into_iter().filter(|e| {
-        matches!(e, Event::StepFinished(e) if matches!(e.outcome, Outcome::Interrupted { .. }))
-    });
+    let interrupted = project.events("").into_iter().filter(
+        |e| matches!(e, Event::StepFinished(e) if matches!(e.outcome, Outcome::Interrupted { .. })),
+    );
     assert_eq!(interrupted.count(), 2, "both attempts have an end in the ledger");
 }
 

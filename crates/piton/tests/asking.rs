@@ -193,7 +193,9 @@ fn a_step_can_not_decide_about_its_own_run() {
 /// If this fails, a step can't leave a remark, or a remark needs a driver.
 #[test]
 fn a_checkpoint_is_recorded_with_and_without_a_driver() {
-    let project = Project::with_plan(&BUSY.replace("touch begun;", "$PROGRAM checkpoint -m inside; touch begun;"));
+    let project = Project::with_plan(
+        &BUSY.replace("touch begun;", "$PROGRAM checkpoint -m inside; touch begun;"),
+    );
     let driver = project.spawn(&["run", "plan.toml"]);
     project.wait_for("begun");
     project.piton(&["checkpoint", "-m", "beside"]).exits(0).says("manual-2");
@@ -201,7 +203,8 @@ fn a_checkpoint_is_recorded_with_and_without_a_driver() {
     driver.wait().exits(3);
     project.piton(&["checkpoint", "-m", "after"]).exits(0).says("manual-3");
     let points = project.status_json("")["checkpoints"].clone();
-    let said: Vec<_> = points.as_array().into_iter().flatten().map(|c| c["message"].clone()).collect();
+    let said: Vec<_> =
+        points.as_array().into_iter().flatten().map(|c| c["message"].clone()).collect();
     assert_eq!(said, ["inside", "beside", "after"]);
     project.piton(&["checkpoint"]).exits(2);
 }

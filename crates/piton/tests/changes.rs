@@ -42,7 +42,8 @@ fn waiting(plan: &str) -> Project {
 fn reruns(project: &Project) -> Vec<(String, String)> {
     let said = project.piton(&["resume", "--dry-run", "--json"]).exits(0);
     let last = said.stdout.lines().last().unwrap_or_default();
-    let json: serde_json::Value = serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {said:?}"));
+    let json: serde_json::Value =
+        serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {said:?}"));
     let word = |v: &serde_json::Value| v.as_str().unwrap_or_default().to_owned();
     let all = json["rerun"].as_array().cloned().unwrap_or_default();
     all.iter().map(|r| (word(&r["step"]), word(&r["reason"]))).collect()
@@ -52,7 +53,8 @@ fn reruns(project: &Project) -> Vec<(String, String)> {
 fn differences(project: &Project) -> Vec<String> {
     let said = project.piton(&["resume", "--dry-run", "--json"]).exits(0);
     let first = said.stdout.lines().next().unwrap_or_default();
-    let json: serde_json::Value = serde_json::from_str(first).unwrap_or_else(|e| panic!("{e}: {said:?}"));
+    let json: serde_json::Value =
+        serde_json::from_str(first).unwrap_or_else(|e| panic!("{e}: {said:?}"));
     let all = json["resume"]["differences"].as_array().cloned().unwrap_or_default();
     all.iter().filter_map(|d| d["name"].as_str().map(str::to_owned)).collect()
 }
@@ -66,9 +68,9 @@ fn runs_again(project: &Project, name: &str, step: &str, reason: &str) {
     project.piton(&["resume"]).exits(3).says(&said).says(&format!("redone: {step}: {reason}"));
     let wanted = step.split('/').next().unwrap_or_default();
     assert_eq!(project.lines("ran.txt"), [wanted]);
-    let recorded = project.events("").into_iter().any(|e| {
-        matches!(e, Event::StepReset(r) if r.step.to_string() == step && r.reason == reason)
-    });
+    let recorded = project.events("").into_iter().any(
+        |e| matches!(e, Event::StepReset(r) if r.step.to_string() == step && r.reason == reason),
+    );
     assert!(recorded, "why it ran again is not in the ledger");
     assert!(differences(project).is_empty());
 }
@@ -320,7 +322,10 @@ fn in_flight() -> Project {
 #[test]
 fn a_step_changed_while_it_runs_runs_again_as_it_is_now() {
     let project = in_flight();
-    let new = HELD.replace("echo old >> ran.txt; while [ ! -e go ]; do sleep 0.02; done", "echo new >> ran.txt");
+    let new = HELD.replace(
+        "echo old >> ran.txt; while [ ! -e go ]; do sleep 0.02; done",
+        "echo new >> ran.txt",
+    );
     project.write("plan.toml", &new);
     let driver = project.spawn(&["resume"]);
     wait_until("the driver", || driver.stderr().contains("driven by"));
@@ -365,9 +370,15 @@ fn globs_are_looked_at_anew() {
     let project = waiting(&plan);
     project.write("in2.txt", "");
     project.remove("copy.txt");
-    let wanted = [("make/main/work", "input in2.txt is new"), ("copy/main/work", "artifact copy.txt is missing")];
+    let wanted = [
+        ("make/main/work", "input in2.txt is new"),
+        ("copy/main/work", "artifact copy.txt is missing"),
+    ];
     assert_eq!(reruns(&project), wanted.map(|(s, r)| (s.to_owned(), r.to_owned())));
     project.piton(&["resume"]).exits(3);
     project.remove("in2.txt");
-    assert_eq!(reruns(&project), [("make/main/work".to_owned(), "input in2.txt is missing".to_owned())]);
+    assert_eq!(
+        reruns(&project),
+        [("make/main/work".to_owned(), "input in2.txt is missing".to_owned())]
+    );
 }

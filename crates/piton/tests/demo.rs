@@ -41,7 +41,8 @@ fn the_demo_shows_that_a_killed_driver_costs_nothing() {
 #[test]
 fn the_quickstart_runs_and_can_be_run_again() {
     let project = Project::new();
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quickstart/plan.toml");
+    let examples =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quickstart/plan.toml");
     let plan = fs::read_to_string(examples).unwrap();
     project.write("examples/quickstart/plan.toml", &plan);
     let run = &["run", "examples/quickstart/plan.toml"][..];

@@ -52,7 +52,10 @@ fn differences_on_resume_are_those_of_the_code() {
 
 #[test]
 fn errors_are_those_of_the_code() {
-    let rows = error_codes::TABLE.iter().map(|entry| {
+    let mut all: Vec<_> =
+        error_codes::TABLE.iter().chain(piton_formats::diagnostic::CODES).collect();
+    all.sort_by_key(|entry| entry.code);
+    let rows = all.into_iter().map(|entry| {
         let texts = [entry.title, entry.cause, entry.next].map(str::to_owned);
         [vec![code(entry.code)], texts.to_vec()].concat()
     });

@@ -254,10 +254,15 @@ fn finished(project: &Project, both: [Driver; 2]) -> Vec<Output> {
 /// Lost: a name given to two runs would mix them.
 #[test]
 fn a_run_id_is_given_once() {
-    let project = Project::with_plan(&TWO.replace("while [ ! -e go", "while false; do :; done; while [ -e go"));
+    let project = Project::with_plan(
+        &TWO.replace("while [ ! -e go", "while false; do :; done; while [ -e go"),
+    );
     project.write("other.toml", "[[phase]]\nid = \"P\"\nrun = \"true\"\n");
     project.piton(&["run", "other.toml", "--run-id", "r"]).exits(0);
-    project.piton(&["run", "other.toml", "--run-id", "r", "--fresh"]).exits(2).says("r exists already");
+    project
+        .piton(&["run", "other.toml", "--run-id", "r", "--fresh"])
+        .exits(2)
+        .says("r exists already");
     // From a linked worktree and from a subdirectory it is the same ledger, so the same refusal.
     std::fs::create_dir(project.root().join("sub")).unwrap();
     let mut command = project.command(PITON);

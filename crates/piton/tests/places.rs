@@ -88,7 +88,9 @@ fn worktrees_do_not_disturb_each_other() {
     assert_eq!(project.lines("ran.txt"), ["one"]);
 
     // Resumed from beside, a run still has its own plan and its own HEAD.
-    project.finish(project.command("git").current_dir(&side).args(["commit", "-qam", "side"])).exits(0);
+    project
+        .finish(project.command("git").current_dir(&side).args(["commit", "-qam", "side"]))
+        .exits(0);
     project.piton_in(&side, &["approve", "first", "P2"]).exits(0);
     let said = project.piton_in(&side, &["resume", "first"]).exits(0);
     said.silent_about("HEAD was").silent_about("plan:");

@@ -74,7 +74,8 @@ run = "true"
 /// If this fails, a program that reads `--json` can't tell what is wrong with a plan.
 #[test]
 fn a_refused_plan_is_json_on_request() {
-    let project = Project::with_plan("[[phase]]\nid = \"P1\"\nrun = \"true\"\ntimeout = \"soon\"\n");
+    let project =
+        Project::with_plan("[[phase]]\nid = \"P1\"\nrun = \"true\"\ntimeout = \"soon\"\n");
     let refused = project.piton(&["run", "plan.toml", "--json"]).exits(2);
     let problem = &refused.json()["error"]["problems"][0];
     assert_eq!(problem["code"], "bad-duration");

@@ -86,7 +86,10 @@ fn when_everything_is_killed_only_the_step_in_flight_runs_again() {
     assert_eq!(project.lines("ran.txt"), ["one 1", "two 1", "two 2", "three 1"]);
     assert_eq!(project.lines("ended.txt"), ["end 2"]);
     let recorded = interrupted(&project);
-    assert!(matches!(recorded.as_slice(), [one] if one.starts_with("P1/A/two 1: ")), "{recorded:?}");
+    assert!(
+        matches!(recorded.as_slice(), [one] if one.starts_with("P1/A/two 1: ")),
+        "{recorded:?}"
+    );
     project.piton(&["doctor"]).exits(0);
 }
 
@@ -268,7 +271,9 @@ fn run_ids_are_unique_and_may_be_chosen() {
         rounds += 1;
         let start = |plan: &String| project.spawn(&["run", plan, "--fresh"]);
         let drivers: Vec<Driver> = plans.iter().map(start).collect();
-        drivers.into_iter().for_each(|d| drop(d.wait().exits(0)));
+        for driver in drivers {
+            driver.wait().exits(0);
+        }
         listed().iter().any(|id| id.ends_with("-2"))
     });
     let ids = listed();

@@ -6,10 +6,7 @@
 //! here waits for a fixed time; [`wait_until`] polls a condition up to a deadline.
 
 #![allow(dead_code, reason = "each test binary uses its own part of the bench")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a bench that can't be set up is a failed test"
-)]
+#![allow(clippy::unwrap_used, reason = "a bench that can't be set up is a failed test")]
 
 use std::ffi::OsStr;
 use std::fs;
@@ -63,10 +60,7 @@ impl Output {
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {
         let (out, err) = (&self.stdout, &self.stderr);
-        assert_eq!(
-            self.code, code,
-            "exit code\n--- stdout\n{out}\n--- stderr\n{err}"
-        );
+        assert_eq!(self.code, code, "exit code\n--- stdout\n{out}\n--- stderr\n{err}");
         self
     }
 
@@ -75,10 +69,7 @@ impl Output {
     pub fn says(self, words: &str) -> Self {
         let (out, err) = (&self.stdout, &self.stderr);
         let said = out.contains(words) || err.contains(words);
-        assert!(
-            said,
-            "not said: {words}\n--- stdout\n{out}\n--- stderr\n{err}"
-        );
+        assert!(said, "not said: {words}\n--- stdout\n{out}\n--- stderr\n{err}");
         self
     }
 
@@ -127,11 +118,7 @@ impl Project {
             fs::create_dir_all(scratch.path().join(dir)).unwrap();
         }
         let root = scratch.path().join(name).canonicalize().unwrap();
-        Self {
-            scratch,
-            root,
-            outputs: AtomicU32::new(0),
-        }
+        Self { scratch, root, outputs: AtomicU32::new(0) }
     }
 
     /// The project's root.
@@ -147,11 +134,7 @@ impl Project {
     /// Where Piton keeps its state.
     pub fn state_dir(&self) -> PathBuf {
         let git = self.root.join(".git");
-        if git.is_dir() {
-            git.join("piton")
-        } else {
-            self.root.join(".piton")
-        }
+        if git.is_dir() { git.join("piton") } else { self.root.join(".piton") }
     }
 
     /// A command in the project's root with the hermetic environment.
@@ -279,11 +262,8 @@ impl Project {
     /// `status --json` of a run, or of the newest.
     #[track_caller]
     pub fn status_json(&self, run: &str) -> Value {
-        let args: &[&str] = if run.is_empty() {
-            &["status", "--json"]
-        } else {
-            &["status", "--json", run]
-        };
+        let args: &[&str] =
+            if run.is_empty() { &["status", "--json"] } else { &["status", "--json", run] };
         self.piton(args).exits(0).json()
     }
 
@@ -299,10 +279,8 @@ impl Project {
         let mut found = self.status_json("");
         for (part, list) in path.split('/').zip(["phases", "lanes", "steps"]) {
             let all = found[list].as_array().cloned().unwrap_or_default();
-            found = all
-                .into_iter()
-                .find(|v| v["id"] == part)
-                .unwrap_or_else(|| panic!("no {path}"));
+            found =
+                all.into_iter().find(|v| v["id"] == part).unwrap_or_else(|| panic!("no {path}"));
         }
         found
     }
@@ -325,10 +303,7 @@ impl Project {
         let ledger = Sqlite::open(&self.state_dir(), Open::ReadOnly).unwrap();
         let mut store = Store::new(Box::new(ledger));
         let rows = store.runs().unwrap();
-        let row = rows
-            .iter()
-            .find(|r| run.is_empty() || r.run_id == run)
-            .unwrap();
+        let row = rows.iter().find(|r| run.is_empty() || r.run_id == run).unwrap();
         let (mut events, mut seq) = (Vec::new(), 0);
         loop {
             let page = store.events(row, seq).unwrap();
@@ -356,7 +331,9 @@ impl Project {
     pub fn kill_all(&self) {
         wait_until("everything killed", || {
             let left = self.processes();
-            left.iter().for_each(|p| kill(p.pid, Signal::KILL));
+            for process in &left {
+                kill(process.pid, Signal::KILL);
+            }
             left.is_empty()
         });
     }
@@ -378,7 +355,9 @@ impl Drop for Project {
         // Not an assertion: a second panic would hide the first.
         poll(|| {
             let left = self.processes();
-            left.iter().for_each(|p| kill(p.pid, Signal::KILL));
+            for process in &left {
+                kill(process.pid, Signal::KILL);
+            }
             left.is_empty()
         });
     }
@@ -492,16 +471,13 @@ fn processes(scratch: &Path) -> Vec<Process> {
     });
     let alive = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let state = stat
-            .rsplit_once(") ")
-            .and_then(|(_, rest)| rest.chars().next());
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
         state.is_some_and(|s| !"ZX".contains(s))
     };
     let ours = |pid: &u32| {
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let inside = || {
-            fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&real))
-        };
+        let inside =
+            || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&real));
         environ.split(|b| *b == 0).any(|v| v == home) || inside()
     };
     pids.filter(|pid| *pid != std::process::id())

@@ -82,7 +82,8 @@ fn the_budget_of_attempts_ends_every_loop() {
 #[test]
 fn the_budget_of_time_ends_what_runs() {
     let plan = one_step("touch begun\nsleep 300", "grace = \"2s\"");
-    let project = Project::with_plan(&format!("[budgets]\nrun_time = \"400ms\"\n{}", titled(&plan)));
+    let project =
+        Project::with_plan(&format!("[budgets]\nrun_time = \"400ms\"\n{}", titled(&plan)));
     run(&project).exits(6).says("run_time");
     assert!(project.has("begun"));
     assert_eq!(outcomes(&project), ["interrupted"]);

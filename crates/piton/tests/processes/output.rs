@@ -41,7 +41,9 @@ fn closed_output_is_no_end() {
 fn the_streams_are_seen_apart_and_together() {
     let pause = "sleep 0.3";
     let plan = one_step(
-        &format!("echo out-1\n{pause}\necho err-1 >&2\n{pause}\necho out-2\n{pause}\necho err-2 >&2"),
+        &format!(
+            "echo out-1\n{pause}\necho err-1 >&2\n{pause}\necho out-2\n{pause}\necho err-2 >&2"
+        ),
         "",
     );
     let project = Project::with_plan(&plan);

@@ -41,7 +41,9 @@ fn a_daemon_that_is_kept_stays() {
 #[test]
 fn ending_a_step_ends_sessions_and_daemons_of_it() {
     let plan = one_step(
-        &format!("{DAEMON}\nsetsid sh -c 'trap \"\" TERM; while :; do sleep 0.05; done' &\ntouch begun\nsleep 300"),
+        &format!(
+            "{DAEMON}\nsetsid sh -c 'trap \"\" TERM; while :; do sleep 0.05; done' &\ntouch begun\nsleep 300"
+        ),
         "grace = \"300ms\"",
     );
     let project = Project::with_plan(&plan);

@@ -68,7 +68,8 @@ fn doctor_finds_nothing_where_nothing_is_wrong() {
 /// Lost: a ledger could not be copied while a run is driven.
 #[test]
 fn a_live_ledger_is_copied_consistently() {
-    let plan = "[[phase]]\nid = \"P\"\nrun = \"touch begun; while [ ! -e go ]; do sleep 0.02; done\"\n";
+    let plan =
+        "[[phase]]\nid = \"P\"\nrun = \"touch begun; while [ ! -e go ]; do sleep 0.02; done\"\n";
     let project = Project::with_plan(plan);
     let driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
     project.wait_for("begun");

@@ -2,7 +2,8 @@
 
 use super::common::Project;
 
-const SETTINGS: &str = r#"notify = 'echo "$PITON_RUN_ID $PITON_STATUS $PITON_MESSAGE" >> notified.txt'"#;
+const SETTINGS: &str =
+    r#"notify = 'echo "$PITON_RUN_ID $PITON_STATUS $PITON_MESSAGE" >> notified.txt'"#;
 
 /// Lost: nobody would learn at night that a run waits for them.
 #[test]

@@ -44,7 +44,12 @@ fn state(dir: &Path) -> Vec<u8> {
 
 /// Checks everything Piton wrote or shows after a run of [`LEAK`] that knew the secret.
 #[track_caller]
-fn nothing_leaked(project: &Project, ran: &Output, secret: &str, command: impl Fn(&[&str]) -> Output) {
+fn nothing_leaked(
+    project: &Project,
+    ran: &Output,
+    secret: &str,
+    command: impl Fn(&[&str]) -> Output,
+) {
     assert!(project.has("context-2.json"), "it did not fail as it should: {ran:?}");
     let context = project.read("context-2.json");
     assert!(context.contains("using [redacted]"), "{context}");
@@ -61,7 +66,8 @@ fn nothing_leaked(project: &Project, ran: &Output, secret: &str, command: impl F
         command(&["status", "r"]),
         command(&["status", "r", "--json"]),
     ];
-    for (place, text) in views.iter().chain([ran]).map(|o| (o, format!("{}{}", o.stdout, o.stderr))) {
+    for (place, text) in views.iter().chain([ran]).map(|o| (o, format!("{}{}", o.stdout, o.stderr)))
+    {
         assert!(!text.contains(secret), "shown: {place:?}");
     }
     assert!(!context.contains(secret) && views[0].stdout.contains("using [redacted]"));
@@ -105,7 +111,8 @@ fn a_secret_of_the_plan_is_nowhere() {
 fn well_known_tokens_are_nowhere() {
     let token = format!("ghp_{}", "a1B2".repeat(9));
     // Put together in the step, so that neither plan nor environment holds it.
-    let plan = LEAK.replace("cp \"", "DEPLOY_TOKEN=ghp_$(printf 'a1B2%.0s' 1 2 3 4 5 6 7 8 9)\ncp \"");
+    let plan =
+        LEAK.replace("cp \"", "DEPLOY_TOKEN=ghp_$(printf 'a1B2%.0s' 1 2 3 4 5 6 7 8 9)\ncp \"");
     let project = Project::with_plan(&plan);
     let command = |args: &[&str]| project.piton(args);
     let ran = command(&["run", "plan.toml", "--run-id", "r"]).exits(1);

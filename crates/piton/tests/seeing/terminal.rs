@@ -6,7 +6,8 @@ use super::common::{Output, PITON, Project};
 /// Runs the plan on a terminal of so many columns; nothing where there is no `script`.
 fn on_terminal(project: &Project, columns: u32, settings: &str) -> Option<Output> {
     let found = project.sh("command -v script").code == 0;
-    let line = format!("stty cols {columns} rows 24; {settings} '{PITON}' run plan.toml --run-id r");
+    let line =
+        format!("stty cols {columns} rows 24; {settings} '{PITON}' run plan.toml --run-id r");
     let mut command = project.command("script");
     command.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm-256color");
     found.then(|| project.finish(&mut command))

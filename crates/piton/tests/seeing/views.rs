@@ -163,7 +163,9 @@ fn every_code_is_explained() {
 #[test]
 fn completions_for_three_shells() {
     let project = Project::new();
-    for (shell, sign) in [("bash", "complete -F"), ("zsh", "#compdef piton"), ("fish", "complete -c piton")] {
+    for (shell, sign) in
+        [("bash", "complete -F"), ("zsh", "#compdef piton"), ("fish", "complete -c piton")]
+    {
         let script = project.piton(&["completions", shell]).exits(0).says(sign).stdout;
         assert!(script.contains("takeover") && !script.contains("__keeper"), "{shell}");
     }
