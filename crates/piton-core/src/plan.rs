@@ -197,8 +197,14 @@ impl Step {
     ///
     /// Texts enter as templates, so run, attempt and failure context are placeholders here.
     pub fn definition(&self) -> Sha {
-        let whole =
-            Sha::of_json(&(&self.work, &self.test, &self.dir, &self.env, &self.inputs, &self.artifacts));
+        let whole = Sha::of_json(&(
+            &self.work,
+            &self.test,
+            &self.dir,
+            &self.env,
+            &self.inputs,
+            &self.artifacts,
+        ));
         // Half of it tells definitions apart, and a status reads one of these per step.
         Sha(whole.0.chars().take(DEFINITION_CHARS).collect())
     }

@@ -213,7 +213,8 @@ fn promise_8_the_time_of_a_run_ends() {
     let patient = || Step { timeout: Millis(u64::MAX / 8), ..plans::step("work") };
     for name in ["run_time", "phase_time"] {
         let mut budgets = unlimited();
-        let limit = if name == "run_time" { &mut budgets.run_time } else { &mut budgets.phase_time };
+        let limit =
+            if name == "run_time" { &mut budgets.run_time } else { &mut budgets.phase_time };
         *limit = Millis::from_secs(60);
         let rig = one_step(patient(), forever(), budgets);
         let ending = rig.run().expect("it ends");
@@ -234,8 +235,6 @@ fn promise_8_a_step_that_changes_its_own_input_is_not_run_for_ever() {
     assert_eq!(rig.run().expect("it completes").verdict, Verdict::Complete);
     let ending = rig.run().expect("it completes again, and ends");
     assert_eq!(ending.verdict, Verdict::Complete);
-    let warned = |note: &piton_engine::Note| {
-        matches!(note, piton_engine::Note::Warning(text) if text.contains("once more"))
-    };
+    let warned = |note: &piton_engine::Note| matches!(note, piton_engine::Note::Warning(text) if text.contains("once more"));
     assert!(rig.notes.borrow().iter().any(warned), "and it is said");
 }

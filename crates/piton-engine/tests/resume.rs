@@ -69,6 +69,10 @@ fn cases() -> Vec<(&'static str, Check)> {
     };
     case("spec-changed", &|rig| rig.machine.borrow_mut().put("spec.md", "another"));
     case("spec-changed", &|rig| rig.machine.borrow_mut().remove("spec.md"));
+    case("spec-accepted", &|rig| {
+        rig.accepts = (false, true);
+        rig.machine.borrow_mut().put("spec.md", "another");
+    });
     case("plan-changed-finished", &|rig| {
         first_step(&mut rig.plan).work = Work::Run(Command::Shell("make it otherwise".to_owned()));
     });

@@ -21,6 +21,7 @@ use rustix::net::SendFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::fence;
 use crate::frame::{self, Decoder};
 use crate::lock::keeper_alive;
 use crate::os;
@@ -74,8 +75,11 @@ pub struct Keeper {
 
 impl Keeper {
     /// Connects to the keeper of a run directory; none if no keeper lives, and then nothing that
-    /// it started is still on its way: the journal and `strays` say what there is.
+    /// it started is still on its way: the journal and `strays` say what there is. From then on
+    /// drivers with a lower epoch start nothing here.
     pub fn connect(dir: &Path, epoch: u64, env: &Env) -> Result<Option<Self>> {
+        // Before anything is looked at: what an overtaken driver starts from now on finds it.
+        fence::raise(dir, epoch)?;
         let what = format!("could not open {}", dir.display());
         let open = File::open(dir).map_err(Error::io(what))?;
         let path = os::socket_path(open.as_fd(), dir, SOCKET);

@@ -8,6 +8,7 @@
 
 pub mod client;
 mod error;
+mod fence;
 mod frame;
 pub mod journal;
 pub mod keeper;

@@ -16,7 +16,7 @@ use crate::script::{Behaviour, Script};
 
 /// Looks at the world after which a run is taken to never end; scenarios need some
 /// hundreds.
-const WAITS_MAX: u32 = 6_000;
+const WAITS_MAX: u32 = 2_000;
 /// `SIGTERM`, by which the keeper ends a step.
 const SIGTERM: i32 = 15;
 

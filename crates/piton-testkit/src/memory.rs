@@ -97,20 +97,25 @@ impl MemoryLedger {
         };
         events
             .into_iter()
-            .map(|event| if event.tag == tag { blank(event) } else { event })
+            .map(|event| if event.tag == tag { blank(&event) } else { event })
             .collect()
     }
 }
 
 /// Something harmless in the place of a forgotten event.
-fn blank(event: StoredEvent) -> StoredEvent {
+fn blank(event: &StoredEvent) -> StoredEvent {
     let blank = codec::encode(&Event::CheckpointRecorded(CheckpointRecorded {
         name: "forgotten".to_owned(),
         message: String::new(),
         by: String::new(),
         head: None,
     }));
-    StoredEvent { tag: blank.tag.to_owned(), version: blank.version, body: blank.body, ..event }
+    StoredEvent {
+        tag: blank.tag.to_owned(),
+        version: blank.version,
+        body: blank.body,
+        ..event.clone()
+    }
 }
 
 fn row_of(run: &mut Run) -> Result<&mut RunRow> {

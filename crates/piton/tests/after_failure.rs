@@ -262,13 +262,11 @@ fn a_selection_runs_and_the_rest_follows_later() {
 /// If this fails, `--jobs` does not bound how much runs at once.
 #[test]
 fn jobs_bound_what_runs_at_once() {
-    let lanes: String = (0..4)
-        .map(|n| {
-            format!(
-                "[[phase.lane]]\nid = \"L{n}\"\nrun = \"mkdir one-at-a-time && sleep 0.03 && rmdir one-at-a-time\"\n"
-            )
-        })
-        .collect();
+    let lane = |n: u32| {
+        let work = "mkdir one-at-a-time && sleep 0.03 && rmdir one-at-a-time";
+        format!("[[phase.lane]]\nid = \"L{n}\"\nrun = \"{work}\"\n")
+    };
+    let lanes = [0, 1, 2, 3].map(lane).concat();
     let project = Project::with_plan(&format!("[[phase]]\nid = \"P1\"\n{lanes}"));
     project.piton(&["run", "plan.toml", "--jobs", "1"]).exits(0);
     project.piton(&["run", "plan.toml", "--jobs", "0"]).exits(2);

@@ -176,8 +176,8 @@ fn a_step_can_not_decide_about_its_own_run() {
         "$PROGRAM skip P2/main/work",
         "$PROGRAM abort",
     ];
-    let lines: String =
-        tries.iter().map(|t| format!("({t}) 2>> said.txt; echo $? >> codes.txt\n")).collect();
+    let guarded = tries.map(|t| format!("({t}) 2>> said.txt; echo $? >> codes.txt\n"));
+    let lines = guarded.concat();
     let project = Project::with_plan(&format!(
         "[[phase]]\nid = \"P1\"\nrun = '''\n{lines}'''\n\n[[phase]]\nid = \"P2\"\ngate = \"Go\"\nrun = \"true\"\n"
     ));

@@ -172,6 +172,22 @@ fn a_detached_run_goes_on_and_can_be_watched() {
     project.wait_quiet();
 }
 
+/// Lost: closing the terminal would end a run that was sent to the background.
+#[test]
+fn a_detached_run_outlives_its_terminal() {
+    let project = Project::with_plan(TWO);
+    if project.sh("command -v script").code != 0 {
+        return; // Nothing here can make a terminal.
+    }
+    let line = format!("'{PITON}' run plan.toml --run-id r --detach");
+    let mut terminal = project.command("script");
+    project.finish(terminal.args(["-qec", &line, "/dev/null"])).exits(0).says("in the background");
+    wait_until("the first step", || project.lines("ran.txt") == ["one"]);
+    let_go(&project);
+    wait_until("it completes", || project.status("r") == "complete");
+    project.wait_quiet();
+}
+
 /// Lost: who watches a run from a script would take a failed one for a good one.
 #[test]
 fn watching_ends_with_the_exit_code_of_the_run() {

@@ -56,7 +56,7 @@ run = "true"
             .position(|l| l.starts_with(place) && l.contains(&format!("[{code}]")))
             .unwrap_or_else(|| panic!("no {code} at {place}:\n{}", refused.stderr));
         let source = lines[at + 1..].iter().position(|l| l.contains(underlined));
-        let source = at + 1 + source.unwrap();
+        let source = at + 1 + source.unwrap_or_else(|| panic!("{code}: the line is not shown"));
         let carets = lines[source + 1].matches('^').count();
         let from = lines[source + 1].find('^').unwrap_or_default();
         assert!(carets > 0, "{code}: nothing is underlined");

@@ -29,15 +29,15 @@ pub(super) fn ctrl_c(round: &mut Round<'_>) -> Result<(), Broken> {
 fn interrupt(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
     let impatient = round.rng.one_in(3);
     let mut twice = false;
-    while let Some(words) = next_words(scratch) {
-        let mut driver = scratch.start(&words)?;
+    loop {
+        let mut driver = scratch.start(&next_words(scratch))?;
         let patience = if round.rng.one_in(4) { 4 } else { 1 };
         let moment = round.rng.millis_below(SIGNAL_WITHIN_MS * patience);
         if let Some(ended) = driver.wait_for(moment)? {
             if ended.code() != 0 {
                 return Err(format!("a driver ended with {}", ended.word()));
             }
-            continue;
+            break;
         }
         round.tally.hits += u64::from(record::running(scratch) > 0);
         processes::signal(driver.pid(), Signal::INT);

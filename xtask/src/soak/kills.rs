@@ -23,12 +23,12 @@ fn step_ms(round: &mut Round<'_>) -> (u64, u64) {
     (5 + round.rng.below(25), 10 + round.rng.below(25))
 }
 
-/// The next command of a round; nothing when the run is complete.
-pub(super) fn next_words(scratch: &Scratch) -> Option<Vec<&'static str>> {
-    match record::status(scratch).as_deref() {
-        None => Some(Scratch::run_words().to_vec()),
-        Some("complete") => None,
-        Some(_) => Some(vec!["resume", RUN]),
+/// The next command of a round. A person whose driver was killed resumes, even if its last act was
+/// to complete the run.
+pub(super) fn next_words(scratch: &Scratch) -> Vec<&'static str> {
+    match record::status(scratch) {
+        None => Scratch::run_words().to_vec(),
+        Some(_) => vec!["resume", RUN],
     }
 }
 
@@ -48,15 +48,16 @@ pub(super) fn driver(round: &mut Round<'_>) -> Result<(), Broken> {
 }
 
 fn kill_drivers(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
-    while let Some(words) = next_words(scratch) {
-        let mut driver = scratch.start(&words)?;
+    loop {
+        let mut driver = scratch.start(&next_words(scratch))?;
         let moment = round.rng.millis_below(KILL_WITHIN_MS);
-        if let Some(ended) = driver.wait_for(moment)? {
+        let ended = match driver.wait_for(moment)? {
+            Some(ended) => ended,
+            None => driver.kill()?,
+        };
+        if !ended.killed() {
             completed(&ended)?;
-            continue;
-        }
-        if !driver.kill()?.killed() {
-            continue;
+            break;
         }
         round.tally.kills += 1;
         round.tally.hits += u64::from(record::running(scratch) > 0);
@@ -78,29 +79,28 @@ pub(super) fn all(round: &mut Round<'_>) -> Result<(), Broken> {
 fn kill_everything(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
     // What lived on when driver and keeper were killed, and the last event at that time.
     let mut strays: Option<(u64, Vec<Process>)> = None;
-    while let Some(words) = next_words(scratch) {
-        let mut driver = scratch.start(&words)?;
+    loop {
+        let mut driver = scratch.start(&next_words(scratch))?;
         // Undisturbed once in a while, else a run whose every step is cut short would never end.
         let patience = if round.rng.one_in(4) { 4 } else { 1 };
         let moment = round.rng.millis_below(KILL_WITHIN_MS * patience);
-        let ended = driver.wait_for(moment)?;
-        let Some(ended) = ended else {
-            let spare_steps = round.rng.one_in(2);
-            kill_pass(round, scratch, &mut driver, spare_steps)?;
+        if let Some(ended) = driver.wait_for(moment)? {
+            completed(&ended)?;
             gone(scratch, strays.take())?;
-            round.tally.kills += 1;
-            round.tally.hits += u64::from(record::running(scratch) > 0);
-            if spare_steps {
-                let seq = record::events(scratch).last().map_or(0, |(seq, _)| *seq);
-                strays = Some((seq, scratch.processes()));
-            }
-            if round.tally.kills > KILLS_MAX {
-                return Err(format!("the run is not complete after {KILLS_MAX} kills"));
-            }
-            continue;
-        };
-        completed(&ended)?;
+            break;
+        }
+        let spare_steps = round.rng.one_in(2);
+        kill_pass(round, scratch, &mut driver, spare_steps)?;
         gone(scratch, strays.take())?;
+        round.tally.kills += 1;
+        round.tally.hits += u64::from(record::running(scratch) > 0);
+        if spare_steps {
+            let seq = record::events(scratch).last().map_or(0, |(seq, _)| *seq);
+            strays = Some((seq, scratch.processes()));
+        }
+        if round.tally.kills > KILLS_MAX {
+            return Err(format!("the run is not complete after {KILLS_MAX} kills"));
+        }
     }
     record::check(scratch, Lines::OnceForSuccess)?;
     scratch.clean()

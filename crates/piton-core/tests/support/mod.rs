@@ -50,7 +50,8 @@ pub fn attached(epoch: u64) -> Event {
 
 pub fn started(plan: &Plan, step: &str, attempt: u32, inputs: Vec<FileHash>) -> Event {
     let step = path(step);
-    let definition = plan.step(&step).map_or_else(|| Sha::of(b""), piton_core::plan::Step::definition);
+    let definition =
+        plan.step(&step).map_or_else(|| Sha::of(b""), piton_core::plan::Step::definition);
     Event::StepStarted(StepStarted { step, attempt, definition, inputs })
 }
 

@@ -55,6 +55,9 @@ pub(super) struct Ending {
     pub(super) kill_at: Instant,
     /// How many times it was killed.
     pub(super) passes: u32,
+    /// When it began, in ticks since boot: who started later was started to tidy up, and is left
+    /// in peace until the kill.
+    pub(super) began_ticks: u64,
     /// Those who got the polite signal, by pid and start time: once is enough.
     pub(super) told: HashSet<(Pid, u64)>,
 }

@@ -34,9 +34,9 @@ impl Hold {
             let found = self.attempts.iter_mut().find(|attempt| attempt.spec.key == *key);
             if let Some(attempt) = found.filter(|attempt| attempt.ending.is_none()) {
                 let grace = Duration::from_millis(attempt.spec.grace_ms);
-                let told = HashSet::new();
+                let (began_ticks, told) = (os::now_ticks(), HashSet::new());
                 let (cause, kill_at) = (*cause, now.checked_add(grace).unwrap_or(now));
-                attempt.ending = Some(Ending { cause, kill_at, passes: 0, told });
+                attempt.ending = Some(Ending { cause, kill_at, passes: 0, began_ticks, told });
                 begun = true;
             }
         }
@@ -75,8 +75,10 @@ impl Hold {
             return self.finish(index, cause, None);
         }
         if now < ending.kill_at {
+            let first = ending.told.is_empty();
             for process in &members {
-                if ending.told.insert((process.pid, process.start)) {
+                let was_there = first || process.start < ending.began_ticks;
+                if was_there && ending.told.insert((process.pid, process.start)) {
                     os::signal(process, Signal::TERM);
                     // A stopped process only hears it once it goes on.
                     os::signal(process, Signal::CONT);

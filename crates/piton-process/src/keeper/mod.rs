@@ -22,6 +22,7 @@ use std::path::Path;
 
 use crate::client::{Config, REPORT, SOCKET};
 use crate::error::{Error, Result};
+use crate::fence;
 use crate::journal::Journal;
 use crate::lock;
 use crate::os;
@@ -72,8 +73,9 @@ fn prepare(dir: &Path, config: &Config) -> Result<Prepared> {
     let Some(lock) = lock::take(here)? else {
         return Ok(Prepared::Taken);
     };
-    // A driver that was overtaken must not even rotate the journal.
-    let highest = Journal::read(here)?.epoch;
+    // A driver that was overtaken must not even rotate the journal. Looked at under the lock: the
+    // new driver raises the fence before it looks at the lock.
+    let highest = Journal::read(here)?.epoch.max(fence::highest(here)?);
     if config.epoch < highest {
         return Err(Error::Refused { highest });
     }

@@ -32,8 +32,8 @@ const HELPERS_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct Shutdown {
     /// The connection that asked, to be answered.
     asked_by: Option<u64>,
-    /// When the polite signal was first sent; none while attempts still end.
-    since: Option<Instant>,
+    /// When the polite signal was first sent, also in ticks since boot; none while attempts end.
+    since: Option<(Instant, u64)>,
     told: HashSet<(Pid, u64)>,
     leftovers: Vec<Leftover>,
     /// Since when leftovers are dealt with and only helpers are waited for.
@@ -94,7 +94,8 @@ impl Hold {
         if left.is_empty() {
             return true;
         }
-        let since = *shutdown.since.get_or_insert(now);
+        let first = shutdown.since.is_none();
+        let (since, ticks) = *shutdown.since.get_or_insert_with(|| (now, os::now_ticks()));
         let waited = now.duration_since(since);
         for process in &left {
             if shutdown.told.insert((process.pid, process.start)) {
@@ -104,8 +105,11 @@ impl Hold {
                     key: os::variable(process.pid, crate::protocol::ATTEMPT_VARIABLE)
                         .or_else(|| self.owner(process)),
                 });
-                os::signal(process, Signal::TERM);
-                os::signal(process, Signal::CONT);
+                // Who started later was started to tidy up, and is left in peace until the kill.
+                if first || process.start < ticks {
+                    os::signal(process, Signal::TERM);
+                    os::signal(process, Signal::CONT);
+                }
             }
             if waited >= LEFTOVER_GRACE {
                 os::signal(process, Signal::KILL);

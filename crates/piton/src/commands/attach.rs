@@ -30,6 +30,9 @@ use crate::ui::{self, JsonStream, Live, Plain};
 /// The pause between two looks: asking whether anything was committed is nearly free.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// In how many of the last events a driver's leaving is looked for; only an abort follows it.
+const LAST_EVENTS: u64 = 4;
+
 /// How the watching ended.
 enum End {
     /// The driver left with a verdict.
@@ -48,13 +51,19 @@ pub fn run(context: &Context, args: &RunName) -> Result<()> {
     if !Context::driver_lives(&row) {
         return Err(not_driven(&row));
     }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGINT, Arc::clone(&interrupted))
+        .map_err(|e| CommandError::failed("signals", format!("Ctrl-C can't be caught: {e}")))?;
     let mut loaded = store.load_row(row)?;
     let ends = Rc::new(RefCell::new(ends(&loaded.state)));
     let mut observer = observer(context, &mut store, &loaded, &ends);
     if !context.json {
         ui::say(&format!("watching run {run_id}; Ctrl-C stops watching, the run goes on"));
     }
-    let end = watch(&mut store, &mut loaded, observer.as_mut(), &ends)?;
+    let end = match left_already(&mut store, &loaded)? {
+        Some(left) => End::Left(left),
+        None => watch(&mut store, &mut loaded, observer.as_mut(), &ends, &interrupted)?,
+    };
     // Takes the live tree off the screen before anything else is said.
     drop(observer);
     finish(&loaded, end)
@@ -124,15 +133,28 @@ fn last_line(logs: &std::path::Path, step: &StepPath, start: Option<(u64, u64)>)
     tail_lines(&log, Selection::Both, 1).ok()?.pop()
 }
 
+/// How the driver left, if it did between being found and the history being read.
+fn left_already(store: &mut Store, loaded: &Loaded) -> Result<Option<DriverLeft>> {
+    if loaded.state.driven {
+        return Ok(None);
+    }
+    let mut left = None;
+    // Leaving is in a driver's last commit, which holds few events.
+    for (_, _, event) in store.events(&loaded.row, loaded.seq.saturating_sub(LAST_EVENTS))? {
+        if let Event::DriverLeft(event) = event {
+            left = Some(event);
+        }
+    }
+    Ok(left)
+}
+
 fn watch(
     store: &mut Store,
     loaded: &mut Loaded,
     observer: &mut dyn Observer,
     ends: &Ends,
+    interrupted: &AtomicBool,
 ) -> Result<End> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGINT, Arc::clone(&interrupted))
-        .map_err(|e| CommandError::failed("signals", format!("Ctrl-C can't be caught: {e}")))?;
     loop {
         if interrupted.load(Ordering::Relaxed) {
             return Ok(End::Detached);

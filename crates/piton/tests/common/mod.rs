@@ -8,86 +8,26 @@
 #![allow(dead_code, reason = "each test binary uses its own part of the bench")]
 #![allow(clippy::unwrap_used, reason = "a bench that can't be set up is a failed test")]
 
+mod command;
+mod processes;
+
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use piton_core::event::Event;
 use piton_engine::Store;
 use piton_ledger::{Open, Sqlite};
-use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
-pub use rustix::process::Signal;
-
-/// Longest wait for any condition: far beyond what a busy machine needs, since only a failing test
-/// waits so long.
-const DEADLINE: Duration = Duration::from_secs(30);
-
-/// The pause between two looks at a condition.
-const POLL: Duration = Duration::from_millis(10);
+pub use command::{Driver, Output};
+pub use processes::{Process, Signal, kill, wait_until};
+use processes::{poll, processes};
 
 /// The program under test.
 pub const PITON: &str = env!("CARGO_BIN_EXE_piton");
-
-/// What a finished command left.
-#[derive(Clone, Debug)]
-pub struct Output {
-    /// Its exit code; 128 and the signal where one ended it.
-    pub code: i32,
-    /// What it printed.
-    pub stdout: String,
-    /// What it said.
-    pub stderr: String,
-}
-
-impl Output {
-    fn new(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> Self {
-        let by_signal = status.signal().map(|s| 128 + s);
-        Self {
-            code: status.code().or(by_signal).unwrap(),
-            stdout: String::from_utf8_lossy(stdout).into_owned(),
-            stderr: String::from_utf8_lossy(stderr).into_owned(),
-        }
-    }
-
-    /// Checks the exit code; shows all that was said if it is another.
-    #[track_caller]
-    pub fn exits(self, code: i32) -> Self {
-        let (out, err) = (&self.stdout, &self.stderr);
-        assert_eq!(self.code, code, "exit code\n--- stdout\n{out}\n--- stderr\n{err}");
-        self
-    }
-
-    /// Checks that it was said, on either stream.
-    #[track_caller]
-    pub fn says(self, words: &str) -> Self {
-        let (out, err) = (&self.stdout, &self.stderr);
-        let said = out.contains(words) || err.contains(words);
-        assert!(said, "not said: {words}\n--- stdout\n{out}\n--- stderr\n{err}");
-        self
-    }
-
-    /// Checks that it was said on neither stream.
-    #[track_caller]
-    pub fn silent_about(self, words: &str) -> Self {
-        let (out, err) = (&self.stdout, &self.stderr);
-        let said = out.contains(words) || err.contains(words);
-        assert!(!said, "said: {words}\n--- stdout\n{out}\n--- stderr\n{err}");
-        self
-    }
-
-    /// Its standard output as JSON.
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
-    }
-}
 
 /// A scratch project with a home of its own.
 pub struct Project {
@@ -361,131 +301,4 @@ impl Drop for Project {
             left.is_empty()
         });
     }
-}
-
-/// A command that was started; killed and waited for when dropped.
-pub struct Driver {
-    child: Child,
-    out: PathBuf,
-    err: PathBuf,
-}
-
-impl Driver {
-    /// Its process id.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Sends it a signal.
-    pub fn signal(&self, signal: Signal) {
-        kill(self.pid(), signal);
-    }
-
-    /// Kills it, and nothing else, and waits until it is gone.
-    pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Its standard input, where the command was given a pipe.
-    pub fn take_stdin(&mut self) -> Option<std::process::ChildStdin> {
-        self.child.stdin.take()
-    }
-
-    /// What it has said so far.
-    pub fn stderr(&self) -> String {
-        String::from_utf8_lossy(&fs::read(&self.err).unwrap()).into_owned()
-    }
-
-    /// What it has printed so far.
-    pub fn stdout(&self) -> String {
-        String::from_utf8_lossy(&fs::read(&self.out).unwrap()).into_owned()
-    }
-
-    /// Whether it has ended.
-    pub fn ended(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
-    }
-
-    /// Waits for its end, up to the deadline.
-    #[track_caller]
-    pub fn wait(mut self) -> Output {
-        let mut status = None;
-        let ended = poll(|| {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        assert!(ended, "it does not end; it said: {}", self.stderr());
-        let read = |path: &Path| fs::read(path).unwrap();
-        Output::new(status.unwrap(), &read(&self.out), &read(&self.err))
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A process of a project.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// Its id.
-    pub pid: u32,
-    /// Its command line, words joined with blanks.
-    pub command: String,
-}
-
-/// Sends a signal to one process; one that is gone is no error.
-pub fn kill(pid: u32, signal: Signal) {
-    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    let _ = kill_process(pid, signal);
-}
-
-/// Waits until a condition holds.
-#[track_caller]
-pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
-    assert!(poll(condition), "waited in vain for: {what}");
-}
-
-fn poll(mut condition: impl FnMut() -> bool) -> bool {
-    let start = Instant::now();
-    while !condition() {
-        if start.elapsed() > DEADLINE {
-            return false;
-        }
-        std::thread::sleep(POLL);
-    }
-    true
-}
-
-/// The living processes whose HOME or working directory lies in a folder.
-fn processes(scratch: &Path) -> Vec<Process> {
-    let real = scratch.canonicalize().unwrap();
-    let mut home = b"HOME=".to_vec();
-    home.extend(scratch.join("home").as_os_str().as_bytes());
-    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        let name = entry.ok()?.file_name();
-        name.to_str()?.parse::<u32>().ok()
-    });
-    let alive = |pid: &u32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-        state.is_some_and(|s| !"ZX".contains(s))
-    };
-    let ours = |pid: &u32| {
-        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let inside =
-            || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&real));
-        environ.split(|b| *b == 0).any(|v| v == home) || inside()
-    };
-    pids.filter(|pid| *pid != std::process::id())
-        .filter(|pid| alive(pid) && ours(pid))
-        .map(|pid| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let command = String::from_utf8_lossy(&line).replace('\0', " ");
-            Process { pid, command }
-        })
-        .collect()
 }

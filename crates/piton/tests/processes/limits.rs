@@ -19,6 +19,20 @@ fn a_timeout_asks_politely_first() {
     project.wait_quiet();
 }
 
+/// Lost: what a step calls to tidy up would be ended with it, and a container or a lock file stay.
+#[test]
+fn what_a_step_starts_to_tidy_up_is_left_in_peace() {
+    let plan = one_step(
+        "trap 'sh -c \"sleep 0.5; echo tidy > tidy.txt\"; exit 0' TERM\n\
+         while :; do sleep 0.02; done",
+        "timeout = \"300ms\"\ngrace = \"20s\"",
+    );
+    let project = Project::with_plan(&plan);
+    run(&project).exits(1).says("timeout");
+    assert_eq!(project.lines("tidy.txt"), ["tidy"]);
+    project.wait_quiet();
+}
+
 /// Lost: a step that ignores the polite signal, with all it started, would live on.
 #[test]
 fn what_ignores_the_polite_signal_is_killed_with_its_tree() {

@@ -1,0 +1,127 @@
+//! What the end of an output says about a failure, and what follows from it.
+
+use piton_core::budget::Budgets;
+use piton_core::event::{Class, Next};
+use piton_core::failure::{Classified, Remains, classify, next};
+use piton_core::state::StepState;
+use piton_core::{Millis, Timestamp};
+use piton_testkit::plans;
+
+const NOW: Timestamp = Timestamp(1_763_230_000_000);
+
+fn class_of(text: &str, in_test: bool, is_agent: bool) -> Classified {
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    classify(Remains { in_test, is_agent, lines: &lines }, NOW)
+}
+
+#[test]
+fn output_decides_the_class() {
+    for (text, class) in [
+        ("curl: (6) Could not resolve host: example.org", Class::Network),
+        ("Error: getaddrinfo ENOTFOUND api.example.org", Class::Network),
+        ("read: Connection reset by peer", Class::Network),
+        ("HTTP/1.1 503 Service Unavailable", Class::Network),
+        ("HTTP 429 from the service", Class::RateLimit),
+        ("Error: Too Many Requests", Class::RateLimit),
+        ("{\"type\":\"overloaded_error\"}", Class::RateLimit),
+        ("Claude AI usage limit reached|1763240000", Class::RateLimit),
+        ("error[E0308]: mismatched types", Class::Command),
+        ("", Class::Command),
+    ] {
+        assert_eq!(class_of(text, false, false).class, class, "{text}");
+    }
+    assert_eq!(class_of("it went wrong", false, true).class, Class::Agent);
+    assert_eq!(class_of("test rate_limit_is_kept ... FAILED", true, true).class, Class::Test);
+}
+
+#[test]
+fn only_the_end_of_the_output_is_looked_at() {
+    let mut text = "connection refused\n".to_owned();
+    text.push_str(&"fine\n".repeat(30));
+    assert_eq!(class_of(&text, false, false).class, Class::Command);
+}
+
+#[test]
+fn the_reset_of_a_rate_limit_is_read_in_every_form() {
+    let after = |ms: i64| Some(Timestamp(NOW.0 + ms));
+    let at = |seconds: i64| Some(Timestamp(seconds * 1000));
+    for (text, reset) in [
+        ("rate limit: retry after 30s", after(30_000)),
+        ("rate limit: Retry-After: 120", after(120_000)),
+        ("rate limit, try again in 1.5 seconds", after(1_500)),
+        ("rate limit, please try again in 250ms", after(250)),
+        ("rate limit, try again in 5 minutes", after(300_000)),
+        ("rate limit, resets in 2 hours", after(7_200_000)),
+        ("rate limit; resets at 2025-11-15T20:53:20Z", at(1_763_240_000)),
+        ("rate limit; resets at 2025-11-15T21:53:20+01:00", at(1_763_240_000)),
+        ("Claude AI usage limit reached|1763240000", at(1_763_240_000)),
+        ("rate_limit_reset: 1763240000", at(1_763_240_000)),
+        ("rate_limit_reset: 1763240000123", at(1_763_240_000)),
+        ("rate limit exceeded", None),
+    ] {
+        let found = class_of(text, false, true);
+        assert_eq!(found, Classified { class: Class::RateLimit, reset }, "{text}");
+    }
+}
+
+fn classified(class: Class) -> Classified {
+    Classified { class, reset: None }
+}
+
+fn follows(retries: u32, state: &StepState, failure: Classified) -> Next {
+    let step = piton_core::plan::Step { retries, ..plans::step("work") };
+    next(&step, &Budgets::default(), state, failure, NOW)
+}
+
+#[test]
+fn retries_back_off_and_end() {
+    let state = |failures| StepState { attempts: failures + 1, failures, ..StepState::default() };
+    let at = |ms: i64| Next::Retry { at: Timestamp(NOW.0 + ms) };
+    for class in [Class::Command, Class::Test, Class::Agent, Class::Timeout, Class::Artifact] {
+        assert_eq!(follows(0, &state(0), classified(class)), Next::Fail);
+        assert_eq!(follows(2, &state(0), classified(class)), at(100));
+        assert_eq!(follows(2, &state(1), classified(class)), at(200));
+        assert_eq!(follows(2, &state(2), classified(class)), Next::Fail);
+    }
+    let many = StepState { attempts: 15, failures: 14, ..StepState::default() };
+    assert_eq!(follows(40, &many, classified(Class::Test)), at(100 << 14));
+    assert_eq!(follows(9, &state(0), classified(Class::Input)), Next::Fail, "it would not help");
+}
+
+#[test]
+fn waiting_for_the_network_uses_no_retry_until_its_budget_is_used_up() {
+    let waited = |waits, ms| StepState {
+        attempts: waits + 1,
+        network_waits: waits,
+        network_waited_ms: Millis(ms),
+        ..StepState::default()
+    };
+    let until = |ms: i64| Next::Wait { until: Timestamp(NOW.0 + ms) };
+    let network = classified(Class::Network);
+    assert_eq!(follows(0, &waited(0, 0), network), until(2_000));
+    assert_eq!(follows(0, &waited(3, 14_000), network), until(16_000));
+    assert_eq!(follows(0, &waited(9, 100_000), network), until(120_000));
+    let budget = Budgets::default().network_wait.0;
+    assert_eq!(follows(0, &waited(9, budget), network), Next::Fail);
+    let retried = Next::Retry { at: Timestamp(NOW.0 + 100) };
+    assert_eq!(follows(1, &waited(9, budget), network), retried, "then it counts as a failure");
+}
+
+#[test]
+fn a_rate_limit_parks_until_its_reset_within_its_budget() {
+    let state = StepState { attempts: 1, ..StepState::default() };
+    let with = |ms: i64| Classified { class: Class::RateLimit, reset: Some(Timestamp(NOW.0 + ms)) };
+    let until = |ms: i64| Next::Wait { until: Timestamp(NOW.0 + ms) };
+    assert_eq!(follows(0, &state, with(3_600_000)), until(3_600_000));
+    assert_eq!(follows(0, &state, with(-5_000)), until(0), "a reset in the past is over");
+    assert_eq!(follows(0, &state, with(7 * 3_600_000)), Next::Fail, "longer than its budget");
+    assert_eq!(follows(0, &state, classified(Class::RateLimit)), until(30_000));
+}
+
+#[test]
+fn no_class_gets_more_attempts_than_the_budget() {
+    let state = StepState { attempts: Budgets::default().attempts, ..StepState::default() };
+    for class in [Class::Network, Class::RateLimit, Class::Command, Class::Agent] {
+        assert_eq!(follows(99, &state, classified(class)), Next::Fail, "{class:?}");
+    }
+}

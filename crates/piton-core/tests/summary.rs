@@ -1,0 +1,124 @@
+//! The words for where lanes, phases and runs stand.
+
+mod support;
+
+use piton_core::event::{
+    Class, DriverLeft, Event, GateAsked, Next, RunAborted, StepSkipped, Verdict,
+};
+use piton_core::summary::{current, lane_status, phase_status, progress, run_status};
+use piton_core::{GateRef, Status};
+use piton_testkit::plans;
+use support::{Run, failed, path};
+
+fn run() -> Run {
+    let mut plan = plans::plan(vec![
+        plans::phase(
+            "P1",
+            vec![plans::lane_of("A", &["one", "two"]), plans::lane_of("B", &["one"])],
+        ),
+        plans::phase("P2", vec![plans::lane_of("C", &["one"])]),
+    ]);
+    plan.phases[1].gate = Some("Go".to_owned());
+    Run::new(plan)
+}
+
+fn statuses(run: &Run) -> (Status, Status, Status) {
+    let phase = &run.state.phases[0];
+    let lane = lane_status(&run.state, phase, &phase.lanes[0]);
+    (lane, phase_status(&run.state, phase), run_status(&run.state, true))
+}
+
+fn leave(run: &mut Run, verdict: Verdict) -> Status {
+    run.take(Event::DriverLeft(DriverLeft { verdict, head: None, signal: None }));
+    run_status(&run.state, false)
+}
+
+type Change = Box<dyn Fn(&mut Run)>;
+
+#[test]
+fn a_lane_stands_where_its_current_step_stands() {
+    let later = piton_core::Timestamp(9_000_000);
+    let table: Vec<(Change, Status)> = vec![
+        (Box::new(|_| {}), Status::Pending),
+        (Box::new(|run| _ = run.start("P1/A/one", vec![])), Status::Running),
+        (Box::new(|run| run.done("P1/A/one")), Status::Running),
+        (Box::new(|run| run.attempt("P1/A/one", failed(Class::Test, Next::Fail))), Status::Failed),
+        (
+            Box::new(move |run| {
+                run.attempt("P1/A/one", failed(Class::Test, Next::Retry { at: later }));
+            }),
+            Status::Retrying,
+        ),
+        (
+            Box::new(move |run| {
+                run.attempt("P1/A/one", failed(Class::RateLimit, Next::Wait { until: later }));
+            }),
+            Status::Parked,
+        ),
+        (
+            Box::new(|run| {
+                run.done("P1/A/one");
+                run.done("P1/A/two");
+            }),
+            Status::Complete,
+        ),
+    ];
+    for (change, expected) in table {
+        let mut run = run();
+        change(&mut run);
+        assert_eq!(statuses(&run).0, expected);
+    }
+}
+
+#[test]
+fn a_phase_says_the_worst_and_a_driven_run_runs() {
+    let mut run = run();
+    run.start("P1/B/one", vec![]);
+    run.attempt("P1/A/one", failed(Class::Test, Next::Fail));
+    assert_eq!(statuses(&run), (Status::Failed, Status::Failed, Status::Running));
+}
+
+#[test]
+fn a_gate_that_was_asked_makes_its_phase_wait() {
+    let mut run = run();
+    for step in ["P1/A/one", "P1/A/two", "P1/B/one"] {
+        run.done(step);
+    }
+    let gate = GateRef("P2".to_owned());
+    run.take(Event::GateAsked(GateAsked { gate, name: "Go".to_owned() }));
+    assert_eq!(phase_status(&run.state, &run.state.phases[1]), Status::Waiting);
+    assert_eq!(leave(&mut run, Verdict::Waiting), Status::Waiting);
+}
+
+#[test]
+fn a_run_without_a_driver_says_how_the_last_one_left() {
+    for (verdict, status) in [
+        (Verdict::Failed, Status::Failed),
+        (Verdict::Waiting, Status::Waiting),
+        (Verdict::Blocked, Status::Blocked),
+        (Verdict::Budget, Status::Blocked),
+        (Verdict::Interrupted, Status::Interrupted),
+        (Verdict::SelectionDone, Status::Pending),
+    ] {
+        let mut run = run();
+        run.start("P1/A/one", vec![]);
+        assert_eq!(run_status(&run.state, false), Status::Interrupted, "it fell");
+        assert_eq!(leave(&mut run, verdict), status);
+    }
+}
+
+#[test]
+fn a_run_that_is_over_says_so_whoever_lives() {
+    let mut run = run();
+    for step in ["P1/A/one", "P1/A/two", "P1/B/one"] {
+        run.done(step);
+    }
+    let by = || "ada".to_owned();
+    run.take(Event::StepSkipped(StepSkipped { step: path("P2/C/one"), satisfy: false, by: by() }));
+    assert_eq!(run_status(&run.state, true), Status::Complete);
+    assert_eq!(phase_status(&run.state, &run.state.phases[1]), Status::Skipped);
+    assert_eq!(progress(&run.state), (4, 4));
+    assert_eq!(current(&run.state), None);
+    run.take(Event::RunAborted(RunAborted { by: by(), message: String::new(), cancel: false }));
+    assert_eq!(run_status(&run.state, false), Status::Aborted);
+}
