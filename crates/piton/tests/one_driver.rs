@@ -203,6 +203,21 @@ fn watching_ends_with_the_exit_code_of_the_run() {
     project.piton(&["attach", "r"]).exits(4).says("no process drives run r");
 }
 
+/// Lost: a watcher would take the end of an earlier driver for the end of the one it watches.
+#[test]
+fn a_watcher_of_a_resumed_run_sees_this_driver() {
+    let project = Project::with_plan(TWO);
+    let first = driven(&project);
+    first.signal(Signal::TERM);
+    first.wait().exits(143);
+    project.piton(&["resume", "r", "--detach"]).exits(0);
+    let watcher = project.spawn(&["attach", "r"]);
+    wait_until("it watches", || watcher.stderr().contains("watching run r"));
+    let_go(&project);
+    watcher.wait().exits(0).says("run r is complete");
+    assert_eq!(project.lines("ran.txt"), ["one", "one", "two"]);
+}
+
 /// Lost: looking away would end the run.
 #[test]
 fn ctrl_c_on_a_watcher_leaves_the_run_alone() {

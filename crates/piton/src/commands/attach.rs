@@ -135,7 +135,9 @@ fn last_line(logs: &std::path::Path, step: &StepPath, start: Option<(u64, u64)>)
 
 /// How the driver left, if it did between being found and the history being read.
 fn left_already(store: &mut Store, loaded: &Loaded) -> Result<Option<DriverLeft>> {
-    if loaded.state.driven {
+    // One that holds the lease and is not in the history yet has still to begin.
+    let row = store.ledger().run(&loaded.row.run_id)?;
+    if loaded.state.driven || row.as_ref().is_some_and(Context::driver_lives) {
         return Ok(None);
     }
     let mut left = None;

@@ -1,0 +1,51 @@
+//! Promise 1 on the real machine: nothing is called finished before it is on the disk.
+//!
+//! The order of system calls is the proof: a simulated power cut can only show that the engine asks
+//! for syncs, this shows that the program makes them. It needs `strace`, which `cargo xtask test`
+//! installs where it can; without it the test says so and shows nothing.
+
+mod common;
+
+use common::{PITON, Project};
+
+const PLAN: &str = r#"
+[[phase]]
+id = "P"
+run = "mkdir -p out/deep && echo made > out/deep/made.txt"
+artifacts = ["out/deep/made.txt"]
+"#;
+
+/// Where in the trace a call stands whose line has all the words.
+fn position(trace: &[&str], from: usize, words: &[&str]) -> Option<usize> {
+    let has = |line: &&str| words.iter().all(|word| line.contains(word));
+    trace.iter().skip(from).position(|line| has(line)).map(|at| at + from)
+}
+
+/// If this fails, a power cut can undo what was acknowledged.
+#[test]
+fn artifact_then_ledger_then_the_word_that_it_is_finished() {
+    let project = Project::with_plan(PLAN);
+    let trace_file = project.outside().join("trace");
+    let mut command = project.command("strace");
+    command.args(["-f", "-y", "-s", "200", "-e", "trace=fsync,fdatasync,write", "-o"]);
+    command.arg(&trace_file).args([PITON, "run", "plan.toml"]);
+    if std::process::Command::new("strace").arg("-V").output().is_err() {
+        // There is nobody to ask; `cargo xtask test` names the missing tool.
+        return;
+    }
+    project.finish(&mut command).exits(0);
+    let text = std::fs::read_to_string(&trace_file).unwrap_or_default();
+    let trace: Vec<&str> = text.lines().collect();
+    let shown = || format!("\n{text}");
+    let artifact = position(&trace, 0, &["sync(", "out/deep/made.txt"]);
+    let artifact = artifact.unwrap_or_else(|| panic!("the artifact is not synced{}", shown()));
+    let folder = position(&trace, artifact, &["sync(", "/out/deep>"]);
+    let folder = folder.unwrap_or_else(|| panic!("its folder is not synced{}", shown()));
+    let above = position(&trace, artifact, &["sync(", "/out>"]);
+    let above = above.unwrap_or_else(|| panic!("the folder above is not synced{}", shown()));
+    let ledger = position(&trace, folder.max(above), &["sync(", "ledger.db-wal"]);
+    let ledger = ledger.unwrap_or_else(|| panic!("the ledger is not synced{}", shown()));
+    let said = position(&trace, 0, &["write(2<", "P/main/work finished"]);
+    let said = said.unwrap_or_else(|| panic!("it is never called finished{}", shown()));
+    assert!(ledger < said, "it is called finished before it is durable{}", shown());
+}
