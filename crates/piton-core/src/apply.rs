@@ -382,6 +382,9 @@ fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) {
             step.rerun = None;
             step.failure_context.clear();
             step.artifacts.clone_from(&event.artifacts);
+            if let Some(inputs) = &event.inputs {
+                step.inputs.clone_from(inputs);
+            }
             for file in &event.artifacts {
                 let recorded = Recorded { sha256: file.sha256.clone(), by: event.step.clone() };
                 state.recorded.insert(file.path.clone(), recorded);

@@ -181,6 +181,9 @@ pub struct StepFinished {
     /// What it made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<FileHash>,
+    /// Its declared inputs at its end, where it changed them itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Vec<FileHash>>,
     /// What it said of itself.
     #[serde(default, skip_serializing_if = "Facts::is_empty")]
     pub facts: Facts,

@@ -227,14 +227,35 @@ fn promise_8_the_time_of_a_run_ends() {
 }
 
 #[test]
-fn promise_8_a_step_that_changes_its_own_input_is_not_run_for_ever() {
+fn promise_2_a_step_that_changes_its_own_input_is_finished_all_the_same() {
     let formatter = Step { inputs: vec!["src.txt".to_owned()], ..plans::step("work") };
     let behaviour = Behaviour::ok().writing("src.txt", "formatted {attempt} times");
     let rig = one_step(formatter, behaviour, Budgets::default());
     rig.machine.borrow_mut().put("src.txt", "raw");
     assert_eq!(rig.run().expect("it completes").verdict, Verdict::Complete);
+    let ending = rig.run().expect("there is nothing to do");
+    assert_eq!(attempts(&ending.state, "P/A/work"), 1);
+    rig.machine.borrow_mut().put("src.txt", "edited by a person");
+    let ending = rig.run().expect("it completes again");
+    assert_eq!(attempts(&ending.state, "P/A/work"), 2);
+}
+
+#[test]
+fn promise_8_steps_that_change_each_others_inputs_are_not_run_for_ever() {
+    let step = |id: &str, reads: &str| Step { inputs: vec![reads.to_owned()], ..plans::step(id) };
+    let lane = plans::lane("A", vec![step("one", "x"), step("two", "y")]);
+    let writes = |path: &str| vec![Behaviour::ok().writing(path, "attempt {attempt}")];
+    let script = Script::default().with("P/A/one", writes("y")).with("P/A/two", writes("x"));
+    let rig = Rig::new(plans::plan(vec![plans::phase("P", vec![lane])]), script);
+    rig.machine.borrow_mut().put("x", "raw");
+    assert_eq!(rig.run().expect("it completes").verdict, Verdict::Complete);
     let ending = rig.run().expect("it completes again, and ends");
     assert_eq!(ending.verdict, Verdict::Complete);
     let warned = |note: &piton_engine::Note| matches!(note, piton_engine::Note::Warning(text) if text.contains("once more"));
     assert!(rig.notes.borrow().iter().any(warned), "and it is said");
+}
+
+fn attempts(state: &piton_core::RunState, step: &str) -> u32 {
+    let path = step.parse().expect("a path");
+    state.step(&path).map_or(0, |s| s.attempts)
 }

@@ -161,6 +161,7 @@ fn events(p: &Parts) -> Vec<Event> {
             duration_ms: Millis(p.number),
             logs,
             artifacts: files(),
+            inputs: p.flag.then(files),
             facts,
         })),
         Event::StepReset(StepReset { step: step(), reason: text() }),

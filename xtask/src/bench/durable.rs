@@ -125,7 +125,14 @@ pub(super) fn measure(bench: &Bench) -> Measured {
         };
         let what = format!("durable step, WAL {word}");
         let floor_name = "SQLite WAL FULL commit";
-        rows.push(Row { id: "a", what, floor_name, result, limit: Some(LIMIT), remark: mean.clone() });
+        rows.push(Row {
+            id: "a",
+            what,
+            floor_name,
+            result,
+            limit: Some(LIMIT),
+            remark: mean.clone(),
+        });
     }
     let result = syncs_per_step(bench).map_or_else(Outcome::NotMeasured, Outcome::Counted);
     let remark = format!("counted by strace over {} steps", STEPS - SYNCS_STEPS_FEW);

@@ -20,7 +20,9 @@ const AT: Timestamp = Timestamp(1_750_000_000_000);
 
 /// The text of a plan with one lane of so many steps that do nothing.
 pub(super) fn plan_text(steps: usize) -> String {
-    let mut text = "title = \"Bench\"\n[[phase]]\nid = \"P\"\n[[phase.lane]]\nid = \"L\"\nsteps = [\n".to_owned();
+    let mut text =
+        "title = \"Bench\"\n[[phase]]\nid = \"P\"\n[[phase.lane]]\nid = \"L\"\nsteps = [\n"
+            .to_owned();
     for step in 1..=steps {
         text.extend(["  { id = \"s", &step.to_string(), "\", run = \"true\" },\n"]);
     }
@@ -105,7 +107,13 @@ impl Driven {
 
     fn attached(&self, owner: &Owner) -> Event {
         let (pid, host) = (owner.pid, owner.host.clone());
-        Event::DriverAttached(DriverAttached { epoch: self.epoch, pid, host, head: None, takeover: false })
+        Event::DriverAttached(DriverAttached {
+            epoch: self.epoch,
+            pid,
+            host,
+            head: None,
+            takeover: false,
+        })
     }
 
     fn started(&self, index: usize) -> Event {
@@ -123,6 +131,7 @@ impl Driven {
             step,
             attempt,
             outcome: Outcome::Succeeded,
+            inputs: None,
             exit_code: Some(0),
             signal: None,
             duration_ms: Millis(1),

@@ -51,7 +51,8 @@ pub(super) fn quiet(program: &Path, words: &[&str], dir: &Path) -> Command {
 /// How long a command takes from its start to its end, in milliseconds.
 pub(super) fn time_command(command: &mut Command) -> Result<f64, String> {
     let (status, took) = time(|| command.status());
-    let status = status.map_err(|e| format!("{} could not be started: {e}", command.get_program().display()))?;
+    let status = status
+        .map_err(|e| format!("{} could not be started: {e}", command.get_program().display()))?;
     if status.success() {
         return Ok(millis(took));
     }

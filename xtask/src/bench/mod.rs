@@ -68,7 +68,8 @@ pub(crate) fn command(words: &[String]) -> Result<()> {
         return Err(Failure::Usage(format!("there is no row `{odd}`; there are a, b, c and d")));
     }
     let here = shell::target_dir()?;
-    let dir = tempfile::Builder::new().prefix("bench-").tempdir_in(here).map_err(|e| e.to_string())?;
+    let dir =
+        tempfile::Builder::new().prefix("bench-").tempdir_in(here).map_err(|e| e.to_string())?;
     let rounds = args.number("--rounds")?.and_then(|n| usize::try_from(n).ok());
     let bench = Bench { piton: shell::release_program("piton")?, dir, rounds };
     let parts: [(char, Measure); 4] = [
@@ -98,7 +99,8 @@ pub(crate) fn command(words: &[String]) -> Result<()> {
 fn in_release(words: &[String]) -> Result<()> {
     shell::build_release(&["piton", "xtask"])?;
     let program = shell::release_program("xtask")?;
-    let status = Command::new(&program).arg("bench").args(words).current_dir(shell::root()).status();
+    let status =
+        Command::new(&program).arg("bench").args(words).current_dir(shell::root()).status();
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err(Failure::Said),

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::Bench;
 use super::durable::{Floor, Samples};
 use super::table::{Outcome, Row};
-use super::Bench;
 use crate::shell;
 
 /// Steps of the workflow.
@@ -63,11 +63,13 @@ fn one(bench: &Bench, index: usize, peer: &Peer) -> Result<Outcome, String> {
     let mut samples = Samples::default();
     let floor = Floor::open(&dir)?;
     commits(&floor, &mut samples)?;
-    let output = Command::new(&python).arg(&script).arg(STEPS.to_string()).current_dir(&dir).output();
+    let output =
+        Command::new(&python).arg(&script).arg(STEPS.to_string()).current_dir(&dir).output();
     let output = output.map_err(|e| e.to_string())?;
     commits(&floor, &mut samples)?;
     let said = String::from_utf8_lossy(&output.stdout);
-    let took = said.lines().rev().find_map(|line| line.strip_prefix("seconds ")?.parse::<f64>().ok());
+    let took =
+        said.lines().rev().find_map(|line| line.strip_prefix("seconds ")?.parse::<f64>().ok());
     let Some(seconds) = took.filter(|_| output.status.success()) else {
         return Err(format!("it failed: {}", last_line(&output.stderr)));
     };

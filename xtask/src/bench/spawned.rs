@@ -24,8 +24,16 @@ pub(super) fn measure(bench: &Bench) -> Measured {
     let floor_name = "make -j1";
     let what = "1,000 spawned steps `true`, per step".to_owned();
     if time_command(&mut quiet(Path::new("make"), &["--version"], &make)).is_err() {
-        let result = Outcome::NotMeasured("make is not installed (apt-get install make)".to_owned());
-        return Ok(vec![Row { id: "b", what, floor_name, result, limit: Some(LIMIT), remark: String::new() }]);
+        let result =
+            Outcome::NotMeasured("make is not installed (apt-get install make)".to_owned());
+        return Ok(vec![Row {
+            id: "b",
+            what,
+            floor_name,
+            result,
+            limit: Some(LIMIT),
+            remark: String::new(),
+        }]);
     }
     let (theirs, ours) = in_turn(
         bench.rounds(ROUNDS),

@@ -90,7 +90,9 @@ fn against_ninja(bench: &Bench) -> Result<Row, String> {
         id: "c",
         what: "cold status of 1,000 finished steps".to_owned(),
         floor_name: "ninja -n",
-        result: Outcome::NotMeasured("ninja is not installed (apt-get install ninja-build)".to_owned()),
+        result: Outcome::NotMeasured(
+            "ninja is not installed (apt-get install ninja-build)".to_owned(),
+        ),
         limit: Some(NINJA_LIMIT),
         remark: String::new(),
     };
@@ -163,7 +165,9 @@ impl Killed {
         for (path, bytes) in &self.kept {
             // The database itself is large and a reader leaves it alone; its companions it does not.
             let is_database = path.file_name().is_some_and(|name| name == DATABASE_FILE);
-            if is_database && fs::metadata(path).is_ok_and(|about| about.len() == bytes.len() as u64) {
+            if is_database
+                && fs::metadata(path).is_ok_and(|about| about.len() == bytes.len() as u64)
+            {
                 continue;
             }
             fs::write(path, bytes).map_err(|e| e.to_string())?;

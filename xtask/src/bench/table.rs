@@ -106,7 +106,9 @@ pub(super) fn json(rows: &[Row]) -> String {
         .iter()
         .map(|row| {
             let (floor, ours, unit, why) = match &row.result {
-                Outcome::Measured { floor, ours, unit } => (Some(floor), Some(ours), Some(unit), None),
+                Outcome::Measured { floor, ours, unit } => {
+                    (Some(floor), Some(ours), Some(unit), None)
+                }
                 Outcome::Counted(count) => (None, Some(count), None, None),
                 Outcome::NotMeasured(why) => (None, None, None, Some(why)),
             };

@@ -87,7 +87,8 @@ struct Options {
 
 /// Runs the loops that the command line asks for.
 pub(crate) fn command(words: &[String]) -> Result<()> {
-    let args = Args::read(words, &["--sample", "--keep-failed"], &["--rounds", "--seed", "--piton"], 1)?;
+    let args =
+        Args::read(words, &["--sample", "--keep-failed"], &["--rounds", "--seed", "--piton"], 1)?;
     let chosen: Vec<&Loop> = match args.word() {
         None => LOOPS.iter().collect(),
         Some(name) => vec![LOOPS.iter().find(|known| known.name == name).ok_or_else(|| {

@@ -183,7 +183,10 @@ impl Scratch {
         for base in bases.flatten() {
             let left: Vec<_> = fs::read_dir(base.path()).into_iter().flatten().flatten().collect();
             if !left.is_empty() || !base.file_name().to_string_lossy().starts_with("piton-") {
-                return Err(format!("temporary files were left: {} {left:?}", base.path().display()));
+                return Err(format!(
+                    "temporary files were left: {} {left:?}",
+                    base.path().display()
+                ));
             }
         }
         Ok(())

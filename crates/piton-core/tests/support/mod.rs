@@ -65,6 +65,7 @@ pub fn finished(step: &str, attempt: u32, outcome: Outcome, artifacts: Vec<FileH
         duration_ms: Millis(10),
         logs: LogRanges::default(),
         artifacts,
+        inputs: None,
         facts: Facts::default(),
     }))
 }

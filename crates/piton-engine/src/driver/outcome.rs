@@ -71,6 +71,10 @@ impl Driver<'_> {
             },
         };
         let facts = self.redacted(reported.facts);
+        let inputs = match outcome {
+            Outcome::Succeeded => self.changed_inputs(&step, &ended.attempt)?,
+            _ => None,
+        };
         self.finish(
             &ended.attempt,
             outcome,
@@ -80,6 +84,7 @@ impl Driver<'_> {
                 duration: ended.duration,
                 logs: ended.logs,
                 artifacts,
+                inputs,
                 facts,
             },
         )
@@ -164,6 +169,17 @@ impl Driver<'_> {
         }
     }
 
+    /// The inputs of a step that changed while it ran: it counts as its own doing, as when an agent
+    /// edits what it was given, and is no reason to run it again.
+    fn changed_inputs(&mut self, step: &Step, attempt: &Attempt) -> Result<Option<Vec<FileHash>>> {
+        if step.inputs.is_empty() {
+            return Ok(None);
+        }
+        let now = self.world.inputs(&step.inputs)?;
+        let before = self.state.step(&attempt.step).map(|s| &s.inputs);
+        Ok(Some(now).filter(|now| before != Some(now)))
+    }
+
     fn redacted(&self, mut facts: Facts) -> Facts {
         for note in &mut facts.notes {
             *note = self.options.redactor.redact(note).into_owned();
@@ -181,6 +197,7 @@ impl Driver<'_> {
             duration_ms: rest.duration,
             logs: rest.logs,
             artifacts: rest.artifacts,
+            inputs: rest.inputs,
             facts: rest.facts,
         })))?;
         let redone = self.state.step(&attempt.step).is_some_and(|s| s.successes > 1);
@@ -197,6 +214,7 @@ struct Remainder {
     duration: Millis,
     logs: LogRanges,
     artifacts: Vec<FileHash>,
+    inputs: Option<Vec<FileHash>>,
     facts: Facts,
 }
 

@@ -51,8 +51,7 @@ fn list(context: &Context) {
     }
     let all = entries();
     let wide = all.iter().map(|e| e.code.len()).max().unwrap_or(0);
-    let lines: Vec<String> =
-        all.iter().map(|e| format!("{:wide$}  {}", e.code, e.title)).collect();
+    let lines: Vec<String> = all.iter().map(|e| format!("{:wide$}  {}", e.code, e.title)).collect();
     ui::data(&lines.join("\n"));
 }
 
@@ -65,7 +64,8 @@ fn json(entry: &Entry) -> serde_json::Value {
 fn unknown(wanted: &str) -> CommandError {
     let lower = wanted.to_lowercase();
     let distance = |e: &&Entry| strsim::damerau_levenshtein(e.code, &lower);
-    let near = entries().into_iter().min_by_key(distance).filter(|e| distance(e) <= e.code.len() / 2);
+    let near =
+        entries().into_iter().min_by_key(distance).filter(|e| distance(e) <= e.code.len() / 2);
     let error = CommandError::usage("unknown-code", format!("there is no error code `{wanted}`"));
     match near {
         Some(near) => error.hint(format!("did you mean `{}`?", near.code)),

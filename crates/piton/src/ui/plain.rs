@@ -92,6 +92,7 @@ mod tests {
             duration_ms: Millis(3200),
             logs: piton_core::event::LogRanges::default(),
             artifacts: Vec::new(),
+            inputs: None,
             facts: piton_core::event::Facts::default(),
         }))
     }

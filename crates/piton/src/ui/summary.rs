@@ -287,6 +287,7 @@ mod tests {
             duration_ms: Millis(10),
             logs: piton_core::event::LogRanges::default(),
             artifacts: Vec::new(),
+            inputs: None,
             facts: piton_core::event::Facts::default(),
         }))
     }

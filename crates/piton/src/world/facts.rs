@@ -17,8 +17,8 @@ const NOTES_MAX: usize = 20;
 /// Longest note that is kept.
 const NOTE_CHARS_MAX: usize = 2000;
 
-/// Reads the file and removes it.
-pub fn take(path: &Path) -> Reported {
+/// Reads the file; it stays until what it says is recorded.
+pub fn read(path: &Path) -> Reported {
     let Ok(metadata) = std::fs::metadata(path) else {
         return Reported::default();
     };
@@ -30,7 +30,6 @@ pub fn take(path: &Path) -> Reported {
         Ok(text) => text,
         Err(error) => return problem(format!("PITON_OUTPUT could not be read: {error}")),
     };
-    let _ = std::fs::remove_file(path);
     parse(&text)
 }
 

@@ -134,7 +134,7 @@ impl World for RealWorld {
 
     fn reported(&mut self, attempt: &Attempt) -> Reported {
         match self.keeper.scratch_if_there() {
-            Some(scratch) => facts::take(&keeper::output_file(&scratch, attempt)),
+            Some(scratch) => facts::read(&keeper::output_file(&scratch, attempt)),
             None => Reported::default(),
         }
     }
@@ -149,8 +149,12 @@ impl World for RealWorld {
     }
 
     fn acknowledge(&mut self, attempts: &[Attempt]) -> Result<()> {
+        let scratch = self.keeper.scratch_if_there();
         for attempt in attempts {
             self.running.borrow_mut().remove(&attempt.step);
+            if let Some(scratch) = &scratch {
+                let _ = std::fs::remove_file(keeper::output_file(scratch, attempt));
+            }
         }
         self.keeper.acknowledge(attempts);
         Ok(())

@@ -143,6 +143,7 @@ mod tests {
             duration_ms: Millis(1),
             logs: LogRanges { stdout, ..LogRanges::default() },
             artifacts: Vec::new(),
+            inputs: None,
             facts: Facts::default(),
         }))
     }

@@ -293,6 +293,7 @@ mod tests {
             duration_ms: Millis(4200),
             logs: LogRanges::default(),
             artifacts: Vec::new(),
+            inputs: None,
             facts: Facts::default(),
         };
         take(&mut all, Timestamp(0), &Event::StepStarted(started));
