@@ -18,7 +18,7 @@ artifacts = ["out/deep/made.txt"]
 /// Where in the trace a call stands whose line has all the words.
 fn position(trace: &[&str], from: usize, words: &[&str]) -> Option<usize> {
     let has = |line: &&str| words.iter().all(|word| line.contains(word));
-    trace.iter().skip(from).position(|line| has(line)).map(|at| at + from)
+    trace.iter().skip(from).position(has).map(|at| at + from)
 }
 
 /// If this fails, a power cut can undo what was acknowledged.
