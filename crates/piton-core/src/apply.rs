@@ -15,7 +15,7 @@ use crate::status::Status;
 use crate::time::Timestamp;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 2;
+pub const APPLY_VERSION: u32 = 3;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,6 +82,9 @@ pub fn apply(state: &mut RunState, at: Timestamp, event: &Event) -> Result<(), I
     check(state, event)?;
     account_time(state, at, event);
     change(state, at, event);
+    if let Some(step) = step_of(event) {
+        state.settle(step);
+    }
     Ok(())
 }
 
@@ -94,6 +97,18 @@ pub fn replay<'a>(
         apply(&mut state, at, event)?;
     }
     Ok(state)
+}
+
+/// The step whose progress an event changes.
+fn step_of(event: &Event) -> Option<&StepPath> {
+    match event {
+        Event::StepStarted(e) => Some(&e.step),
+        Event::StepFinished(e) => Some(&e.step),
+        Event::StepReset(e) => Some(&e.step),
+        Event::StepRetried(e) => Some(&e.step),
+        Event::StepSkipped(e) => Some(&e.step),
+        _ => None,
+    }
 }
 
 fn create(state: &mut RunState, at: Timestamp, created: &RunCreated) -> Result<(), Illegal> {
@@ -137,11 +152,12 @@ fn phases_of(shape: &Shape, old: &RunState) -> Vec<PhaseState> {
             lanes: p
                 .lanes
                 .iter()
-                .map(|l| LaneState {
-                    id: l.id.clone(),
-                    needs: l.needs.clone(),
-                    gate: l.gate.clone(),
-                    steps: l.steps.iter().map(|s| step(&p.id, &l.id, s)).collect(),
+                .map(|l| {
+                    let steps = l.steps.iter().map(|s| step(&p.id, &l.id, s)).collect();
+                    let (id, needs, gate) = (l.id.clone(), l.needs.clone(), l.gate.clone());
+                    let mut lane = LaneState { id, needs, gate, steps, over: 0 };
+                    lane.settle(0);
+                    lane
                 })
                 .collect(),
         })
@@ -236,10 +252,7 @@ fn account_time(state: &mut RunState, at: Timestamp, event: &Event) {
         if passed.0 > 0 {
             state.used.driven_ms.0 += passed.0;
             for phase in &mut state.phases {
-                let busy = phase.lanes.iter().any(|l| {
-                    l.steps.iter().any(|s| matches!(s.progress, Progress::Running { .. }))
-                });
-                if busy {
+                if phase.lanes.iter().any(LaneState::is_running) {
                     phase.driven_ms.0 += passed.0;
                 }
             }

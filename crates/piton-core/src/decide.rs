@@ -6,7 +6,7 @@
 use crate::event::{BudgetExhausted, Verdict};
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::plan::{OnFailure, Plan};
-use crate::state::{LaneState, PhaseState, Progress, RunState, StepState};
+use crate::state::{LaneState, PhaseState, Progress, RunState};
 use crate::time::{Millis, Timestamp};
 
 /// Something to be done by the driver.
@@ -181,8 +181,7 @@ fn survey_lane(
         return;
     };
     // Not always the current one: an earlier step may have been reset while this one runs.
-    let running = |s: &StepState| matches!(s.progress, Progress::Running { .. });
-    if lane.steps.iter().any(running) {
+    if lane.is_running() {
         survey.running += 1;
         return;
     }
@@ -263,11 +262,7 @@ fn driven(state: &RunState, now: Timestamp) -> Millis {
 }
 
 fn busy_phase(state: &RunState) -> impl Iterator<Item = &PhaseState> {
-    state.phases.iter().filter(|p| {
-        p.lanes
-            .iter()
-            .any(|l| l.steps.iter().any(|s| matches!(s.progress, Progress::Running { .. })))
-    })
+    state.phases.iter().filter(|p| p.lanes.iter().any(LaneState::is_running))
 }
 
 fn exhausted(plan: &Plan, state: &RunState, now: Timestamp) -> Option<BudgetExhausted> {

@@ -23,12 +23,10 @@ impl Sha {
 
     /// Takes the digest of a hasher that was fed piece by piece.
     pub fn finish(hasher: Sha256) -> Self {
-        use std::fmt::Write as _;
-        let mut text = String::with_capacity(64);
-        for byte in hasher.finalize() {
-            let _ = write!(text, "{byte:02x}");
-        }
-        Self(text)
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+        let digest = hasher.finalize();
+        Self(digest.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect())
     }
 
     /// The first twelve characters, for people.

@@ -175,6 +175,11 @@ impl Plan {
         lane.steps.iter().find(|s| s.id == path.step)
     }
 
+    /// The step at a position of the state made from this plan.
+    pub fn at(&self, (phase, lane, step): (usize, usize, usize)) -> Option<&Step> {
+        self.phases.get(phase)?.lanes.get(lane)?.steps.get(step)
+    }
+
     /// All gates with the place each guards and its name.
     pub fn gates(&self) -> Vec<(GateRef, String)> {
         let mut found = Vec::new();

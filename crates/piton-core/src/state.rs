@@ -114,6 +114,10 @@ pub struct LaneState {
     pub gate: Option<String>,
     /// Its steps.
     pub steps: Vec<StepState>,
+    /// So many steps at its beginning are surely over; where to look first. A hint for speed: it may
+    /// be lower than the truth, never higher.
+    #[serde(default, skip_serializing_if = "none")]
+    pub over: usize,
 }
 
 /// The state of a step.
@@ -313,17 +317,39 @@ impl StepState {
 impl LaneState {
     /// Whether all its steps are finished or left out.
     pub fn is_over(&self) -> bool {
-        self.steps.iter().all(|s| s.progress.is_over())
+        self.current().is_none()
     }
 
     /// Whether it counts as done for what needs it.
     pub fn satisfies(&self) -> bool {
-        self.steps.iter().all(StepState::satisfies)
+        self.is_over() && self.steps.iter().all(StepState::satisfies)
     }
 
     /// The first step that is not over.
     pub fn current(&self) -> Option<usize> {
-        self.steps.iter().position(|s| !s.progress.is_over())
+        let open = self.steps.iter().skip(self.over).position(|s| !s.progress.is_over())?;
+        Some(open + self.over)
+    }
+
+    /// Whether a step of it is at work.
+    pub fn is_running(&self) -> bool {
+        let running = |s: &StepState| matches!(s.progress, Progress::Running { .. });
+        self.steps.iter().skip(self.over).any(running)
+    }
+
+    /// Where a step stands in it; those at work are found without a search.
+    pub fn position(&self, id: &str) -> Option<usize> {
+        let is = |at: &usize| self.steps.get(*at).is_some_and(|s| s.id == id);
+        let near = [self.over, self.over.wrapping_sub(1), self.over + 1].into_iter().find(is);
+        near.or_else(|| self.steps.iter().position(|s| s.id == id))
+    }
+
+    /// Brings [`LaneState::over`] up to date after a step changed.
+    pub(crate) fn settle(&mut self, changed: usize) {
+        self.over = self.over.min(changed);
+        while self.steps.get(self.over).is_some_and(|s| s.progress.is_over()) {
+            self.over += 1;
+        }
     }
 }
 
@@ -350,17 +376,30 @@ impl RunState {
         self.phase(&path.phase)?.lanes.iter().find(|l| l.id == path.lane)
     }
 
+    /// Where a step stands: indices of phase, lane and step, the same as in its plan.
+    pub fn position(&self, path: &StepPath) -> Option<(usize, usize, usize)> {
+        let phase = self.phases.iter().position(|p| p.id == path.phase)?;
+        let lane = self.phases[phase].lanes.iter().position(|l| l.id == path.lane)?;
+        let step = self.phases[phase].lanes[lane].position(&path.step)?;
+        Some((phase, lane, step))
+    }
+
     /// Finds a step.
     pub fn step(&self, path: &StepPath) -> Option<&StepState> {
-        let phase = self.phase(&path.phase)?;
-        let lane = phase.lanes.iter().find(|l| l.id == path.lane)?;
-        lane.steps.iter().find(|s| s.id == path.step)
+        let (phase, lane, step) = self.position(path)?;
+        Some(&self.phases[phase].lanes[lane].steps[step])
     }
 
     pub(crate) fn step_mut(&mut self, path: &StepPath) -> Option<&mut StepState> {
-        let phase = self.phases.iter_mut().find(|p| p.id == path.phase)?;
-        let lane = phase.lanes.iter_mut().find(|l| l.id == path.lane)?;
-        lane.steps.iter_mut().find(|s| s.id == path.step)
+        let (phase, lane, step) = self.position(path)?;
+        Some(&mut self.phases[phase].lanes[lane].steps[step])
+    }
+
+    /// Brings the hint of a step's lane up to date.
+    pub(crate) fn settle(&mut self, path: &StepPath) {
+        if let Some((phase, lane, step)) = self.position(path) {
+            self.phases[phase].lanes[lane].settle(step);
+        }
     }
 
     /// All steps with their paths, in the plan's order.
@@ -416,4 +455,9 @@ fn zero(value: &u32) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn zero_ms(value: &Millis) -> bool {
     value.0 == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn none(value: &usize) -> bool {
+    *value == 0
 }

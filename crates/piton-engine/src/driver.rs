@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use piton_core::Millis;
 use piton_core::event::{BudgetExhausted, DriverLeft, Event, GateAsked, StepStarted, Verdict};
+use piton_core::plan::Step;
 use piton_core::redact::Redactor;
 use piton_core::{Action, Illegal, Limits, Plan, RunState, StepPath, Timestamp, apply, decide};
 use piton_ledger::{HEARTBEAT_EVERY_MS, RunRow};
@@ -265,7 +266,9 @@ impl<'a> Driver<'a> {
     }
 
     fn place_order(&mut self, attempt: &Attempt) -> Result<()> {
-        let Some(step) = self.live.step(&attempt.step) else {
+        let there = self.state.position(&attempt.step).and_then(|at| self.live.at(at));
+        let there = there.filter(|step| step.id == attempt.step.step);
+        let Some(step) = there.or_else(|| self.live.step(&attempt.step)) else {
             return self.lost(attempt, "it is no longer in the plan".to_owned());
         };
         match order(&self.live, &self.state, step, attempt) {
@@ -275,6 +278,12 @@ impl<'a> Driver<'a> {
             }
             Err(error) => self.not_started(attempt, &error.to_string()),
         }
+    }
+
+    /// A step of the plan: it stands where the state has it.
+    fn planned(&self, path: &StepPath) -> Option<&Step> {
+        let there = self.state.position(path).and_then(|at| self.plan.at(at));
+        there.filter(|step| step.id == path.step).or_else(|| self.plan.step(path))
     }
 
     /// Turns decisions into events and orders; returns the verdict and when to look again.
@@ -298,7 +307,7 @@ impl<'a> Driver<'a> {
     }
 
     fn begin(&mut self, attempt: &Attempt) -> Result<()> {
-        let Some(step) = self.plan.step(&attempt.step) else {
+        let Some(step) = self.planned(&attempt.step) else {
             return Ok(());
         };
         let (definition, patterns) = (step.definition(), step.inputs.clone());
@@ -435,7 +444,10 @@ impl<'a> Driver<'a> {
         self.append(true)?;
         let notice = notice(&self.state, verdict).filter(|_| self.options.notify);
         if let Some(notice) = notice {
-            self.world.notify(&notice)?;
+            // The run's outcome is recorded; a person who can't be told does not change it.
+            if let Err(error) = self.world.notify(&notice) {
+                self.observer.note(&Note::Warning(format!("the notify command: {error}")));
+            }
         }
         let left = self.world.leave()?;
         if !left.is_empty() {

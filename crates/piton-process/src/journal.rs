@@ -130,6 +130,8 @@ pub struct Journal {
     file: File,
     header: Header,
     bytes: u64,
+    /// Whether the last write may have left half a line, as on a full disk.
+    torn: bool,
 }
 
 impl Journal {
@@ -179,14 +181,20 @@ impl Journal {
         file.write_all(&head)?;
         fs::rename(&aside, dir.join(JOURNAL))?;
         let file = OpenOptions::new().append(true).open(dir.join(JOURNAL))?;
-        Ok(Self { dir: dir.to_owned(), file, header, bytes: head.len() as u64 })
+        Ok(Self { dir: dir.to_owned(), file, header, bytes: head.len() as u64, torn: false })
     }
 
     /// Appends one line with one write.
     pub(crate) fn append(&mut self, entry: &Line) -> io::Result<()> {
-        let bytes = line(entry)?;
+        let mut bytes = line(entry)?;
+        if self.torn {
+            // What was cut off must not swallow this line.
+            bytes.insert(0, b'\n');
+        }
         self.bytes += bytes.len() as u64;
-        self.file.write_all(&bytes)
+        let written = self.file.write_all(&bytes);
+        self.torn = written.is_err();
+        written
     }
 
     /// Starts anew if the journal is large; only to be called when nothing in it is needed.

@@ -108,10 +108,11 @@ pub(crate) fn command(words: &[String]) -> Result<()> {
     for one in chosen {
         let outcome = run(one, &options);
         failed |= outcome.is_err();
-        summary.push(outcome.unwrap_or_else(|all| {
+        let line = outcome.unwrap_or_else(|all| {
             eprintln!("{all}");
             all.lines().last().unwrap_or_default().to_owned()
-        }));
+        });
+        summary.push(format!("{:13} {line}", one.name));
     }
     println!("{}", summary.join("\n"));
     if failed { Err(Failure::Said) } else { Ok(()) }
@@ -162,8 +163,7 @@ fn run(one: &Loop, options: &Options) -> std::result::Result<String, String> {
     });
     let (done, sum, failures) = total.into_inner().map_err(|_| "a round panicked".to_owned())?;
     let line = format!(
-        "{:13} {done} rounds, {} {}, {} hit a running step, {} failed, {:.1} s (seed {})",
-        one.name,
+        "{done} rounds, {} {}, {} hit a running step, {} failed, {:.1} s (seed {})",
         sum.kills,
         one.acts,
         sum.hits,

@@ -24,7 +24,7 @@ impl Driver<'_> {
         if !self.is_running(&ended.attempt) {
             return Ok(());
         }
-        let Some(step) = self.plan.step(&ended.attempt.step).cloned() else {
+        let Some(step) = self.planned(&ended.attempt.step).cloned() else {
             return self.lost(&ended.attempt, "it is no longer in the plan".to_owned());
         };
         let reported = self.world.reported(&ended.attempt);

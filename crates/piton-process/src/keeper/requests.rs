@@ -156,6 +156,14 @@ impl Hold {
     }
 
     fn start(&mut self, start: Start) {
+        if self.shutdown.is_some() {
+            // Told to end by a signal. The step did nothing wrong: the driver that loses us here
+            // comes back until we are gone, and starts it with a new keeper.
+            if let Some(index) = self.driver.and_then(|id| self.index(id)) {
+                self.connections[index].closing = true;
+            }
+            return;
+        }
         let key = start.key.clone();
         if let Err(reply) = self.try_start(start) {
             self.diagnostics.say(&format!("{key}: not started: {}", reply.error));
@@ -166,10 +174,6 @@ impl Hold {
     fn try_start(&mut self, start: Start) -> Result<(), NotStarted> {
         let key = start.key.clone();
         let refuse = |failure: Failure| failure.into_reply(&key);
-        if self.shutdown.is_some() {
-            let failure = Failure::new("the keeper is ending; resume the run to get a new one");
-            return Err(refuse(failure));
-        }
         if self.state(&key) != State::NotStarted {
             let failure = Failure::new("this attempt was started before; probe it instead");
             return Err(refuse(failure));

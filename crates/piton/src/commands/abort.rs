@@ -31,6 +31,10 @@ pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_inside(context, &mut store, &loaded)?;
+    if !Context::driver_lives(&row) && forget_unbegun(&mut store, &row.run_id)? {
+        said(context, &row.run_id, "removed the run, which never began");
+        return Ok(());
+    }
     let message = context.redactor.redact(&args.message).into_owned();
     if Context::driver_lives(&row) {
         return ask_driver(context, &mut store, &row, args.cancel, message);
@@ -108,6 +112,17 @@ fn drive_to_the_end(
     let session = Session { loaded, live: plan.clone(), plan, opening, abort: Some(event) };
     session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
     Ok(())
+}
+
+/// Removes a run whose creator died before the first event: there is nothing to end, to set aside
+/// or to keep. Says whether it was one.
+pub fn forget_unbegun(store: &mut Store, run_id: &str) -> Result<bool> {
+    let loaded = store.load(run_id)?;
+    if loaded.seq > 0 {
+        return Ok(false);
+    }
+    store.ledger().delete_run(loaded.row.run, now().0, &owner_liveness)?;
+    Ok(true)
 }
 
 /// Ends what still runs of a run that nobody drives, if anything does.

@@ -19,6 +19,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
     let failed =
         |e: std::io::Error| CommandError::failed("detach", format!("no background driver: {e}"));
+    let driven_before = context.read_store()?.load(run_id)?.state.epoch;
     let dir = context.run_dir(run_id);
     std::fs::create_dir_all(&dir).map_err(failed)?;
     let log_path = dir.join("driver.log");
@@ -60,8 +61,9 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
             break;
         }
         if let Some(status) = child.try_wait().map_err(failed)? {
-            if status.success() {
-                break; // It was quick.
+            // It was quick, whatever came of it: failed steps and gates are for `piton status`.
+            if status.success() || context.read_store()?.load(run_id)?.state.epoch > driven_before {
+                break;
             }
             return Err(CommandError::failed(
                 "detach",

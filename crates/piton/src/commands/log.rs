@@ -1,7 +1,7 @@
 //! `piton log`: the output of a run's steps, attempt by attempt, or as it comes.
 //!
 //! Children write straight to two files per lane; which bytes belong to which attempt is told by the
-//! ledger ([`attempts`]). What is shown is redacted, and harmless to a terminal ([`print`]).
+//! ledger ([`attempts`]). What is shown is redacted, and harmless to a terminal ([`mod@print`]).
 
 mod attempts;
 mod print;

@@ -71,18 +71,38 @@ pub fn unfinished(row: &RunRow) -> bool {
 
 /// Refuses to decide about a run from inside one of its own steps: agents cannot approve themselves.
 pub fn refuse_inside(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()> {
-    let mark = std::env::var(MARK_VARIABLE).ok();
-    let by_mark = match &mark {
-        Some(mark) => *mark == loaded.state.mark,
-        None => std::env::var("PITON_RUN_ID").is_ok_and(|id| id == loaded.row.run_id),
-    };
-    if !by_mark && !below_keeper(context, store)? {
-        return Ok(());
+    if is_marked(loaded) || below_keeper(context, store)? {
+        return Err(inside(loaded));
     }
+    Ok(())
+}
+
+/// Refuses to drive a run from inside one of its own steps: it could accept a changed spec or plan
+/// for itself, or push the driver out that holds it. Another run may be driven from a step.
+pub fn refuse_own_step(context: &Context, loaded: &Loaded) -> Result<()> {
+    let dir = context.run_dir(&loaded.row.run_id);
+    let same = |other: &std::path::Path| {
+        other == dir || other.canonicalize().ok().is_some_and(|o| dir.canonicalize().ok() == Some(o))
+    };
+    let above = piton_process::strays::keepers_above(&[&dir]);
+    if is_marked(loaded) || above.into_iter().filter_map(|a| a.dir).any(|d| same(&d)) {
+        return Err(inside(loaded));
+    }
+    Ok(())
+}
+
+fn is_marked(loaded: &Loaded) -> bool {
+    match std::env::var(MARK_VARIABLE) {
+        Ok(mark) => mark == loaded.state.mark,
+        Err(_) => std::env::var("PITON_RUN_ID").is_ok_and(|id| id == loaded.row.run_id),
+    }
+}
+
+fn inside(loaded: &Loaded) -> CommandError {
     let message =
         format!("this is a step of run {}; a step cannot decide about it", loaded.row.run_id);
-    Err(CommandError::new(Kind::Blocked, "inside-a-step", message)
-        .hint("give the command in a terminal of your own"))
+    CommandError::new(Kind::Blocked, "inside-a-step", message)
+        .hint("give the command in a terminal of your own")
 }
 
 /// Whether a keeper of this project is above this process: the environment can be changed by a

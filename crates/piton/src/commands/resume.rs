@@ -17,6 +17,7 @@ use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
 use crate::session::{self, Session};
 use crate::ui;
+use crate::world::scratch_folders;
 
 /// Resumes a run.
 pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
@@ -35,6 +36,7 @@ pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
     if args.drive.dry_run {
         return look(context, &mut store, &loaded, &args.drive);
     }
+    super::request::refuse_own_step(context, &loaded)?;
     if args.drive.detach {
         return detach::spawn(context, &loaded.row.run_id, &args.drive);
     }
@@ -137,7 +139,7 @@ fn prepare(
 /// Lets the keeper of a complete run go, and its temporary files, if its last driver could not.
 fn let_go(context: &Context, loaded: &Loaded, lease: &Lease) -> Result<()> {
     let dir = context.run_dir(&loaded.row.run_id);
-    if piton_process::keeper_alive(&dir).is_some() || dir.join("scratch").exists() {
+    if piton_process::keeper_alive(&dir).is_some() || !scratch_folders(&dir).is_empty() {
         let mut world = session::world(context, &loaded.state);
         world.attach(lease.epoch, &loaded.state.mark, &[])?;
         world.leave()?;

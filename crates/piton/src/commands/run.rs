@@ -46,9 +46,11 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
                 let drive = args.drive;
                 return resume::run(context, ResumeArgs { run: Some(row.run_id), drive });
             }
+            check_start(context, &plan, &args)?;
             archive(context, &mut store, &row)?;
         }
         Some(row) if !is_final(&row.status) && args.fresh && !args.drive.dry_run => {
+            check_start(context, &plan, &args)?;
             archive(context, &mut store, &row)?;
         }
         None if args.resume => {
@@ -113,9 +115,26 @@ fn driven(row: &RunRow) -> CommandError {
         .hint("take it over with `--resume --takeover`")
 }
 
+/// Refuses what could not start, before the run it would take the place of is set aside for good.
+fn check_start(context: &Context, plan: &PlanFile, args: &RunArgs) -> Result<()> {
+    see_spec(context, plan)?;
+    args.run_id.as_deref().map_or(Ok(()), check_name)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if piton_core::id::is_valid_id(name) {
+        return Ok(());
+    }
+    Err(CommandError::usage("run-id", format!("`{name}` can't be the name of a run"))
+        .hint("use letters, digits, dots, dashes and underscores"))
+}
+
 fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()> {
     if Context::driver_lives(row) {
         return Err(driven(row).hint(format!("or end it first: piton abort {}", row.run_id)));
+    }
+    if super::abort::forget_unbegun(store, &row.run_id)? {
+        return Ok(());
     }
     // What still runs of it is ended first: nothing of a run that was set aside may go on.
     super::abort::end_steps(context, store, &row.run_id, "the run was archived")?;
@@ -281,10 +300,7 @@ fn create(
     plan: &PlanFile,
     named: Option<&str>,
 ) -> Result<(RunRow, Lease)> {
-    if let Some(name) = named.filter(|n| !piton_core::id::is_valid_id(n)) {
-        return Err(CommandError::usage("run-id", format!("`{name}` can't be the name of a run"))
-            .hint("use letters, digits, dots, dashes and underscores"));
-    }
+    named.map_or(Ok(()), check_name)?;
     let base =
         named.map_or_else(|| format!("{}-{}", plan.name(), ui::time::stamp(now())), str::to_owned);
     let owner = Context::owner();

@@ -23,6 +23,9 @@ pub fn read(path: &Path) -> Reported {
         return Reported::default();
     };
     let problem = |text: String| Reported { problem: Some(text), ..Reported::default() };
+    if !metadata.is_file() {
+        return problem("PITON_OUTPUT is no ordinary file and was not read".to_owned());
+    }
     if metadata.len() > BYTES_MAX {
         return problem(format!("PITON_OUTPUT holds more than {BYTES_MAX} bytes and was not read"));
     }
@@ -116,6 +119,12 @@ mod tests {
         assert_eq!(said.facts.notes, ["one", "two"]);
         assert_eq!(said.artifacts, ["a.txt"]);
         assert_eq!(said.problem, None);
+    }
+
+    /// Lost: a step that puts a device or a pipe there would hang its driver.
+    #[test]
+    fn what_is_no_file_is_not_read() {
+        assert!(read(Path::new("/dev/zero")).problem.is_some());
     }
 
     #[test]

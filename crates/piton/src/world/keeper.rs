@@ -30,6 +30,11 @@ const PROBE_WAIT: Duration = Duration::from_secs(20);
 const ATTACH_TRIES: u32 = 3;
 /// Longest time of a notify command.
 const NOTIFY_MS: u64 = 60_000;
+/// The epoch of the driver that creates a run.
+const FIRST_EPOCH: u64 = 1;
+/// How the files in a run's folder begin that say where a driver's scratch folder lies; its epoch
+/// follows.
+const SCRATCH: &str = "scratch.";
 /// What a first attempt finds as its failure context.
 const NO_FAILURES: &str = "{\n  \"attempts\": [],\n  \"text\": \"\"\n}\n";
 
@@ -41,6 +46,8 @@ pub struct Connection {
     mark: String,
     queue: Vec<Request>,
     scratch: Option<PathBuf>,
+    /// The scratch folders of former drivers.
+    former: Vec<PathBuf>,
     lost: bool,
     stash: Vec<Event>,
 }
@@ -54,6 +61,7 @@ impl Connection {
             mark: String::new(),
             queue: Vec::new(),
             scratch: None,
+            former: Vec::new(),
             lost: false,
             stash: Vec::new(),
         }
@@ -71,9 +79,12 @@ impl Connection {
         in_flight: &[Attempt],
         running: &Running,
     ) -> Result<Attached> {
-        let fresh = !self.dir.exists();
+        // Nothing of a run can live before its first driver came; a missing folder alone does not
+        // say that, for somebody may have deleted it.
+        let fresh = epoch == FIRST_EPOCH && in_flight.is_empty() && !self.dir.exists();
         make_private(&self.dir).map_err(failed)?;
         self.epoch = epoch;
+        self.former = scratch_folders(&self.dir).into_iter().map(|(_, folder)| folder).collect();
         mark.clone_into(&mut self.mark);
         self.lost = false;
         self.queue.clear();
@@ -150,10 +161,14 @@ impl Connection {
                 running.borrow_mut().insert(attempt.step, starts);
             }
         }
+        let is_known = |key: &str| in_flight.iter().any(|a| a.to_string() == key);
+        for child in welcome.children.iter().filter(|child| !is_known(&child.key)) {
+            // Of a step that the plan has no more: it must not go on beside what took its place.
+            self.queue.push(Request::End { key: child.key.clone() });
+        }
         for exit in &welcome.finished {
             // Recorded by the former driver, which died before it could say so.
-            let known = in_flight.iter().any(|a| a.to_string() == exit.key);
-            if !known {
+            if !is_known(&exit.key) {
                 self.queue.push(Request::Ack { key: exit.key.clone() });
             }
         }
@@ -310,9 +325,13 @@ impl Connection {
                 }
             }
         }
-        if let Some(scratch) = self.scratch_if_there() {
-            let _ = std::fs::remove_dir_all(scratch);
-            let _ = std::fs::remove_file(self.dir.join("scratch"));
+        // Nothing ran any more when the lease was given up. Another driver may hold it by now: its
+        // folder is another one, and stays.
+        for (epoch, scratch) in scratch_folders(&self.dir) {
+            if epoch <= self.epoch {
+                let _ = std::fs::remove_dir_all(scratch);
+                let _ = std::fs::remove_file(self.dir.join(format!("{SCRATCH}{epoch}")));
+            }
         }
         names
     }
@@ -359,10 +378,10 @@ impl Connection {
         Ok(happened)
     }
 
-    /// The folder steps may write to, made on first use: outside of the repository's own folder,
-    /// because sandboxes of agents forbid that one.
+    /// The folder steps of this driver may write to, made on first use: outside of the repository's
+    /// own folder, because sandboxes of agents forbid that one.
     fn scratch(&mut self) -> Result<PathBuf> {
-        if let Some(known) = self.scratch_if_there() {
+        if let Some(known) = self.scratch.clone().filter(|known| known.is_dir()) {
             return Ok(known);
         }
         let uid = rustix::process::getuid().as_raw();
@@ -375,29 +394,37 @@ impl Connection {
                 base.display()
             )));
         }
-        let scratch = base.join(&self.mark);
+        let scratch = base.join(format!("{}.{}", self.mark, self.epoch));
         make_private(&scratch).map_err(failed)?;
         std::fs::write(scratch.join("no-failures.json"), NO_FAILURES).map_err(failed)?;
-        std::fs::write(self.dir.join("scratch"), scratch.as_os_str().as_encoded_bytes())
-            .map_err(failed)?;
+        let pointer = self.dir.join(format!("{SCRATCH}{}", self.epoch));
+        std::fs::write(pointer, scratch.as_os_str().as_encoded_bytes()).map_err(failed)?;
         self.scratch = Some(scratch.clone());
         Ok(scratch)
     }
 
-    /// The folder steps may write to, if this run made one.
-    pub fn scratch_if_there(&mut self) -> Option<PathBuf> {
-        if self.scratch.is_none() {
-            use std::os::unix::ffi::OsStringExt as _;
-            let bytes = std::fs::read(self.dir.join("scratch")).ok()?;
-            let path = PathBuf::from(std::ffi::OsString::from_vec(bytes));
-            self.scratch = path.is_dir().then_some(path);
-        }
-        self.scratch.clone()
+    /// Where an attempt wrote facts, if it did: in the folder of the driver that started it.
+    pub fn output_of(&self, attempt: &Attempt) -> Option<PathBuf> {
+        let folders = self.scratch.iter().chain(&self.former);
+        let mut paths = folders.map(|scratch| output_file(scratch, attempt));
+        paths.find(|path| path.symlink_metadata().is_ok())
     }
 }
 
+/// The scratch folders of a run's drivers, with their epochs.
+pub fn scratch_folders(dir: &Path) -> Vec<(u64, PathBuf)> {
+    use std::os::unix::ffi::OsStringExt as _;
+    let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(io::Result::ok);
+    let pointers = entries.filter_map(|entry| {
+        let epoch = entry.file_name().to_str()?.strip_prefix(SCRATCH)?.parse().ok()?;
+        let path = std::fs::read(entry.path()).ok()?;
+        Some((epoch, PathBuf::from(std::ffi::OsString::from_vec(path))))
+    });
+    pointers.collect()
+}
+
 /// Where an attempt may write facts.
-pub fn output_file(scratch: &Path, attempt: &Attempt) -> PathBuf {
+fn output_file(scratch: &Path, attempt: &Attempt) -> PathBuf {
     attempt_file(scratch, attempt, "output.json")
 }
 

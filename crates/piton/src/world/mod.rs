@@ -26,6 +26,7 @@ use piton_workspace::Project;
 
 use crate::context::now;
 
+pub use keeper::scratch_folders;
 pub use signals::Signals;
 
 /// Where the output of running steps begins in their lanes' logs, for whoever shows it live.
@@ -133,10 +134,7 @@ impl World for RealWorld {
     }
 
     fn reported(&mut self, attempt: &Attempt) -> Reported {
-        match self.keeper.scratch_if_there() {
-            Some(scratch) => facts::read(&keeper::output_file(&scratch, attempt)),
-            None => Reported::default(),
-        }
+        self.keeper.output_of(attempt).map(|path| facts::read(&path)).unwrap_or_default()
     }
 
     fn attach(&mut self, epoch: u64, mark: &str, in_flight: &[Attempt]) -> Result<Attached> {
@@ -149,11 +147,10 @@ impl World for RealWorld {
     }
 
     fn acknowledge(&mut self, attempts: &[Attempt]) -> Result<()> {
-        let scratch = self.keeper.scratch_if_there();
         for attempt in attempts {
             self.running.borrow_mut().remove(&attempt.step);
-            if let Some(scratch) = &scratch {
-                let _ = std::fs::remove_file(keeper::output_file(scratch, attempt));
+            if let Some(path) = self.keeper.output_of(attempt) {
+                let _ = std::fs::remove_file(path);
             }
         }
         self.keeper.acknowledge(attempts);
