@@ -3,6 +3,7 @@
 //! Steps go on after one that failed, so that one run shows everything there is to mend; only what
 //! cannot work without an earlier step is left out, and counts as failed.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use crate::shell::{answers, capture, cargo};
@@ -127,10 +128,31 @@ fn tools() -> std::result::Result<String, String> {
         return Err("a C compiler is missing (SQLite is built from source): install gcc or clang"
             .to_owned());
     }
-    if installed.is_empty() {
-        return Ok("all there".to_owned());
+    let mut missing = Vec::new();
+    for (tool, words, package) in
+        [("strace", ["-V"], "strace"), ("script", ["--version"], "bsdutils")]
+    {
+        if answers(tool, &words) {
+            continue;
+        }
+        eprintln!("installing {package}");
+        let install = ["install", "--yes", "--quiet", package];
+        if answers("apt-get", &install) && answers(tool, &words) {
+            installed.push(tool);
+        } else {
+            missing.push(tool);
+        }
     }
-    Ok(format!("installed {}", installed.join(", ")))
+    let mut words = if installed.is_empty() {
+        "all there".to_owned()
+    } else {
+        format!("installed {}", installed.join(", "))
+    };
+    if !missing.is_empty() {
+        let _ =
+            write!(words, "; without {}: the tests that need it show nothing", missing.join(", "));
+    }
+    Ok(words)
 }
 
 /// The counts of a test runner, for the summary.

@@ -22,6 +22,8 @@ const NETWORK_WAIT_MAX: Millis = Millis::from_secs(120);
 const RATE_WAIT_FIRST: Millis = Millis::from_secs(30);
 /// Longest single wait for a rate limit without a known reset.
 const RATE_WAIT_MAX: Millis = Millis::from_secs(1800);
+/// Least wait when the reset that was named did not help; it doubles up to [`RATE_WAIT_MAX`].
+const AGAIN_WAIT_FIRST: Millis = Millis::from_secs(2);
 /// Longest backoff between retries: a person who looks in should not find it idle for hours.
 const BACKOFF_MAX: Millis = Millis::from_secs(3600);
 
@@ -156,7 +158,12 @@ pub fn next(
         }
         Class::RateLimit => {
             let wait = match failure.reset {
-                Some(reset) => Some(reset.since(now)),
+                // A reset that has passed (a clock that is off) must not become a busy loop.
+                Some(reset) => {
+                    let again = state.rate_limit_waits.checked_sub(1);
+                    let least = again.and_then(|t| doubled(AGAIN_WAIT_FIRST, t, RATE_WAIT_MAX));
+                    Some(reset.since(now).max(least.unwrap_or_default()))
+                }
                 None => doubled(RATE_WAIT_FIRST, state.rate_limit_waits, RATE_WAIT_MAX),
             };
             within(wait, state.rate_limit_waited_ms, budgets.rate_limit_wait)

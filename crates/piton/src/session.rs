@@ -228,6 +228,11 @@ fn ask_gates(
     state: &RunState,
     stopped: &mut dyn FnMut() -> bool,
 ) -> Result<bool> {
+    // A step that made itself a terminal is no person.
+    let loaded = store.load(run_id)?;
+    if crate::commands::request::refuse_inside(context, store, &loaded).is_err() {
+        return Ok(false);
+    }
     let mut decided = false;
     for (gate, asked) in state.open_gates() {
         let question = format!("Approve \"{}\" ({gate})?", asked.name);

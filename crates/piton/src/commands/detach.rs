@@ -1,7 +1,6 @@
 //! Driving in the background: the same program, in a session of its own, its words in a file.
 
 use std::fs::OpenOptions;
-use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,10 +9,20 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
 
+/// The variable that tells a driver to leave the session of the terminal it was started from.
+const DETACHED: &str = "PITON_DETACHED";
 /// How long a background driver may take to get hold of its run.
 const START_WAIT: Duration = Duration::from_secs(20);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// Leaves the terminal's session, in a driver that was started for the background.
+pub fn leave_terminal() {
+    if std::env::var_os(DETACHED).is_some() {
+        // It fails only for the leader of a process group, which has what it needs already.
+        let _ = rustix::process::setsid();
+    }
+}
 
 /// Starts a driver for a run in the background and returns once it drives.
 pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
@@ -50,7 +59,7 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
         .stdin(Stdio::null())
         .stdout(log.try_clone().map_err(failed)?)
         .stderr(log)
-        .process_group(0)
+        .env(DETACHED, "1")
         .spawn()
         .map_err(failed)?;
     let pid = child.id();

@@ -12,6 +12,7 @@ pub mod dry_run;
 pub mod explain;
 pub mod gc;
 pub mod log;
+pub mod request;
 pub mod resume;
 pub mod retry;
 pub mod run;
@@ -20,8 +21,6 @@ pub mod schema;
 pub mod show;
 pub mod skip;
 pub mod status;
-
-mod request;
 
 use piton_formats::Diagnostic;
 

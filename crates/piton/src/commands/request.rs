@@ -82,7 +82,8 @@ pub fn refuse_inside(context: &Context, store: &mut Store, loaded: &Loaded) -> R
 pub fn refuse_own_step(context: &Context, loaded: &Loaded) -> Result<()> {
     let dir = context.run_dir(&loaded.row.run_id);
     let same = |other: &std::path::Path| {
-        other == dir || other.canonicalize().ok().is_some_and(|o| dir.canonicalize().ok() == Some(o))
+        other == dir
+            || other.canonicalize().ok().is_some_and(|o| dir.canonicalize().ok() == Some(o))
     };
     let above = piton_process::strays::keepers_above(&[&dir]);
     if is_marked(loaded) || above.into_iter().filter_map(|a| a.dir).any(|d| same(&d)) {

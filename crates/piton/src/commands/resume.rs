@@ -21,6 +21,7 @@ use crate::world::scratch_folders;
 
 /// Resumes a run.
 pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
+    super::detach::leave_terminal();
     let mut store = context.write_store()?;
     let unfinished =
         |r: &RunRow| !matches!(r.status.as_str(), "complete" | "archived" | "cancelled");

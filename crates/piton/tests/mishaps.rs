@@ -1,0 +1,142 @@
+//! Mishaps around a run, on the real program: folders deleted under it, keepers told to go, plans
+//! changed under a running step, creators killed before the first event, steps that would drive
+//! their own run.
+
+#![expect(clippy::unwrap_used, reason = "a scene that can't be set up is a failed test")]
+
+mod common;
+
+use common::{Driver, Project, Signal, kill, wait_until};
+use piton_core::Event;
+use piton_ledger::{Ledger as _, NewRun, Open, Owner, Sqlite};
+
+/// One step that waits for `go` in its first attempt, and one after it.
+const HELD: &str = r#"
+[[phase]]
+id = "P"
+[[phase.lane]]
+id = "L"
+steps = [
+  { id = "one", run = '''
+echo one $PITON_ATTEMPT >> ran.txt
+[ $PITON_ATTEMPT -gt 1 ] || while [ ! -e go ]; do sleep 0.02; done
+echo end $PITON_ATTEMPT >> ended.txt
+''' },
+  { id = "two", run = "echo two >> ran.txt" },
+]
+"#;
+
+fn held(project: &Project) -> Driver {
+    let driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+    wait_until("the first step", || project.lines("ran.txt") == ["one 1"]);
+    driver
+}
+
+/// Lost: whoever tidies up the state folder would get every running step twice at once.
+#[test]
+fn what_runs_is_ended_though_the_folder_of_its_run_was_deleted() {
+    let project = Project::with_plan(HELD);
+    let mut driver = held(&project);
+    driver.kill();
+    std::fs::remove_dir_all(project.state_dir().join("runs/r")).unwrap();
+    project.piton(&["resume"]).exits(0);
+    project.write("go", "");
+    assert_eq!(project.lines("ran.txt"), ["one 1", "one 2", "two"]);
+    assert_eq!(project.lines("ended.txt"), ["end 2"], "the first attempt went on");
+}
+
+/// Lost: a keeper told to end, as at the end of a login session, would fail the step after.
+#[test]
+fn a_keeper_told_to_end_fails_no_step() {
+    let project = Project::with_plan(HELD);
+    let driver = held(&project);
+    kill(project.keepers()[0].pid, Signal::TERM);
+    driver.wait().exits(0);
+    assert_eq!(project.lines("ran.txt"), ["one 1", "one 2", "two"]);
+    project.wait_quiet();
+}
+
+/// Lost: a step taken out of the plan would go on beside the one that took its place.
+#[test]
+fn a_running_step_that_left_the_plan_is_ended() {
+    let project = Project::with_plan(HELD);
+    let mut driver = held(&project);
+    driver.kill();
+    project.write(
+        "plan.toml",
+        &HELD.replace("id = \"one\"", "id = \"uno\"").replace("'''\necho one", "'''\necho uno"),
+    );
+    let resumed = project.spawn(&["resume"]);
+    wait_until("the new step", || project.lines("ran.txt").contains(&"uno 1".to_owned()));
+    wait_until("the end of the old one", || {
+        let steps = project.processes().into_iter().filter(|p| p.command.contains("echo one"));
+        steps.count() == 0
+    });
+    project.write("go", "");
+    resumed.wait().exits(0);
+    assert_eq!(project.lines("ended.txt"), ["end 1"]);
+    assert_eq!(project.lines("ran.txt"), ["one 1", "uno 1", "two"]);
+}
+
+/// Puts a run into the ledger whose creator died before it could record anything.
+fn unbegun(project: &Project) {
+    let mut ledger = Sqlite::open(&project.state_dir(), Open::ReadWrite).unwrap();
+    let root = project.root().to_str().unwrap();
+    let new = NewRun { run_id: "dead", plan: "plan.toml", title: "", root, at: 1 };
+    let owner = Owner { boot_id: "before".to_owned(), ..Owner::current() };
+    ledger.create_run(&new, &owner).unwrap();
+}
+
+/// Lost: a run that died in its first moment could be neither replaced nor ended.
+#[test]
+fn a_run_that_never_began_stands_in_nobodys_way() {
+    let project = Project::with_plan("[[phase]]\nid = \"P\"\nrun = \"echo ran >> ran.txt\"\n");
+    unbegun(&project);
+    project.piton(&["abort", "dead"]).exits(0).says("never began");
+    unbegun(&project);
+    project.piton(&["run", "plan.toml", "--fresh"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["ran"]);
+    project.piton(&["doctor"]).exits(0);
+    unbegun(&project);
+    project.piton(&["resume", "dead"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["ran", "ran"]);
+}
+
+/// Lost: a start that cannot be would cost the unfinished run it was to replace.
+#[test]
+fn nothing_is_set_aside_for_a_run_that_cannot_start() {
+    let project = Project::with_plan(&format!("spec = \"spec.md\"\n{HELD}"));
+    project.write("spec.md", "wanted");
+    let mut driver = held(&project);
+    driver.kill();
+    project.remove("spec.md");
+    project.piton(&["run", "plan.toml", "--fresh"]).exits(4).says("spec.md");
+    project.write("spec.md", "wanted");
+    project.piton(&["run", "plan.toml", "--fresh", "--run-id", "no/name"]).exits(2);
+    assert_ne!(project.status("r"), "archived");
+    project.write("go", "");
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["one 1", "two"]);
+}
+
+/// Lost: an agent could accept a changed spec for itself, and push its driver out.
+#[test]
+fn a_step_cannot_drive_its_own_run() {
+    let take = "$PROGRAM resume r --takeover --accept-spec; echo $? >> codes.txt";
+    let bare = "env -i PATH=\"$PATH\" HOME=\"$HOME\" setsid -w $PROGRAM run plan.toml --resume \
+                --takeover --accept-spec; echo $? >> codes.txt";
+    let project = Project::with_plan(&format!(
+        "spec = \"spec.md\"\n[[phase]]\nid = \"P\"\nrun = '''\necho mine > spec.md\n{take}\n{bare}\n'''\n"
+    ));
+    project.write("spec.md", "wanted");
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
+    assert_eq!(project.lines("codes.txt"), ["4", "4"]);
+    let accepted = |e: &Event| matches!(e, Event::SpecAccepted(_));
+    assert!(!project.events("r").iter().any(accepted));
+    // Another run is nobody's own: a step may start one.
+    let inner = "[[phase]]\nid = \"P\"\nrun = \"echo inner >> inner.txt\"\n";
+    project.write("inner.toml", inner);
+    project.write("outer.toml", "[[phase]]\nid = \"P\"\nrun = \"$PROGRAM run inner.toml\"\n");
+    project.piton(&["run", "outer.toml"]).exits(0);
+    assert_eq!(project.lines("inner.txt"), ["inner"]);
+}
