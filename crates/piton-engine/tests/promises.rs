@@ -192,7 +192,8 @@ fn promise_8_waiting_for_the_network_ends() {
 #[test]
 fn promise_8_a_rate_limit_that_is_always_over_at_once_ends() {
     let limited = || Behaviour::fails(1).saying("HTTP 429: rate limit, retry after 0 s");
-    let ended = one_step(plans::step("work"), limited(), Budgets::default()).run();
+    let budgets = Budgets { attempts: 6, ..Budgets::default() };
+    let ended = one_step(plans::step("work"), limited(), budgets).run();
     assert_eq!(ended.expect("it ends").verdict, Verdict::Failed);
     let endless = one_step(plans::step("work"), limited(), unlimited()).run();
     assert!(does_not_end(&endless), "{endless:?}");

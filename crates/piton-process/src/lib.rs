@@ -23,7 +23,7 @@ mod text;
 pub use client::Keeper;
 pub use error::{Error, Result};
 pub use journal::{Fact, Journal, JournalFacts};
-pub use lock::keeper_alive;
+pub use lock::{keeper_alive, keeper_elsewhere};
 pub use protocol::{
     Cause, ChildReport, Dropped, Env, Event, Exit, Leftover, NewFile, NotStarted, Part, Range,
     Request, Spawn, Start, Started, State, Welcome,

@@ -1,7 +1,7 @@
 //! `keeper.lock`: who the keeper of a run directory is, and whether it lives.
 //!
 //! The keeper holds an exclusive flock on it for its whole life, so the kernel answers, not a
-//! pid file. The content (pid and start time) only says whom to name. The lock also outlives the
+//! pid file. The content (pid, start time, pid namespace) only says whom to name. The lock also outlives the
 //! keeper for the microseconds in which a child it was just starting has not reached its exec:
 //! when the lock is free, every child carries its mark.
 
@@ -48,7 +48,8 @@ pub(crate) fn take(dir: &Path) -> Result<Option<Held>> {
                 let own = rustix::process::getpid().as_raw_nonzero().get();
                 let start = os::one(own).map_or(0, |process| process.start);
                 file.set_len(0).map_err(Error::io(what()))?;
-                writeln!(file, "{own} {start}").map_err(Error::io(what()))?;
+                let space = os::namespace();
+                writeln!(file, "{own} {start} {space}").map_err(Error::io(what()))?;
                 return Ok(Some(Held(file)));
             }
             Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
@@ -76,10 +77,23 @@ pub fn keeper_alive(dir: &Path) -> Option<u32> {
 
 /// What the lock file says: pid and start time of the last keeper, alive or not.
 pub(crate) fn recorded(dir: &Path) -> Option<(u32, u64)> {
+    let text = content(dir)?;
+    let mut words = text.split(' ');
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
+/// What the lock file says, once its one line is whole.
+fn content(dir: &Path) -> Option<String> {
     let mut text = String::new();
     File::open(dir.join(LOCK)).ok()?.read_to_string(&mut text).ok()?;
-    let (pid, start) = text.strip_suffix('\n')?.split_once(' ')?;
-    Some((pid.parse().ok()?, start.parse().ok()?))
+    Some(text.strip_suffix('\n')?.to_owned())
+}
+
+/// Whether a keeper lives in this run directory that belongs to another pid namespace: from here
+/// nobody can tell whether this process descends from it.
+pub fn keeper_elsewhere(dir: &Path) -> bool {
+    let here = |text: String| text.split(' ').nth(2).is_some_and(|space| space == os::namespace());
+    keeper_alive(dir).is_some() && !content(dir).is_some_and(here)
 }
 
 /// Whether the recorded keeper is this process.

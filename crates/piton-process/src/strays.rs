@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use crate::journal::{Fact, JournalFacts};
 use crate::lock;
 use crate::os::{self, Pid, Process};
-use crate::processes::{Table, ancestors, number};
+use crate::processes::{Table, ancestors, is_named, number};
 use crate::protocol::{ATTEMPT_VARIABLE, MARK_VARIABLE};
 
 /// How many times the tree is killed anew before those who fork faster are given up.
@@ -37,24 +37,32 @@ pub struct Stray {
     process: Process,
 }
 
-/// Finds the processes of a run by its mark. Left out are this process and its ancestors, and,
-/// if a keeper is named (one that lives), that keeper and all it holds.
-pub fn find(mark: &str, keeper: Option<u32>) -> Vec<Stray> {
+/// Finds the processes of a run by its mark. Left out are this process and its ancestors; if a
+/// keeper is named (one that lives), that keeper and all it holds; and daemons with a name in
+/// `keep`, with all below them. What still has a parent in the run is no daemon.
+pub fn find(mark: &str, keeper: Option<u32>, keep: &[String]) -> Vec<Stray> {
     let own = own_pid();
     let excluded: Vec<Pid> = ancestors(own).map(|process| process.pid).chain([own]).collect();
     let table = Table::now();
     let keeper = keeper.and_then(|pid| table.get(Pid::try_from(pid).ok()?));
     let held: Vec<Pid> = table.trees(keeper, |_| false).iter().map(|held| held.pid).collect();
-    table
+    let found: Vec<&Process> = table
         .iter()
         .filter(|process| !process.zombie)
         .filter(|process| !excluded.contains(&process.pid) && !held.contains(&process.pid))
         .filter(|process| os::variable(process.pid, MARK_VARIABLE).as_deref() == Some(mark))
+        .collect();
+    let is_orphan = |process: &Process| !found.iter().any(|other| other.pid == process.parent);
+    let kept = found.iter().filter(|process| is_orphan(process) && is_named(process, keep));
+    let kept = table.trees(kept.copied(), |_| false);
+    found
+        .iter()
+        .filter(|process| !kept.iter().any(|kept| kept.pid == process.pid))
         .map(|process| Stray {
             pid: number(process.pid),
             name: process.name.clone(),
             key: os::variable(process.pid, ATTEMPT_VARIABLE),
-            process: process.clone(),
+            process: (*process).clone(),
         })
         .collect()
 }
@@ -69,17 +77,17 @@ pub fn end(strays: &[Stray]) -> Vec<Stray> {
 
 /// Finds and ends the processes of a run until there are none: one that forks while it is being
 /// ended is found again by its mark. Gives all that were ended, or those that would not go.
-pub fn sweep(mark: &str, keeper: Option<u32>) -> Result<Vec<Stray>, Vec<Stray>> {
+pub fn sweep(mark: &str, keeper: Option<u32>, keep: &[String]) -> Result<Vec<Stray>, Vec<Stray>> {
     let mut ended = Vec::new();
     for _ in 0..PASSES_MAX {
-        let found = find(mark, keeper);
+        let found = find(mark, keeper, keep);
         if found.is_empty() {
             return Ok(ended);
         }
         end(&found);
         ended.extend(found);
     }
-    Err(find(mark, keeper))
+    Err(find(mark, keeper, keep))
 }
 
 /// Ends what the journal says was started and not seen to end, where it still lives: the process

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use piton_core::Plan;
-use piton_core::plan::{Command, Work};
+use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{REPLACEMENT, Redactor, VALUE_BYTES_MIN, is_secret_name};
+use piton_core::{Plan, StepPath};
 use piton_formats::{Input, read_plan};
 
 use crate::commands::document_error;
@@ -58,6 +58,21 @@ impl PlanFile {
         }
         let shown = full.strip_prefix(&context.cwd).map(Path::to_owned).unwrap_or(full);
         Self::read(context, &shown).map(Some)
+    }
+
+    /// The same with what the recorded plan had taken out taken out too: a process that does not
+    /// know those secrets must neither take the plan for a changed one nor record them.
+    #[must_use]
+    pub fn masked_like(mut self, recorded: &Plan) -> Self {
+        for phase in &mut self.recorded.phases {
+            for lane in &mut phase.lanes {
+                for step in &mut lane.steps {
+                    let path = StepPath::new(&phase.id, &lane.id, &step.id);
+                    mask(step, recorded.step(&path).cloned());
+                }
+            }
+        }
+        self
     }
 
     /// What a run of this plan is called before the time is added.
@@ -119,27 +134,90 @@ pub fn redactor_of_run(context: &Context, recorded_path: &str) -> Redactor {
 /// The plan with every secret replaced.
 pub fn without_secrets(plan: &Plan, redactor: &Redactor) -> Plan {
     let mut plan = plan.clone();
-    let clean = |text: &mut String| *text = redactor.redact(text).into_owned();
-    let clean_command = |command: &mut Command| match command {
-        Command::Shell(line) => clean(line),
-        Command::Args(args) => args.iter_mut().for_each(clean),
-    };
     for step in plan.phases.iter_mut().flat_map(|p| &mut p.lanes).flat_map(|l| &mut l.steps) {
-        match &mut step.work {
-            Work::Run(command) => clean_command(command),
-            Work::Prompt { command, prompt, .. } => {
-                clean_command(command);
-                clean(prompt);
-            }
-        }
-        step.test.iter_mut().for_each(clean_command);
         for (name, value) in &mut step.env {
             if is_secret_name(name) && value.len() >= VALUE_BYTES_MIN {
                 REPLACEMENT.clone_into(value);
-            } else {
-                clean(value);
             }
+        }
+        for text in texts(step) {
+            *text = redactor.redact(text).into_owned();
         }
     }
     plan
+}
+
+/// Takes out of a step what was taken out of it when it was recorded.
+fn mask(step: &mut Step, recorded: Option<Step>) {
+    let Some(mut recorded) = recorded else {
+        return;
+    };
+    for (new, old) in texts(step).into_iter().zip(texts(&mut recorded)) {
+        if new != old && is_masked(old, new) {
+            new.clone_from(old);
+        }
+    }
+}
+
+/// The texts of a step that may hold a secret, always in the same order.
+fn texts(step: &mut Step) -> Vec<&mut String> {
+    fn of(command: &mut Command) -> Vec<&mut String> {
+        match command {
+            Command::Shell(line) => vec![line],
+            Command::Args(args) => args.iter_mut().collect(),
+        }
+    }
+    let mut found = match &mut step.work {
+        Work::Run(command) => of(command),
+        Work::Prompt { command, prompt, .. } => {
+            let mut found = of(command);
+            found.push(prompt);
+            found
+        }
+    };
+    found.extend(step.test.iter_mut().flat_map(of));
+    found.extend(step.env.iter_mut().map(|(_, value)| value));
+    found
+}
+
+/// Whether a text is a recorded one with words in the place of what was taken out. A secret with a
+/// blank in it is not recognised: what else was added could not be told from it.
+fn is_masked(recorded: &str, text: &str) -> bool {
+    let mut parts = recorded.split(REPLACEMENT);
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    for part in parts {
+        let word = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        // The longest word that leaves the rest as it was recorded.
+        let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+        let end = ends.rev().find(|at| *at <= word && rest[*at..].starts_with(part));
+        match end.filter(|at| *at >= VALUE_BYTES_MIN) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lost: a run could only be resumed from a shell with the same secrets.
+    #[test]
+    fn a_secret_that_is_not_known_here_stands_where_it_was_taken_out() {
+        let recorded = "login [redacted] && curl -u me:[redacted]@host/";
+        let with = |a: &str, b: &str| format!("login {a} && curl -u me:{b}@host/");
+        assert!(is_masked(recorded, &with("hunter2hunter2", "other2other2")));
+        assert!(!is_masked(
+            recorded,
+            &with("hunter2hunter2", "other2other2").replace("host", "evil")
+        ));
+        assert!(!is_masked(recorded, &with("hunter2hunter2 now", "other2other2")));
+        assert!(is_masked("[redacted]", "hunter2hunter2"));
+        assert!(!is_masked("[redacted]", "short"));
+        assert!(!is_masked("no secret", "no secret at all"));
+    }
 }

@@ -71,7 +71,7 @@ pub fn drive(
     let run_dir = context.run_dir(&run_id);
     let signals = Signals::catch()
         .map_err(|e| CommandError::failed("signals", format!("signals can't be caught: {e}")))?;
-    let mut world = world(context, state).with_signals(signals);
+    let mut world = world(context, state).with_signals(signals).with_keep(&session.live);
     let mut plan = session.plan;
     let mut live = session.live;
     if args.keep_going {
@@ -102,7 +102,7 @@ pub fn drive(
     let ending = ending?;
     let logs = run_dir.join("logs");
     if context.json {
-        ui::data_json(&tally.summary_json(&ending.state, ending.verdict, &logs));
+        ui::drive_json(&tally.summary_json(&ending.state, ending.verdict, &logs));
     } else {
         let look = ui::Look::stderr();
         ui::say(tally.render(&ending.state, ending.verdict, &logs, &look).trim_end());

@@ -133,6 +133,19 @@ fn a_step_cannot_drive_its_own_run() {
     assert_eq!(project.lines("codes.txt"), ["4", "4"]);
     let accepted = |e: &Event| matches!(e, Event::SpecAccepted(_));
     assert!(!project.events("r").iter().any(accepted));
+    // Nor from a process namespace of its own, from which no keeper can be seen.
+    if project.sh("unshare -Upf --mount-proc true").code == 0 {
+        let hidden = "env -i unshare -Upf --mount-proc $PROGRAM approve h Q; echo $? > hidden.txt";
+        project.write(
+            "hidden.toml",
+            &format!(
+                "[[phase]]\nid = \"P\"\nrun = '''\n{hidden}\n'''\n\
+                 [[phase]]\nid = \"Q\"\ngate = \"Go\"\nrun = \"true\"\n"
+            ),
+        );
+        project.piton(&["run", "hidden.toml", "--run-id", "h"]).exits(3);
+        assert_eq!(project.read("hidden.txt").trim(), "4");
+    }
     // Another run is nobody's own: a step may start one.
     let inner = "[[phase]]\nid = \"P\"\nrun = \"echo inner >> inner.txt\"\n";
     project.write("inner.toml", inner);

@@ -13,7 +13,7 @@ pub(crate) mod schema;
 mod store;
 
 use std::fs::{self, DirBuilder, File, Permissions};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -60,6 +60,8 @@ pub enum Open {
 pub struct Sqlite {
     conn: Connection,
     path: PathBuf,
+    /// Which file it is: device and inode.
+    identity: Option<(u64, u64)>,
     /// Present only in a connection that may write.
     lock: Option<WriteLock>,
     /// The `data_version` seen last.
@@ -86,7 +88,16 @@ impl Sqlite {
         };
         let (conn, lock) = opened.map_err(|error| error.in_file(&path))?;
         conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        Ok(Self { conn, path, lock, seen: None, commits: 0, wal_bytes_max: WAL_BYTES_MAX })
+        let identity = identity(&path);
+        Ok(Self {
+            conn,
+            path,
+            identity,
+            lock,
+            seen: None,
+            commits: 0,
+            wal_bytes_max: WAL_BYTES_MAX,
+        })
     }
 
     /// The database file.
@@ -120,6 +131,11 @@ impl Sqlite {
     /// Runs `change` in one synced commit, or not at all.
     fn write<T>(&mut self, change: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let held = self.lock.as_ref().ok_or(Error::ReadOnly)?.hold()?;
+        if identity(&self.path) != self.identity {
+            // SQLite would go on writing to a file without a name, and nobody would ever read it.
+            let gone = std::io::Error::other("it was deleted or replaced while it was in use");
+            return Err(Error::file("go on with", &self.path)(gone));
+        }
         let result = commit(&self.conn, change).map_err(|error| error.in_file(&self.path))?;
         if self.commits == 0 {
             bound_wal(&self.conn, &self.path, &mut self.wal_bytes_max);
@@ -128,6 +144,11 @@ impl Sqlite {
         self.commits = (self.commits + 1) % WAL_LOOK_EVERY;
         Ok(result)
     }
+}
+
+/// Which file a path leads to; none if there is none.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
 /// Opens without writing anything. A WAL database needs its index file even for reading, hence
@@ -335,6 +356,17 @@ mod tests {
         ledger.put_blob("two", &[2; 10_000]).unwrap();
         assert_eq!((wal_bytes(), ledger.wal_bytes_max), (0, WAL_BYTES_MAX));
         assert_eq!(ledger.blob("one").unwrap().unwrap(), [1; 10_000]);
+    }
+
+    /// Lost, a driver would acknowledge into a file that a person has deleted.
+    #[test]
+    fn a_ledger_deleted_under_us_acknowledges_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let mut ledger = Sqlite::open(home.path(), Open::ReadWrite).unwrap();
+        ledger.put_blob("before", b"").unwrap();
+        fs::remove_file(ledger.path()).unwrap();
+        let refused = ledger.put_blob("after", b"").unwrap_err();
+        assert!(refused.to_string().contains("deleted"), "{refused}");
     }
 
     #[test]

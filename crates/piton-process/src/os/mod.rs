@@ -17,10 +17,11 @@ pub(crate) use linux::{
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::{
     all, become_subreaper, boot_id, close_inherited, command_line, ignore_signals, memory_file,
-    now_ticks, one, peer_pid, punch_hole, signal, socket_path, spawn, variable, wait_gone,
+    namespace, now_ticks, one, peer_pid, punch_hole, signal, socket_path, spawn, variable,
+    wait_gone,
 };
 #[cfg(target_os = "linux")]
-pub(crate) use table::{all, boot_id, command_line, one, signal, variable, wait_gone};
+pub(crate) use table::{all, boot_id, command_line, namespace, one, signal, variable, wait_gone};
 
 use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;

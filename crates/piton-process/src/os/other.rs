@@ -53,6 +53,10 @@ pub(crate) fn all() -> Vec<Process> {
     Vec::new()
 }
 
+pub(crate) fn namespace() -> String {
+    String::new()
+}
+
 pub(crate) fn one(_pid: Pid) -> Option<Process> {
     None
 }

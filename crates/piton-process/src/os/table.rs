@@ -26,6 +26,12 @@ pub(crate) fn all() -> Vec<Process> {
         .collect()
 }
 
+/// The name of the pid namespace that this process lives in; empty where it is not told.
+pub(crate) fn namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    link.to_string_lossy().into_owned()
+}
+
 /// Reads one process.
 pub(crate) fn one(pid: Pid) -> Option<Process> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;

@@ -109,7 +109,7 @@ impl Drop for Run {
         if let Some(pid) = keeper_alive(self.dir()) {
             signal(pid, rustix::process::Signal::KILL);
         }
-        strays::end(&strays::find(&self.mark, None));
+        strays::end(&strays::find(&self.mark, None, &[]));
     }
 }
 

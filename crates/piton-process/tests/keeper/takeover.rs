@@ -86,7 +86,7 @@ fn a_dead_keeper_leaves_facts_and_findable_strays() {
         "(setsid sh -c 'echo $$ > daemon; while :; do sleep 0.05; done' >/dev/null 2>&1 &)";
     start(&mut keeper, test.step("running", &format!("{daemon}; {WAIT}")));
     let (pid, daemon) = (test.pid("pid"), test.pid("daemon"));
-    assert!(strays::find(&test.mark, keeper_alive(test.dir())).is_empty());
+    assert!(strays::find(&test.mark, keeper_alive(test.dir()), &[]).is_empty());
     test.kill_keeper();
     event(&mut keeper, |event| (event == Event::Gone).then_some(()));
     assert!(Keeper::connect(test.dir(), 1, &env()).unwrap().is_none());
@@ -95,13 +95,13 @@ fn a_dead_keeper_leaves_facts_and_findable_strays() {
     assert_eq!(facts.fact("finished"), Fact::Finished(finished));
     assert!(matches!(facts.fact("running"), Fact::Started { pid: started, .. } if started == pid));
     assert_eq!(facts.fact("never"), Fact::NotStarted);
-    let found = strays::find(&test.mark, None);
+    let found = strays::find(&test.mark, None, &[]);
     assert!(found.iter().any(|stray| stray.pid == daemon));
     assert!(found.iter().all(|stray| stray.key.as_deref() == Some("running")));
     assert!(strays::end_recorded(&facts).contains(&pid));
     assert!(!lives(pid) && lives(daemon));
-    assert!(strays::sweep(&test.mark, None).unwrap().iter().any(|stray| stray.pid == daemon));
-    assert!(!lives(daemon) && strays::find(&test.mark, None).is_empty());
+    assert!(strays::sweep(&test.mark, None, &[]).unwrap().iter().any(|stray| stray.pid == daemon));
+    assert!(!lives(daemon) && strays::find(&test.mark, None, &[]).is_empty());
     // A stale socket is in the way of nobody; the new journal begins empty.
     let keeper = test.keeper(2);
     assert!(keeper.welcome().finished.is_empty());

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use piton_core::Status;
 use piton_core::event::RunAborted;
 use piton_core::request::Request;
 use piton_engine::Store;
@@ -103,7 +104,8 @@ fn drive_to_the_end(
     let row = store.load(run_id)?.row;
     let lease = acquire(store, &row, false)?;
     let loaded = store.load(run_id)?;
-    if let Some(status) = loaded.state.ended.filter(|s| s.is_final()) {
+    let complete = loaded.state.is_over().then_some(Status::Complete);
+    if let Some(status) = loaded.state.ended.filter(|s| s.is_final()).or(complete) {
         store.ledger().release(row.run, lease.epoch, now().0)?;
         return Err(CommandError::usage("run-over", format!("run {run_id} is {status} already")));
     }

@@ -156,7 +156,7 @@ impl Scratch {
         let keeper = piton_process::keeper_alive(&context.run_dir(run_id));
         kill(driver);
         keeper.into_iter().for_each(kill);
-        piton_process::strays::sweep(&state.mark, None)
+        piton_process::strays::sweep(&state.mark, None, &[])
             .map(|_| ())
             .map_err(|_| failed("a step could not be killed"))
     }

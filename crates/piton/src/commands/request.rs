@@ -74,7 +74,7 @@ pub fn refuse_inside(context: &Context, store: &mut Store, loaded: &Loaded) -> R
     if is_marked(loaded) || below_keeper(context, store)? {
         return Err(inside(loaded));
     }
-    Ok(())
+    refuse_unseen(context, loaded)
 }
 
 /// Refuses to drive a run from inside one of its own steps: it could accept a changed spec or plan
@@ -89,7 +89,21 @@ pub fn refuse_own_step(context: &Context, loaded: &Loaded) -> Result<()> {
     if is_marked(loaded) || above.into_iter().filter_map(|a| a.dir).any(|d| same(&d)) {
         return Err(inside(loaded));
     }
-    Ok(())
+    refuse_unseen(context, loaded)
+}
+
+/// Refuses where it can't be seen whether this is a step: one can hide in a namespace of its own.
+fn refuse_unseen(context: &Context, loaded: &Loaded) -> Result<()> {
+    let run_id = &loaded.row.run_id;
+    if !piton_process::keeper_elsewhere(&context.run_dir(run_id)) {
+        return Ok(());
+    }
+    let message = format!(
+        "steps of run {run_id} are at work in another process namespace: from here it can't be \
+         seen whether this is one of them"
+    );
+    Err(CommandError::new(Kind::Blocked, "inside-a-step", message)
+        .hint("give the command where the run was started, or wait until its steps are over"))
 }
 
 fn is_marked(loaded: &Loaded) -> bool {

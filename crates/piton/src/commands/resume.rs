@@ -17,7 +17,7 @@ use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
 use crate::session::{self, Session};
 use crate::ui;
-use crate::world::scratch_folders;
+use crate::world::{kept, scratch_folders};
 
 /// Resumes a run.
 pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
@@ -113,7 +113,7 @@ fn prepare(
     // All steps done is not enough: a driver that died before it could leave left that to the next.
     let left = loaded.state.verdict == Some(Verdict::Complete);
     if left && loaded.state.is_over() && check.events.is_empty() && !check.stops() {
-        let_go(context, &loaded, lease)?;
+        let_go(context, &loaded, lease, &check.plan)?;
         say_complete(context, &loaded.state);
         return Ok(None);
     }
@@ -138,10 +138,10 @@ fn prepare(
 }
 
 /// Lets the keeper of a complete run go, and its temporary files, if its last driver could not.
-fn let_go(context: &Context, loaded: &Loaded, lease: &Lease) -> Result<()> {
+fn let_go(context: &Context, loaded: &Loaded, lease: &Lease, plan: &Plan) -> Result<()> {
     let dir = context.run_dir(&loaded.row.run_id);
     if piton_process::keeper_alive(&dir).is_some() || !scratch_folders(&dir).is_empty() {
-        let mut world = session::world(context, &loaded.state);
+        let mut world = session::world(context, &loaded.state).with_keep(plan);
         world.attach(lease.epoch, &loaded.state.mark, &[])?;
         world.leave()?;
     }
@@ -172,6 +172,7 @@ fn compare(
 ) -> Result<Compared> {
     let recorded = store.plan(&loaded.state)?;
     let file = PlanFile::of_run(context, &loaded.state.plan_path)?;
+    let file = file.map(|file| file.masked_like(&recorded));
     let mut world = session::world(context, &loaded.state);
     let who = Context::who();
     let accepts = Accepts { plan: args.accept_plan, spec: args.accept_spec, by: &who };
@@ -210,7 +211,7 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
         add(check, name, format!("{step} (attempt {attempt}) {word}"));
     }
     if state.epoch > 0 {
-        let strays = piton_process::strays::find(&state.mark, keeper);
+        let strays = piton_process::strays::find(&state.mark, keeper, &kept(&check.plan));
         if !strays.is_empty() {
             let names: Vec<String> =
                 strays.iter().map(|s| format!("{} ({})", s.name, s.pid)).collect();
@@ -265,7 +266,7 @@ fn report(context: &Context, loaded: &Loaded, check: &Check) {
         loaded.seq
     );
     if context.json {
-        ui::data_json(&serde_json::json!({"resume": {
+        ui::drive_json(&serde_json::json!({"resume": {
             "run_id": loaded.row.run_id,
             "current": here,
             "checkpoint": checkpoint,

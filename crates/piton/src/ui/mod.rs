@@ -132,6 +132,17 @@ pub fn data_bytes(bytes: &[u8]) {
 
 /// Writes a value as JSON on stdout: readable on a terminal, one line elsewhere.
 pub fn data_json(value: &impl Serialize) {
+    data_bytes(&json_bytes(value));
+}
+
+/// The same in a command that drives a run: a reader that went away changes neither what is done
+/// nor the exit code.
+pub fn drive_json(value: &impl Serialize) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(&json_bytes(value)).and_then(|()| out.flush());
+}
+
+fn json_bytes(value: &impl Serialize) -> Vec<u8> {
     let pretty = io::stdout().is_terminal();
     let mut bytes = Vec::with_capacity(4096);
     let done = if pretty {
@@ -142,7 +153,7 @@ pub fn data_json(value: &impl Serialize) {
     // Our own plain types serialise to memory without fail.
     debug_assert!(done.is_ok(), "a value that is no JSON");
     bytes.push(b'\n');
-    data_bytes(&bytes);
+    bytes
 }
 
 /// Two observers of one driver, called in turn; for example a [`Tally`] beside the terminal.

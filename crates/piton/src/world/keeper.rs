@@ -3,9 +3,7 @@
 //! A new keeper is started only with the first order of a driver, never while attaching: it begins
 //! a new journal, and the old one must be recorded in the ledger before that.
 
-use std::io;
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,7 +18,7 @@ use piton_process::protocol::{
 };
 use piton_process::{Keeper, strays};
 
-use super::{Running, failed, lane_logs};
+use super::{Running, failed, lane_logs, scratch};
 
 /// Longest wait for the keeper's last word; it ends what steps left behind before it speaks.
 const LEAVE_WAIT: Duration = Duration::from_secs(30);
@@ -32,11 +30,6 @@ const ATTACH_TRIES: u32 = 3;
 const NOTIFY_MS: u64 = 60_000;
 /// The epoch of the driver that creates a run.
 const FIRST_EPOCH: u64 = 1;
-/// How the files in a run's folder begin that say where a driver's scratch folder lies; its epoch
-/// follows.
-const SCRATCH: &str = "scratch.";
-/// What a first attempt finds as its failure context.
-const NO_FAILURES: &str = "{\n  \"attempts\": [],\n  \"text\": \"\"\n}\n";
 
 /// The connection to a run's keeper, if there is one.
 pub struct Connection {
@@ -50,6 +43,8 @@ pub struct Connection {
     former: Vec<PathBuf>,
     lost: bool,
     stash: Vec<Event>,
+    /// Programs that steps may leave running.
+    pub keep: Vec<String>,
 }
 
 impl Connection {
@@ -64,6 +59,7 @@ impl Connection {
             former: Vec::new(),
             lost: false,
             stash: Vec::new(),
+            keep: Vec::new(),
         }
     }
 
@@ -82,9 +78,9 @@ impl Connection {
         // Nothing of a run can live before its first driver came; a missing folder alone does not
         // say that, for somebody may have deleted it.
         let fresh = epoch == FIRST_EPOCH && in_flight.is_empty() && !self.dir.exists();
-        make_private(&self.dir).map_err(failed)?;
+        scratch::make_private(&self.dir).map_err(failed)?;
         self.epoch = epoch;
-        self.former = scratch_folders(&self.dir).into_iter().map(|(_, folder)| folder).collect();
+        self.former = scratch::folders(&self.dir).into_iter().map(|(_, folder)| folder).collect();
         mark.clone_into(&mut self.mark);
         self.lost = false;
         self.queue.clear();
@@ -135,7 +131,7 @@ impl Connection {
 
     fn end_strays(&self, attached: &mut Attached) -> Result<()> {
         let keeper = self.keeper.as_ref().map(|k| k.welcome().pid);
-        let found = strays::sweep(&self.mark, keeper).map_err(|stubborn| {
+        let found = strays::sweep(&self.mark, keeper, &self.keep).map_err(|stubborn| {
             let names: Vec<String> =
                 stubborn.iter().map(|s| format!("{} ({})", s.name, s.pid)).collect();
             let names = names.join(", ");
@@ -235,14 +231,14 @@ impl Connection {
             env.push((name.to_owned(), path.to_string_lossy().into_owned()));
             files.extend(content.map(|content| NewFile { path, content }));
         };
-        file("PITON_OUTPUT", output_file(scratch, &order.attempt), None);
+        file("PITON_OUTPUT", scratch::output_file(scratch, &order.attempt), None);
         let failures = match &order.failure_context {
-            Some(_) => attempt_file(scratch, &order.attempt, "failures.json"),
+            Some(_) => scratch::attempt_file(scratch, &order.attempt, "failures.json"),
             None => scratch.join("no-failures.json"),
         };
         file("PITON_FAILURE_CONTEXT", failures, order.failure_context.clone());
         if let Some(prompt) = &order.prompt {
-            let path = attempt_file(scratch, &order.attempt, "prompt.md");
+            let path = scratch::attempt_file(scratch, &order.attempt, "prompt.md");
             file("PITON_PROMPT_FILE", path, Some(prompt.clone()));
         }
         let parts = order.commands.iter().enumerate().map(|(index, argv)| Part {
@@ -270,7 +266,7 @@ impl Connection {
         if self.keeper.is_some() {
             return Ok(());
         }
-        make_private(&self.dir.join("logs")).map_err(failed)?;
+        scratch::make_private(&self.dir.join("logs")).map_err(failed)?;
         let exe = std::env::current_exe().map_err(failed)?;
         let word = std::ffi::OsStr::new("__keeper");
         let keeper =
@@ -327,10 +323,10 @@ impl Connection {
         }
         // Nothing ran any more when the lease was given up. Another driver may hold it by now: its
         // folder is another one, and stays.
-        for (epoch, scratch) in scratch_folders(&self.dir) {
+        for (epoch, scratch) in scratch::folders(&self.dir) {
             if epoch <= self.epoch {
                 let _ = std::fs::remove_dir_all(scratch);
-                let _ = std::fs::remove_file(self.dir.join(format!("{SCRATCH}{epoch}")));
+                let _ = std::fs::remove_file(self.dir.join(scratch::pointer(epoch)));
             }
         }
         names
@@ -384,21 +380,7 @@ impl Connection {
         if let Some(known) = self.scratch.clone().filter(|known| known.is_dir()) {
             return Ok(known);
         }
-        let uid = rustix::process::getuid().as_raw();
-        let base = std::env::temp_dir().join(format!("piton-{uid}"));
-        make_private(&base).map_err(failed)?;
-        let own = std::fs::symlink_metadata(&base).map_err(failed)?;
-        if !own.is_dir() || own.uid() != uid || own.mode() & 0o077 != 0 {
-            return Err(Error::World(format!(
-                "{} is not a private folder of yours; remove it or set TMPDIR",
-                base.display()
-            )));
-        }
-        let scratch = base.join(format!("{}.{}", self.mark, self.epoch));
-        make_private(&scratch).map_err(failed)?;
-        std::fs::write(scratch.join("no-failures.json"), NO_FAILURES).map_err(failed)?;
-        let pointer = self.dir.join(format!("{SCRATCH}{}", self.epoch));
-        std::fs::write(pointer, scratch.as_os_str().as_encoded_bytes()).map_err(failed)?;
+        let scratch = scratch::make(&self.dir, &self.mark, self.epoch).map_err(failed)?;
         self.scratch = Some(scratch.clone());
         Ok(scratch)
     }
@@ -406,38 +388,9 @@ impl Connection {
     /// Where an attempt wrote facts, if it did: in the folder of the driver that started it.
     pub fn output_of(&self, attempt: &Attempt) -> Option<PathBuf> {
         let folders = self.scratch.iter().chain(&self.former);
-        let mut paths = folders.map(|scratch| output_file(scratch, attempt));
+        let mut paths = folders.map(|folder| scratch::output_file(folder, attempt));
         paths.find(|path| path.symlink_metadata().is_ok())
     }
-}
-
-/// The scratch folders of a run's drivers, with their epochs.
-pub fn scratch_folders(dir: &Path) -> Vec<(u64, PathBuf)> {
-    use std::os::unix::ffi::OsStringExt as _;
-    let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(io::Result::ok);
-    let pointers = entries.filter_map(|entry| {
-        let epoch = entry.file_name().to_str()?.strip_prefix(SCRATCH)?.parse().ok()?;
-        let path = std::fs::read(entry.path()).ok()?;
-        Some((epoch, PathBuf::from(std::ffi::OsString::from_vec(path))))
-    });
-    pointers.collect()
-}
-
-/// Where an attempt may write facts.
-fn output_file(scratch: &Path, attempt: &Attempt) -> PathBuf {
-    attempt_file(scratch, attempt, "output.json")
-}
-
-fn attempt_file(scratch: &Path, attempt: &Attempt, what: &str) -> PathBuf {
-    let slug = attempt.step.to_string().replace('/', "~");
-    scratch.join(format!("{slug}.{}.{what}", attempt.number))
-}
-
-fn make_private(dir: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    let mode = std::fs::metadata(dir)?.permissions().mode();
-    debug_assert!(mode & 0o700 == 0o700, "a folder that was just made is ours");
-    Ok(())
 }
 
 /// The environment children start from: ours, without what a run above us put there.

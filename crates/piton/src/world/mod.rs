@@ -3,6 +3,7 @@
 mod facts;
 mod files;
 mod keeper;
+mod scratch;
 mod signals;
 
 use std::cell::RefCell;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use piton_core::event::FileHash;
 use piton_core::evidence::Files;
 use piton_core::plan::Command;
-use piton_core::{StepPath, Timestamp};
+use piton_core::{Plan, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
     Attached, Attempt, Ended, Happening, Notice, Reported, SealError, World,
@@ -26,7 +27,7 @@ use piton_workspace::Project;
 
 use crate::context::now;
 
-pub use keeper::scratch_folders;
+pub use scratch::folders as scratch_folders;
 pub use signals::Signals;
 
 /// Where the output of running steps begins in their lanes' logs, for whoever shows it live.
@@ -66,6 +67,13 @@ impl RealWorld {
         self
     }
 
+    /// Says which programs steps may leave running.
+    #[must_use]
+    pub fn with_keep(mut self, plan: &Plan) -> Self {
+        self.keeper.keep = kept(plan);
+        self
+    }
+
     /// Lets signals reach the driver.
     #[must_use]
     pub fn with_signals(mut self, signals: Signals) -> Self {
@@ -77,6 +85,11 @@ impl RealWorld {
     pub fn running(&self) -> Running {
         Rc::clone(&self.running)
     }
+}
+
+/// The programs that steps of a plan may leave running.
+pub fn kept(plan: &Plan) -> Vec<String> {
+    plan.steps().flat_map(|(_, step)| step.keep.iter().cloned()).collect()
 }
 
 /// The two log files of a lane.

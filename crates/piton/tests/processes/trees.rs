@@ -37,6 +37,20 @@ fn a_daemon_that_is_kept_stays() {
     project.wait_quiet();
 }
 
+/// Lost: a database that a person wants to stay would be ended when the run goes on after a gate.
+#[test]
+fn a_daemon_that_is_kept_outlives_a_resume() {
+    let gate = "[[phase]]\nid = \"Q\"\ngate = \"Go\"\nrun = \"echo on > on.txt\"\n";
+    let project = Project::with_plan(&(one_step(DAEMON, "keep = [\"sleep\"]") + gate));
+    run(&project).exits(3);
+    let pid = daemons(&project)[0].pid;
+    project.piton(&["approve", "Q"]).exits(0);
+    project.piton(&["resume"]).exits(0).silent_about("sleep");
+    assert!(project.has("on.txt"));
+    assert_eq!(daemons(&project).iter().map(|d| d.pid).collect::<Vec<_>>(), [pid]);
+    kill(pid, Signal::KILL);
+}
+
 /// Lost: a step that hides in a session of its own would survive its end.
 #[test]
 fn ending_a_step_ends_sessions_and_daemons_of_it() {

@@ -145,6 +145,7 @@ fn errors_are_json_too() {
         (&["show", "r/X"], 2, "no-step"),
         (&["log", "--step", "none"], 2, "no-step"),
         (&["attach", "r"], 4, "not-driven"),
+        (&["abort", "r"], 2, "run-over"),
         (&["explain", "none-such-code"], 2, "unknown-code"),
         (&["run", "missing.toml"], 2, "plan-unreadable"),
         (&["-C", "/no/such/folder", "status"], 2, "directory"),
@@ -164,4 +165,13 @@ fn errors_are_json_too() {
     let empty = Project::new();
     let output = empty.piton(&["status", "--json"]);
     assert_eq!(output.json()["error"]["code"], "no-ledger", "{output:?}");
+}
+
+/// Lost: a reader that looks at the first line only would make a failed run look complete.
+#[test]
+fn a_reader_that_leaves_changes_no_exit_code() {
+    let project = Project::with_plan("[[phase]]\nid = \"P\"\nrun = \"sleep 0.2; exit 1\"\n");
+    project.sh("{ $PROGRAM run plan.toml --json; echo $? > code; } | head -n 1 > first");
+    assert_eq!(project.read("code").trim(), "1");
+    assert_eq!(project.status(""), "failed");
 }

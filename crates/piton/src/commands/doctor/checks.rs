@@ -162,7 +162,7 @@ fn processes(
     }
     if look_for_strays && !loaded.state.mark.is_empty() {
         let kept = kept_programs(store, &loaded.state);
-        for stray in strays::find(&loaded.state.mark, keeper) {
+        for stray in strays::find(&loaded.state.mark, keeper, &[]) {
             let name: String = stray.name.clone();
             if kept.iter().any(|k| same_program(k, &name)) {
                 continue;

@@ -1,0 +1,89 @@
+//! The folders that steps may write to: one per driver, so that one that was overtaken can only ever
+//! remove its own. Not the logs, which lie with the run.
+
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use piton_engine::world::Attempt;
+
+/// How the files in a run's folder begin that say where a driver's scratch folder lies; its epoch
+/// follows.
+const SCRATCH: &str = "scratch.";
+/// What a first attempt finds as its failure context.
+const NO_FAILURES: &str = "{\n  \"attempts\": [],\n  \"text\": \"\"\n}\n";
+
+/// Makes the folder of a driver, outside of the repository's own folder, because sandboxes of agents
+/// forbid that one; the run's folder says where it is.
+pub fn make(dir: &Path, mark: &str, epoch: u64) -> io::Result<PathBuf> {
+    let uid = rustix::process::getuid().as_raw();
+    let base = std::env::temp_dir().join(format!("piton-{uid}"));
+    make_private(&base)?;
+    let own = std::fs::symlink_metadata(&base)?;
+    if !own.is_dir() || own.uid() != uid || own.mode() & 0o077 != 0 {
+        return Err(io::Error::other(format!(
+            "{} is not a private folder of yours; remove it or set TMPDIR",
+            base.display()
+        )));
+    }
+    let scratch = base.join(format!("{mark}.{epoch}"));
+    make_private(&scratch)?;
+    std::fs::write(scratch.join("no-failures.json"), NO_FAILURES)?;
+    std::fs::write(dir.join(pointer(epoch)), scratch.as_os_str().as_encoded_bytes())?;
+    Ok(scratch)
+}
+
+/// The name of the file that says where a driver's folder lies.
+pub fn pointer(epoch: u64) -> String {
+    format!("{SCRATCH}{epoch}")
+}
+
+/// The scratch folders of a run's drivers, with their epochs.
+pub fn folders(dir: &Path) -> Vec<(u64, PathBuf)> {
+    use std::os::unix::ffi::OsStringExt as _;
+    let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(io::Result::ok);
+    let pointers = entries.filter_map(|entry| {
+        let epoch: u64 = entry.file_name().to_str()?.strip_prefix(SCRATCH)?.parse().ok()?;
+        let path = std::fs::read(entry.path()).ok()?;
+        let path = PathBuf::from(std::ffi::OsString::from_vec(path));
+        // These folders are removed: a torn name must lead nowhere.
+        let whole = path.is_absolute() && path.extension() == Some(epoch.to_string().as_ref());
+        whole.then_some((epoch, path))
+    });
+    pointers.collect()
+}
+
+/// Where an attempt may write facts.
+pub fn output_file(scratch: &Path, attempt: &Attempt) -> PathBuf {
+    attempt_file(scratch, attempt, "output.json")
+}
+
+/// A file of an attempt.
+pub fn attempt_file(scratch: &Path, attempt: &Attempt, what: &str) -> PathBuf {
+    let slug = attempt.step.to_string().replace('/', "~");
+    scratch.join(format!("{slug}.{}.{what}", attempt.number))
+}
+
+/// Makes a folder for its user alone.
+pub fn make_private(dir: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let mode = std::fs::metadata(dir)?.permissions().mode();
+    debug_assert!(mode & 0o700 == 0o700, "a folder that was just made is ours");
+    Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't set up its files has failed")]
+mod tests {
+    use super::*;
+
+    /// Lost: a name cut off by a crash could lead to a folder that is nobody's to remove.
+    #[test]
+    fn only_a_whole_name_leads_to_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        for (epoch, text) in [(1, "/tmp"), (2, ""), (3, "/tmp/piton-0/abc.3"), (4, "/tmp/abc.3")] {
+            std::fs::write(dir.path().join(pointer(epoch)), text).unwrap();
+        }
+        assert_eq!(folders(dir.path()), [(3, PathBuf::from("/tmp/piton-0/abc.3"))]);
+    }
+}
