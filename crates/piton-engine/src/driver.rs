@@ -182,7 +182,15 @@ impl<'a> Driver<'a> {
             // Orders of an intent recorded before: only the ledger knows whether we still drive.
             self.store.ledger().heartbeat(self.row.run, self.epoch, self.at.0)?;
         }
-        self.append(false)?;
+        let durable = self.append(false)?;
+        // What is durable is acted on first and told then: a step need not wait for a terminal.
+        let acted = self.act();
+        self.tell(durable);
+        acted
+    }
+
+    /// Does what waited for a commit.
+    fn act(&mut self) -> Result<()> {
         if !self.acks.is_empty() {
             let acks = std::mem::take(&mut self.acks);
             self.world.acknowledge(&acks)?;
@@ -194,9 +202,16 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    fn append(&mut self, release: bool) -> Result<()> {
+    fn tell(&mut self, durable: Vec<(u64, Event)>) {
+        for (seq, event) in durable {
+            self.observer.event(seq, self.at, &event, &self.state);
+        }
+    }
+
+    /// Makes what was recorded durable; gives the events to be told.
+    fn append(&mut self, release: bool) -> Result<Vec<(u64, Event)>> {
         if self.batch.is_empty() && self.answered.is_empty() && !release {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let answered: Vec<(i64, &str)> =
             self.answered.iter().map(|(id, text)| (*id, text.as_str())).collect();
@@ -213,10 +228,7 @@ impl<'a> Driver<'a> {
         })?;
         self.last_commit = self.at;
         self.answered.clear();
-        for (seq, event) in (before + 1..).zip(self.batch.drain(..)) {
-            self.observer.event(seq, self.at, &event, &self.state);
-        }
-        Ok(())
+        Ok((before + 1..).zip(self.batch.drain(..)).collect())
     }
 
     /// Finds what became of attempts that have no outcome.
@@ -441,7 +453,8 @@ impl<'a> Driver<'a> {
             self.record(Event::RunAborted(event))?;
             self.answered.extend(request.map(|id| (id, answer)));
         }
-        self.append(true)?;
+        let durable = self.append(true)?;
+        self.tell(durable);
         let notice = notice(&self.state, verdict).filter(|_| self.options.notify);
         if let Some(notice) = notice {
             // The run's outcome is recorded; a person who can't be told does not change it.

@@ -43,6 +43,8 @@ pub struct RealWorld {
     signals: Option<Signals>,
     keeper: keeper::Connection,
     running: Running,
+    /// Files of steps about themselves that are recorded.
+    spent: Vec<PathBuf>,
 }
 
 impl RealWorld {
@@ -57,6 +59,7 @@ impl RealWorld {
             notify: None,
             signals: None,
             running: Running::default(),
+            spent: Vec::new(),
         }
     }
 
@@ -162,9 +165,7 @@ impl World for RealWorld {
     fn acknowledge(&mut self, attempts: &[Attempt]) -> Result<()> {
         for attempt in attempts {
             self.running.borrow_mut().remove(&attempt.step);
-            if let Some(path) = self.keeper.output_of(attempt) {
-                let _ = std::fs::remove_file(path);
-            }
+            self.spent.extend(self.keeper.output_of(attempt));
         }
         self.keeper.acknowledge(attempts);
         Ok(())
@@ -196,6 +197,10 @@ impl World for RealWorld {
 
     fn wait(&mut self, until: Timestamp) -> Result<Vec<Happening>> {
         self.keeper.flush();
+        // Not before the flush: what is recorded has time, the next step has not.
+        for path in self.spent.drain(..) {
+            let _ = std::fs::remove_file(path);
+        }
         let timeout = Duration::from_millis(until.since(now()).0);
         signals::poll(self.keeper.fd(), self.signals.as_ref(), timeout).map_err(failed)?;
         let mut happened: Vec<Happening> = Vec::new();
