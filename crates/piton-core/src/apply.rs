@@ -82,7 +82,7 @@ pub fn apply(state: &mut RunState, at: Timestamp, event: &Event) -> Result<(), I
     check(state, event)?;
     account_time(state, at, event);
     change(state, at, event);
-    if let Some(step) = step_of(event) {
+    if let Some(step) = event.step() {
         state.settle(step);
     }
     Ok(())
@@ -97,18 +97,6 @@ pub fn replay<'a>(
         apply(&mut state, at, event)?;
     }
     Ok(state)
-}
-
-/// The step whose progress an event changes.
-fn step_of(event: &Event) -> Option<&StepPath> {
-    match event {
-        Event::StepStarted(e) => Some(&e.step),
-        Event::StepFinished(e) => Some(&e.step),
-        Event::StepReset(e) => Some(&e.step),
-        Event::StepRetried(e) => Some(&e.step),
-        Event::StepSkipped(e) => Some(&e.step),
-        _ => None,
-    }
 }
 
 fn create(state: &mut RunState, at: Timestamp, created: &RunCreated) -> Result<(), Illegal> {
@@ -360,6 +348,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             });
         }
         Event::BudgetExhausted(e) => state.exhausted = Some(e.budget.clone()),
+        Event::TimeSkipped(e) => state.counted_at = state.counted_at.after(e.ms).min(at),
         Event::RunAborted(e) => {
             state.ended = Some(if e.cancel { Status::Cancelled } else { Status::Aborted });
         }

@@ -41,10 +41,26 @@ pub enum Event {
     CheckpointRecorded(CheckpointRecorded),
     /// A budget is used up.
     BudgetExhausted(BudgetExhausted),
+    /// The machine slept, or its clock was set: that time counts for no budget.
+    TimeSkipped(TimeSkipped),
     /// A person ended the run.
     RunAborted(RunAborted),
     /// A person set the run aside.
     RunArchived(RunArchived),
+}
+
+impl Event {
+    /// The step whose progress it changes.
+    pub fn step(&self) -> Option<&StepPath> {
+        match self {
+            Self::StepStarted(e) => Some(&e.step),
+            Self::StepFinished(e) => Some(&e.step),
+            Self::StepReset(e) => Some(&e.step),
+            Self::StepRetried(e) => Some(&e.step),
+            Self::StepSkipped(e) => Some(&e.step),
+            _ => None,
+        }
+    }
 }
 
 /// See [`Event::RunCreated`].
@@ -438,6 +454,13 @@ pub struct BudgetExhausted {
     pub used: u64,
     /// What was allowed.
     pub limit: u64,
+}
+
+/// See [`Event::TimeSkipped`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimeSkipped {
+    /// How much the clock went ahead of the time the driver was awake.
+    pub ms: Millis,
 }
 
 /// See [`Event::RunAborted`].

@@ -3,7 +3,7 @@
 mod support;
 
 use piton_core::event::{
-    Class, Event, GateAsked, GateDecided, Next, StepReset, StepSkipped, Verdict,
+    Class, Event, GateAsked, GateDecided, Next, StepReset, StepSkipped, TimeSkipped, Verdict,
 };
 use piton_core::plan::{OnFailure, Phase};
 use piton_core::{Action, GateRef, LanePath, Limits, Millis, Plan, Timestamp, decide};
@@ -254,4 +254,19 @@ fn a_driver_wakes_up_when_a_budget_of_time_ends() {
     run.at = run.at.after(Millis(1_000));
     let actions = decide(&run.plan, &run.state, &jobs(1), run.at);
     assert!(actions.contains(&Action::EndAll), "{actions:?}");
+}
+
+/// If this fails, a laptop that was closed over the weekend ends its running steps when it wakes.
+#[test]
+fn time_that_the_machine_slept_counts_for_no_budget() {
+    let mut plan = three_lanes();
+    plan.budgets.run_time = Millis(1_000);
+    let mut run = Run::new(plan);
+    run.start("P1/A/a1", vec![]);
+    run.at = run.at.after(Millis(50_000));
+    run.take(Event::TimeSkipped(TimeSkipped { ms: Millis(49_900) }));
+    let actions = decide(&run.plan, &run.state, &jobs(1), run.at);
+    assert_eq!(actions, [Action::WakeAt(Timestamp(run.at.0 + 900))]);
+    run.take(finished("P1/A/a1", 1, piton_core::event::Outcome::Succeeded, vec![]));
+    assert_eq!(run.state.used.driven_ms, Millis(100));
 }

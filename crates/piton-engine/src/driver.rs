@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 use piton_core::Millis;
-use piton_core::event::{BudgetExhausted, DriverLeft, Event, GateAsked, StepStarted, Verdict};
+use piton_core::event::{
+    BudgetExhausted, DriverLeft, Event, GateAsked, StepStarted, TimeSkipped, Verdict,
+};
 use piton_core::plan::Step;
 use piton_core::redact::Redactor;
 use piton_core::{Action, Illegal, Limits, Plan, RunState, StepPath, Timestamp, apply, decide};
@@ -31,6 +33,9 @@ const TICK_EVERY: Millis = Millis(100);
 /// Times one driver runs a step again because its inputs were made anew: steps that change each
 /// other's inputs, or their own, would go on for ever.
 const REDONE_MAX: u32 = 3;
+/// How far the clock may run ahead of the time awake before that is a sleep: more than a clock that
+/// is being corrected ever does.
+const SLEEP_MIN: Millis = Millis::from_secs(5);
 /// `SIGINT`: the one signal that lets running steps finish first.
 const SIGINT: i32 = 2;
 
@@ -88,6 +93,8 @@ pub struct Driver<'a> {
     recheck_inputs: bool,
     inbox_seen: bool,
     last_commit: Timestamp,
+    /// The clock and the time awake when they were last compared.
+    clock: (Timestamp, Millis),
 }
 
 impl<'a> Driver<'a> {
@@ -104,7 +111,7 @@ impl<'a> Driver<'a> {
         epoch: u64,
         options: Options,
     ) -> Self {
-        let at = world.now();
+        let (at, awake) = (world.now(), world.awake());
         Self {
             store,
             world,
@@ -129,6 +136,7 @@ impl<'a> Driver<'a> {
             recheck_inputs: false,
             inbox_seen: false,
             last_commit: at,
+            clock: (at, awake),
         }
     }
 
@@ -374,6 +382,7 @@ impl<'a> Driver<'a> {
         let poll = now.after(if ticks { TICK_EVERY } else { INBOX_EVERY });
         let happenings = self.world.wait(wake.map_or(poll, |w| w.min(poll)))?;
         self.at = self.world.now();
+        self.skip_sleep()?;
         if happenings.is_empty() && self.at.since(self.last_commit).0 >= heartbeat_every() {
             self.store.ledger().heartbeat(self.row.run, self.epoch, self.at.0)?;
             self.last_commit = self.at;
@@ -385,6 +394,18 @@ impl<'a> Driver<'a> {
             self.observer.tick(self.at, &self.state);
         }
         Ok(())
+    }
+
+    /// Takes time that the machine slept, or that its clock jumped ahead, out of the budgets.
+    fn skip_sleep(&mut self) -> Result<()> {
+        let (at, awake) = (self.at, self.world.awake());
+        let passed = at.since(self.clock.0).0;
+        let slept = passed.saturating_sub(awake.0.saturating_sub(self.clock.1.0));
+        self.clock = (at, awake);
+        if slept < SLEEP_MIN.0 {
+            return Ok(());
+        }
+        self.record(Event::TimeSkipped(TimeSkipped { ms: Millis(slept) }))
     }
 
     fn happened(&mut self, happening: Happening) -> Result<()> {

@@ -148,6 +148,12 @@ pub trait World {
     /// The time now.
     fn now(&mut self) -> Timestamp;
 
+    /// Time awake since some moment: it stands still while the machine sleeps, and nobody can set
+    /// it.
+    fn awake(&mut self) -> Millis {
+        Millis(self.now().0.unsigned_abs())
+    }
+
     /// Observes files: the hash of each, or nothing where it is missing.
     fn files(&mut self, paths: &[String]) -> Result<Files>;
     /// Observes declared inputs: paths and globs, those that exist.

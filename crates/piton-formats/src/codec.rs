@@ -58,6 +58,7 @@ pub fn tag(event: &Event) -> &'static str {
         Event::SpecAccepted(_) => "spec.accepted",
         Event::CheckpointRecorded(_) => "checkpoint.recorded",
         Event::BudgetExhausted(_) => "budget.exhausted",
+        Event::TimeSkipped(_) => "time.skipped",
         Event::RunAborted(_) => "run.aborted",
         Event::RunArchived(_) => "run.archived",
     }
@@ -81,6 +82,7 @@ pub fn encode(event: &Event) -> Encoded {
         Event::SpecAccepted(x) => serde_json::to_vec(x),
         Event::CheckpointRecorded(x) => serde_json::to_vec(x),
         Event::BudgetExhausted(x) => serde_json::to_vec(x),
+        Event::TimeSkipped(x) => serde_json::to_vec(x),
         Event::RunAborted(x) => serde_json::to_vec(x),
         Event::RunArchived(x) => serde_json::to_vec(x),
     }
@@ -109,6 +111,7 @@ pub fn decode(tag: &str, version: u32, body: &[u8]) -> Result<Event, Error> {
         "spec.accepted" => read(body).map(Event::SpecAccepted),
         "checkpoint.recorded" => read(body).map(Event::CheckpointRecorded),
         "budget.exhausted" => read(body).map(Event::BudgetExhausted),
+        "time.skipped" => read(body).map(Event::TimeSkipped),
         "run.aborted" => read(body).map(Event::RunAborted),
         "run.archived" => read(body).map(Event::RunArchived),
         _ => return Err(newer()),

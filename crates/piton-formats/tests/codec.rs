@@ -5,7 +5,7 @@ use piton_core::event::{
     BudgetExhausted, CheckpointRecorded, Class, DriverAttached, DriverLeft, Facts, FileHash,
     GateAsked, GateDecided, LogRanges, Next, Outcome, PlanAccepted, RunAborted, RunArchived,
     RunCreated, Shape, SpecAccepted, StepFinished, StepReset, StepRetried, StepSkipped,
-    StepStarted, Verdict,
+    StepStarted, TimeSkipped, Verdict,
 };
 use piton_core::hash::Sha;
 use piton_core::{GateRef, Millis, RunId, StepPath, Timestamp};
@@ -14,7 +14,7 @@ use piton_testkit::plans;
 use proptest::prelude::*;
 
 /// The tags on disk, for ever: a change here breaks every ledger there is.
-const TAGS: [&str; 16] = [
+const TAGS: [&str; 17] = [
     "run.created",
     "driver.attached",
     "driver.left",
@@ -29,6 +29,7 @@ const TAGS: [&str; 16] = [
     "spec.accepted",
     "checkpoint.recorded",
     "budget.exhausted",
+    "time.skipped",
     "run.aborted",
     "run.archived",
 ];
@@ -191,6 +192,7 @@ fn events(p: &Parts) -> Vec<Event> {
             head: p.more.clone(),
         }),
         Event::BudgetExhausted(BudgetExhausted { budget: text(), used: p.number, limit: p.number }),
+        Event::TimeSkipped(TimeSkipped { ms: Millis(p.number) }),
         Event::RunAborted(RunAborted { by: by(), message: text(), cancel: p.flag }),
         Event::RunArchived(RunArchived { by: by() }),
     ]
@@ -258,5 +260,6 @@ fn bodies_of_the_first_version_stay_as_they_are() {
     );
     assert_eq!(text(&all[5]), "{\"step\":\"P/L/S\",\"reason\":\"text\"}");
     assert_eq!(text(&all[8]), "{\"gate\":\"P/L\",\"name\":\"text\"}");
-    assert_eq!(text(&all[14]), "{\"by\":\"ada\",\"message\":\"text\"}");
+    assert_eq!(text(&all[14]), "{\"ms\":7}");
+    assert_eq!(text(&all[15]), "{\"by\":\"ada\",\"message\":\"text\"}");
 }

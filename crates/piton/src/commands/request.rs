@@ -218,7 +218,7 @@ fn last_event_of(store: &mut Store, row: &RunRow, target: Target<'_>) -> Result<
 
 fn concerns(event: &Event, target: Target<'_>) -> bool {
     match target {
-        Target::Step(step) => history::step_of(event) == Some(step),
+        Target::Step(step) => event.step() == Some(step),
         Target::Gate(gate) => match event {
             Event::GateAsked(e) => e.gate == *gate,
             Event::GateDecided(e) => e.gate == *gate,

@@ -61,6 +61,9 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
             e.used,
             e.limit
         ),
+        Event::TimeSkipped(e) => {
+            format!("the machine slept, or its clock was set: {} count for no budget", e.ms)
+        }
         Event::RunAborted(e) => {
             let verb = if e.cancel { "cancelled" } else { "aborted" };
             format!("run {run} {verb} by {}{}", sanitize(&e.by), said(&e.message))

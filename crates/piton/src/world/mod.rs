@@ -10,12 +10,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use piton_core::event::FileHash;
 use piton_core::evidence::Files;
 use piton_core::plan::Command;
-use piton_core::{Plan, StepPath, Timestamp};
+use piton_core::{Millis, Plan, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
     Attached, Attempt, Ended, Happening, Notice, Reported, SealError, World,
@@ -43,6 +43,8 @@ pub struct RealWorld {
     signals: Option<Signals>,
     keeper: keeper::Connection,
     running: Running,
+    /// A moment on the clock that stands still while the machine sleeps.
+    began: Instant,
     /// Files of steps about themselves that are recorded.
     spent: Vec<PathBuf>,
 }
@@ -59,6 +61,7 @@ impl RealWorld {
             notify: None,
             signals: None,
             running: Running::default(),
+            began: Instant::now(),
             spent: Vec::new(),
         }
     }
@@ -116,6 +119,10 @@ fn failed(error: impl std::fmt::Display) -> Error {
 impl World for RealWorld {
     fn now(&mut self) -> Timestamp {
         now()
+    }
+
+    fn awake(&mut self) -> Millis {
+        Millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
     fn files(&mut self, paths: &[String]) -> Result<Files> {

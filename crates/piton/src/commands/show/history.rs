@@ -1,7 +1,7 @@
 //! Walks the events of a run, page by page, for the commands that tell its history.
 
+use piton_core::Timestamp;
 use piton_core::event::Event;
-use piton_core::{StepPath, Timestamp};
 use piton_engine::Store;
 use piton_ledger::RunRow;
 
@@ -32,17 +32,5 @@ pub fn after(
         for (seq, at, event) in &page {
             each(*seq, *at, event);
         }
-    }
-}
-
-/// The step an event is about.
-pub fn step_of(event: &Event) -> Option<&StepPath> {
-    match event {
-        Event::StepStarted(e) => Some(&e.step),
-        Event::StepFinished(e) => Some(&e.step),
-        Event::StepReset(e) => Some(&e.step),
-        Event::StepRetried(e) => Some(&e.step),
-        Event::StepSkipped(e) => Some(&e.step),
-        _ => None,
     }
 }

@@ -94,7 +94,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, path: &StepPa
 fn happened(store: &mut Store, loaded: &Loaded, path: &StepPath) -> Result<Vec<Happened>> {
     let mut all: Vec<Happened> = Vec::new();
     history::each(store, &loaded.row, |_, at, event| {
-        if history::step_of(event) == Some(path) {
+        if event.step() == Some(path) {
             take(&mut all, at, event);
         }
     })?;
