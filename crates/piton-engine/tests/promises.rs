@@ -208,6 +208,19 @@ fn promise_8_restarts_after_kills_from_outside_end() {
     assert!(does_not_end(&endless), "{endless:?}");
 }
 
+/// If this fails, a laptop that was closed over the weekend ends its running steps when it wakes.
+#[test]
+fn promise_8_the_time_of_a_run_does_not_end_in_its_sleep() {
+    let budgets = Budgets { run_time: Millis::from_secs(60), ..Budgets::default() };
+    let lasting = Behaviour::ok().lasting(Millis::from_secs(30));
+    let rig = one_step(plans::step("work"), lasting, budgets);
+    let midway = rig.machine.borrow().now.after(Millis::from_secs(10));
+    rig.machine.borrow_mut().sleep_at(midway, Millis::from_secs(3 * 24 * 3600));
+    let ending = rig.run().expect("it completes");
+    assert_eq!(ending.verdict, Verdict::Complete);
+    assert!(ending.state.used.driven_ms < Millis::from_secs(60), "{:?}", ending.state.used);
+}
+
 #[test]
 fn promise_8_the_time_of_a_run_ends() {
     let forever = || Behaviour::ok().lasting(Millis(u64::MAX / 8));

@@ -93,6 +93,10 @@ pub struct SimMachine {
     pub script: Script,
     /// Mechanisms that are on.
     pub switches: Switches,
+    /// When the machine sleeps next, and for how long.
+    sleep: Option<(Timestamp, Millis)>,
+    /// How long it has slept.
+    pub(crate) asleep: Millis,
     /// Everything done so far.
     pub log: Vec<Effect>,
     files: BTreeMap<String, SimFile>,
@@ -111,6 +115,8 @@ impl SimMachine {
             head: Some("c0ffee00c0ffee00".to_owned()),
             script,
             switches: Switches::default(),
+            sleep: None,
+            asleep: Millis(0),
             log: Vec::new(),
             files: BTreeMap::new(),
             epoch: 0,
@@ -140,6 +146,22 @@ impl SimMachine {
     /// A signal for the driver, at a time.
     pub fn signal_at(&mut self, at: Timestamp, signal: i32) {
         self.signals.push_back((at, signal));
+    }
+
+    fn fall_asleep(&mut self) {
+        let Some((_, length)) = self.sleep.take_if(|(at, _)| *at <= self.now) else { return };
+        self.now = self.now.after(length);
+        self.asleep.0 += length.0;
+        for entry in self.journal.iter_mut().flat_map(|journal| journal.values_mut()) {
+            if let Entry::Running { ends_at, .. } = entry {
+                *ends_at = ends_at.after(length);
+            }
+        }
+    }
+
+    /// Lets the machine sleep at a time, with all that runs on it.
+    pub fn sleep_at(&mut self, at: Timestamp, length: Millis) {
+        self.sleep = Some((at, length));
     }
 
     /// Lets time pass without a driver.
@@ -347,6 +369,7 @@ impl SimMachine {
         let wake = ends.chain(self.signals.iter().map(|(at, _)| *at)).min();
         let wake = wake.map_or(until, |w| w.min(until));
         self.now = self.now.max(wake);
+        self.fall_asleep();
         self.settle();
         Some(self.news(epoch))
     }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use piton_core::event::{Facts, FileHash};
 use piton_core::evidence::Files;
-use piton_core::{StepPath, Timestamp};
+use piton_core::{Millis, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{Attached, Attempt, Ended, Happening, Notice, Reported, SealError};
 use piton_engine::{Error, Result, World};
@@ -52,6 +52,11 @@ fn fell(_: Fallen) -> Error {
 impl World for SimWorld {
     fn now(&mut self) -> Timestamp {
         self.machine.borrow().now
+    }
+
+    fn awake(&mut self) -> Millis {
+        let machine = self.machine.borrow();
+        Millis(machine.now.0.unsigned_abs().saturating_sub(machine.asleep.0))
     }
 
     fn files(&mut self, paths: &[String]) -> Result<Files> {
