@@ -17,12 +17,13 @@ use piton_ledger::{HEARTBEAT_EVERY_MS, RunRow};
 
 use crate::error::{Error, Result};
 use crate::observer::{Note, Observer};
-use crate::order::{Order, order};
+use crate::order::Order;
 use crate::store::{Commit, Store};
-use crate::world::{Attempt, Found, Happening, Notice, World};
+use crate::world::{Attempt, Happening, Notice, World};
 
 mod inbox;
 mod outcome;
+mod recover;
 
 pub use inbox::REFUSED;
 
@@ -239,67 +240,6 @@ impl<'a> Driver<'a> {
         Ok((before + 1..).zip(self.batch.drain(..)).collect())
     }
 
-    /// Finds what became of attempts that have no outcome.
-    fn recover(&mut self) -> Result<()> {
-        let in_flight: Vec<Attempt> = self
-            .state
-            .running()
-            .into_iter()
-            .map(|(step, number)| Attempt { step, number })
-            .collect();
-        let attached = self.world.attach(self.epoch, &self.state.mark, &in_flight)?;
-        if !attached.strays.is_empty() {
-            self.observer.note(&Note::StraysEnded { names: attached.strays });
-        }
-        if self.batch.is_empty() {
-            // Events of one commit happen at one time: a replay must see what was applied here.
-            self.at = self.world.now();
-        }
-        for (attempt, found) in attached.found {
-            let word = match &found {
-                Found::Running => "running",
-                Found::Ended(_) => "finished",
-                Found::NotStarted => "not started",
-                Found::Lost(_) => "lost",
-            };
-            self.observer.note(&Note::Recovered {
-                step: attempt.step.clone(),
-                attempt: attempt.number,
-                found: word,
-            });
-            match found {
-                Found::Running => {}
-                Found::Ended(ended) => self.ended(&ended)?,
-                Found::NotStarted => self.order_again(&attempt)?,
-                Found::Lost(why) => self.lost(&attempt, why)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Starts an attempt whose intent is recorded and whose process never existed.
-    fn order_again(&mut self, attempt: &Attempt) -> Result<()> {
-        if self.ending.is_some() || self.options.limits.draining || self.abort.is_some() {
-            return self.lost(attempt, "its driver stopped before it was started".to_owned());
-        }
-        self.place_order(attempt)
-    }
-
-    fn place_order(&mut self, attempt: &Attempt) -> Result<()> {
-        let there = self.state.position(&attempt.step).and_then(|at| self.live.at(at));
-        let there = there.filter(|step| step.id == attempt.step.step);
-        let Some(step) = there.or_else(|| self.live.step(&attempt.step)) else {
-            return self.lost(attempt, "it is no longer in the plan".to_owned());
-        };
-        match order(&self.live, &self.state, step, attempt) {
-            Ok(order) => {
-                self.orders.push(order);
-                Ok(())
-            }
-            Err(error) => self.not_started(attempt, &error.to_string()),
-        }
-    }
-
     /// A step of the plan: it stands where the state has it.
     fn planned(&self, path: &StepPath) -> Option<&Step> {
         let there = self.state.position(path).and_then(|at| self.plan.at(at));
@@ -332,11 +272,17 @@ impl<'a> Driver<'a> {
         };
         let (definition, patterns) = (step.definition(), step.inputs.clone());
         let inputs = if patterns.is_empty() {
-            Vec::new()
+            Ok(Vec::new())
         } else {
             // Hashing may take long: outcomes at hand do not wait for it.
             self.commit()?;
-            self.world.inputs(&patterns)?
+            self.world.inputs(&patterns)
+        };
+        // An input that can't be read is the step's trouble, not that of the run.
+        let (inputs, unreadable) = match inputs {
+            Ok(inputs) => (inputs, None),
+            Err(Error::World(why)) => (Vec::new(), Some(why)),
+            Err(error) => return Err(error),
         };
         self.record(Event::StepStarted(StepStarted {
             step: attempt.step.clone(),
@@ -344,7 +290,10 @@ impl<'a> Driver<'a> {
             definition,
             inputs,
         }))?;
-        self.place_order(attempt)
+        match unreadable {
+            Some(why) => self.not_started(attempt, &format!("an input can't be read: {why}")),
+            None => self.place_order(attempt),
+        }
     }
 
     fn exhausted(&mut self, budget: BudgetExhausted) -> Result<()> {

@@ -72,7 +72,7 @@ impl Driver<'_> {
         };
         let facts = self.redacted(reported.facts);
         let inputs = match outcome {
-            Outcome::Succeeded => self.changed_inputs(&step, &ended.attempt)?,
+            Outcome::Succeeded => self.changed_inputs(&step, &ended.attempt),
             _ => None,
         };
         self.finish(
@@ -171,13 +171,14 @@ impl Driver<'_> {
 
     /// The inputs of a step that changed while it ran: it counts as its own doing, as when an agent
     /// edits what it was given, and is no reason to run it again.
-    fn changed_inputs(&mut self, step: &Step, attempt: &Attempt) -> Result<Option<Vec<FileHash>>> {
+    fn changed_inputs(&mut self, step: &Step, attempt: &Attempt) -> Option<Vec<FileHash>> {
         if step.inputs.is_empty() {
-            return Ok(None);
+            return None;
         }
-        let now = self.world.inputs(&step.inputs)?;
+        // One that can't be read any more stays on record as it was given.
+        let now = self.world.inputs(&step.inputs).ok()?;
         let before = self.state.step(&attempt.step).map(|s| &s.inputs);
-        Ok(Some(now).filter(|now| before != Some(now)))
+        Some(now).filter(|now| before != Some(now))
     }
 
     fn redacted(&self, mut facts: Facts) -> Facts {
