@@ -17,6 +17,9 @@ use crate::protocol::{Cause, Leftover, Reply};
 use super::ending::own_pid;
 use super::hold::Hold;
 
+/// How long a process may take from its start to its own name, where names decide what is kept.
+const NAME_WAIT: Duration = Duration::from_millis(200);
+
 /// How long what steps left behind has between the polite signal and the kill: they are daemons,
 /// and somebody waits for the run to end.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
@@ -34,6 +37,8 @@ pub(super) struct Shutdown {
     asked_by: Option<u64>,
     /// When the polite signal was first sent, also in ticks since boot; none while attempts end.
     since: Option<(Instant, u64)>,
+    /// When leftovers were first looked at.
+    looked: Option<Instant>,
     told: HashSet<(Pid, u64)>,
     leftovers: Vec<Leftover>,
     /// Since when leftovers are dealt with and only helpers are waited for.
@@ -48,7 +53,8 @@ impl Hold {
             return;
         }
         let (told, leftovers) = (HashSet::new(), Vec::new());
-        self.shutdown = Some(Shutdown { asked_by, since: None, told, leftovers, swept: None });
+        let (since, looked, swept) = (None, None, None);
+        self.shutdown = Some(Shutdown { asked_by, since, looked, told, leftovers, swept });
         let all: Vec<_> = self
             .attempts
             .iter()
@@ -93,6 +99,12 @@ impl Hold {
         let left = self.left_behind();
         if left.is_empty() {
             return true;
+        }
+        // What a step has just started still has the name of who started it: where some are to be
+        // kept, it gets the time to become what it will be.
+        let looked = *shutdown.looked.get_or_insert(now);
+        if !self.keep.is_empty() && now < looked + NAME_WAIT {
+            return false;
         }
         let first = shutdown.since.is_none();
         let (since, ticks) = *shutdown.since.get_or_insert_with(|| (now, os::now_ticks()));

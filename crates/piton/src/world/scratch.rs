@@ -27,9 +27,10 @@ pub fn make(dir: &Path, mark: &str, epoch: u64) -> io::Result<PathBuf> {
         )));
     }
     let scratch = base.join(format!("{mark}.{epoch}"));
+    // First where it will be: who falls in between leaves no folder that nobody knows of.
+    std::fs::write(dir.join(pointer(epoch)), scratch.as_os_str().as_encoded_bytes())?;
     make_private(&scratch)?;
     std::fs::write(scratch.join("no-failures.json"), NO_FAILURES)?;
-    std::fs::write(dir.join(pointer(epoch)), scratch.as_os_str().as_encoded_bytes())?;
     Ok(scratch)
 }
 
