@@ -1,27 +1,172 @@
-//! The one place that runs git: prompts, hooks, optional locks and locale switched off.
+//! The one place that runs git: prompts, hooks, auto-gc, optional locks and locale switched off.
+//!
+//! Whatever else a caller needs (input, an index of its own, a private environment) is added to the
+//! call; nothing here knows what the command is for. Variables that would point git at another
+//! repository than the folder given are removed.
 
+use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+
+/// Variables that would lead git elsewhere, or change what it prints.
+const REMOVED: [&str; 12] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_QUARANTINE_PATH",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_TRACE",
+];
+
+/// A git command that failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`git {command}` failed: {message}")]
+pub struct Error {
+    /// Its arguments.
+    pub command: String,
+    /// Its exit code, where it had one.
+    pub code: Option<i32>,
+    /// What it complained about.
+    pub message: String,
+}
+
+/// A git command about to run.
+#[derive(Debug)]
+#[must_use]
+pub struct Git {
+    command: Command,
+    words: Vec<String>,
+    input: Option<Vec<u8>>,
+}
+
+impl Git {
+    /// Begins a command in a folder.
+    pub fn at(dir: &Path) -> Self {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(dir).args([
+            "-c",
+            "core.hooksPath=/dev/null",
+            "-c",
+            "gc.auto=0",
+            "-c",
+            "maintenance.auto=false",
+            "-c",
+            "core.fsmonitor=false",
+            "-c",
+            "commit.gpgSign=false",
+            "-c",
+            "core.quotePath=false",
+        ]);
+        command
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("LC_ALL", "C");
+        for name in REMOVED {
+            command.env_remove(name);
+        }
+        Self { command, words: Vec::new(), input: None }
+    }
+
+    /// Sets configuration for this command alone; comes before [`Git::args`].
+    pub fn config(mut self, setting: &str) -> Self {
+        self.command.arg("-c").arg(setting);
+        self
+    }
+
+    /// Makes everything the command writes durable before it returns: objects, refs, the index.
+    pub fn durable(self) -> Self {
+        self.config("core.fsync=all").config("core.fsyncMethod=batch")
+    }
+
+    /// Adds one argument.
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.words.push(arg.as_ref().to_string_lossy().into_owned());
+        self.command.arg(arg);
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        for arg in args {
+            self = self.arg(arg);
+        }
+        self
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Uses another index than the work tree's own.
+    pub fn index(self, index: &Path) -> Self {
+        self.env("GIT_INDEX_FILE", index)
+    }
+
+    /// Gives the command bytes to read.
+    pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.input = Some(bytes.into());
+        self
+    }
+
+    /// Runs it and returns the bytes it printed.
+    pub fn bytes(self) -> Result<Vec<u8>, Error> {
+        let words = self.words.join(" ");
+        let output = self.output()?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let message = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+        Err(Error { command: words, code: output.status.code(), message })
+    }
+
+    /// Runs it and returns the text it printed, without the last line break.
+    pub fn text(self) -> Result<String, Error> {
+        self.bytes().map(|b| String::from_utf8_lossy(&b).trim_end_matches('\n').to_owned())
+    }
+
+    /// Runs it for what it does.
+    pub fn run(self) -> Result<(), Error> {
+        self.bytes().map(drop)
+    }
+
+    /// Runs it and returns exit and output alike, for commands whose exit code is an answer.
+    pub fn output(mut self) -> Result<Output, Error> {
+        let words = self.words.join(" ");
+        let lost = |e: std::io::Error| Error {
+            command: words.clone(),
+            code: None,
+            message: format!("git could not be run: {e}"),
+        };
+        let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
+        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().map_err(lost)?;
+        // A writer of its own: git may print before it has read everything.
+        let writer = self.input.take().zip(child.stdin.take()).map(|(bytes, mut stdin)| {
+            std::thread::spawn(move || {
+                // A command that stops reading says why by its exit.
+                let _ = stdin.write_all(&bytes);
+            })
+        });
+        let output = child.wait_with_output().map_err(lost)?;
+        if let Some(writer) = writer {
+            let _ = writer.join();
+        }
+        Ok(output)
+    }
+}
 
 /// Runs git in a folder and returns what it printed, or what it complained about.
 pub fn git(dir: &Path, args: &[&str]) -> Result<String, String> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(dir)
-        .args(["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0"])
-        .args(args)
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .env("LC_ALL", "C")
-        .env_remove("GIT_DIR")
-        .env_remove("GIT_WORK_TREE")
-        .env_remove("GIT_INDEX_FILE")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| format!("git could not be started: {e}"))?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
-    } else {
-        Err(String::from_utf8_lossy(&output.stderr).trim_end().to_owned())
-    }
+    let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+    Git::at(dir).args(args).text().map_err(|error| error.message)
 }

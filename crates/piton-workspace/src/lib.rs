@@ -4,8 +4,9 @@
 //! files, because a cold `piton status` has no time to start a process. Only the reftable format,
 //! which we do not read, asks git. Worktrees, snapshots and merges come with the lanes.
 
-mod git;
+pub mod git;
 mod project;
+pub mod refs;
 
-pub use git::git;
+pub use git::{Git, git};
 pub use project::{Error, Project};

@@ -1,0 +1,119 @@
+//! Refs are moved in one transaction that also verifies the run's epoch.
+//!
+//! A driver that was taken over holds an older epoch: its transactions fail as a whole, so it can
+//! move no ref. The epoch ref names a blob with the number; it is raised when a driver attaches.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::git::{Error, Git};
+
+/// Where all refs of Piton live; nothing of the user's does.
+pub const PREFIX: &str = "refs/piton/";
+
+/// What every ref update of a run verifies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fence {
+    name: String,
+    blob: String,
+}
+
+impl Fence {
+    /// Raises the epoch of a run; a lower one than is there is refused.
+    pub fn raise(dir: &Path, run_id: &str, epoch: u64) -> Result<Self, Error> {
+        let name = format!("{}epoch", run_prefix(run_id));
+        if let Some(found) = Self::epoch(dir, run_id)? {
+            if found > epoch {
+                return Err(Error {
+                    command: "update-ref".to_owned(),
+                    code: None,
+                    message: format!("epoch {epoch} was superseded by {found}"),
+                });
+            }
+        }
+        let blob = Git::at(dir)
+            .durable()
+            .args(["hash-object", "-w", "--stdin"])
+            .input(format!("{epoch}\n"))
+            .text()?;
+        let old = Git::at(dir).args(["rev-parse", "-q", "--verify", &name]).text().ok();
+        let old = old.unwrap_or_else(|| "0".repeat(blob.len()));
+        let mut input = String::from("start\n");
+        let _ = write!(input, "update {name} {blob} {old}\nprepare\ncommit\n");
+        Git::at(dir).durable().args(["update-ref", "--stdin"]).input(input).run()?;
+        Ok(Self { name, blob })
+    }
+
+    /// The epoch that stands in the repository.
+    pub fn epoch(dir: &Path, run_id: &str) -> Result<Option<u64>, Error> {
+        let name = format!("{}epoch", run_prefix(run_id));
+        let there = Git::at(dir).args(["cat-file", "blob", &name]).text();
+        Ok(there.ok().and_then(|text| text.trim().parse().ok()))
+    }
+}
+
+/// Where the refs of a run live.
+pub fn run_prefix(run_id: &str) -> String {
+    format!("{PREFIX}{}/", component(run_id))
+}
+
+/// Makes an id fit for a ref: git refuses `..`, a final `.` or `.lock`.
+pub fn component(id: &str) -> String {
+    let safe = id.replace("..", ".%");
+    match safe.strip_suffix('.') {
+        Some(start) => format!("{start}%"),
+        None => safe.strip_suffix(".lock").map_or(safe.clone(), |start| format!("{start}%lock")),
+    }
+}
+
+/// Ref updates that happen together or not at all.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Transaction {
+    lines: String,
+}
+
+impl Transaction {
+    /// Begins one that holds only while a run's epoch does.
+    pub fn fenced(fence: &Fence) -> Self {
+        let mut lines = String::new();
+        let _ = writeln!(lines, "verify {} {}", fence.name, fence.blob);
+        Self { lines }
+    }
+
+    /// Moves a ref from an old value; without one it must not exist yet.
+    pub fn update(mut self, name: &str, new: &str, old: Option<&str>) -> Self {
+        let old = old.map_or_else(|| "0".repeat(new.len()), ToOwned::to_owned);
+        let _ = writeln!(self.lines, "update {name} {new} {old}");
+        self
+    }
+
+    /// Sets a ref, whatever it was.
+    pub fn set(mut self, name: &str, new: &str) -> Self {
+        let _ = writeln!(self.lines, "update {name} {new}");
+        self
+    }
+
+    /// Deletes a ref that has a value.
+    pub fn delete(mut self, name: &str, old: &str) -> Self {
+        let _ = writeln!(self.lines, "delete {name} {old}");
+        self
+    }
+
+    /// Requires a ref to have a value.
+    pub fn verify(mut self, name: &str, value: &str) -> Self {
+        let _ = writeln!(self.lines, "verify {name} {value}");
+        self
+    }
+
+    /// Carries it out, durably.
+    pub fn commit(self, dir: &Path, why: &str) -> Result<(), Error> {
+        let input = format!("start\n{}prepare\ncommit\n", self.lines);
+        Git::at(dir).durable().args(["update-ref", "-m", why, "--stdin"]).input(input).run()
+    }
+}
+
+/// The value of a ref, if it exists.
+pub fn value(dir: &Path, name: &str) -> Option<String> {
+    Git::at(dir).args(["rev-parse", "-q", "--verify", name]).text().ok()
+}
