@@ -248,7 +248,7 @@ impl Connection {
         Start {
             key: order.attempt.to_string(),
             parts: parts.collect(),
-            dir: if order.dir.is_empty() { root.to_owned() } else { root.join(&order.dir) },
+            dir: root.join(&order.room).join(&order.dir),
             env,
             unset: Vec::new(),
             files,
