@@ -20,11 +20,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SendFlags;
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup;
 use crate::error::{Error, Result};
 use crate::fence;
 use crate::frame::{self, Decoder};
 use crate::lock::keeper_alive;
-use crate::os;
+use crate::os::{self, Pid};
 use crate::protocol::{Env, Event, Hello, PROTOCOL, Reply, Request, Welcome};
 
 /// The socket's name in the run directory.
@@ -46,6 +47,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// The pause between two looks at a keeper that is ending its steps.
 const PAUSE_ENDING: Duration = Duration::from_millis(20);
+
+/// How long a keeper that has said its last word may take to end: it only has to exit.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How many times a start is tried when each new keeper is gone before it could be reached.
 const START_TRIES: u32 = 3;
@@ -69,6 +73,8 @@ pub struct Keeper {
     buffer: Vec<u8>,
     welcome: Welcome,
     gone: bool,
+    /// Whether the keeper said that it stays a while for its helpers.
+    stays: bool,
     /// The keeper itself, if this process started it: to be waited for when it is gone.
     child: Option<Child>,
 }
@@ -202,6 +208,27 @@ impl Keeper {
         }
     }
 
+    /// To be called after `Leftovers`: waits until the keeper has ended, which then is a matter of
+    /// moments, and removes what it leaves in the system. One with helpers does that by itself.
+    pub fn farewell(mut self, dir: &Path) {
+        if self.stays {
+            return;
+        }
+        let pid = Pid::try_from(self.welcome.pid).ok();
+        let process = pid.and_then(os::one);
+        let deadline = Instant::now() + FAREWELL;
+        while !self.gone {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !matches!(self.receive(Some(left)), Ok(events) if !events.is_empty()) {
+                return;
+            }
+        }
+        if let Some(process) = process {
+            os::wait_gone(&[process], deadline.saturating_duration_since(Instant::now()));
+        }
+        cgroup::tidy(dir);
+    }
+
     /// Waits until something arrives and takes it; false when the time is over.
     fn fill(&mut self, deadline: Option<Instant>) -> Result<bool> {
         // Without a deadline the read itself waits.
@@ -231,7 +258,10 @@ impl Keeper {
                 Reply::Exited(exit) => Event::Exited(exit),
                 Reply::Refused { highest } => Event::Refused { highest },
                 Reply::Known { key, state } => Event::Known { key, state },
-                Reply::Leftovers { list } => Event::Leftovers(list),
+                Reply::Leftovers { list, stays } => {
+                    self.stays = stays;
+                    Event::Leftovers(list)
+                }
                 Reply::Welcome(welcome) => {
                     self.welcome = welcome;
                     continue;
@@ -255,8 +285,9 @@ impl Keeper {
             match decoder.next::<Reply>()? {
                 Some(Reply::Welcome(welcome)) => {
                     let pending = VecDeque::new();
-                    let (gone, child) = (false, None);
-                    let keeper = Self { stream, decoder, pending, buffer, welcome, gone, child };
+                    let (gone, stays, child) = (false, false, None);
+                    let keeper =
+                        Self { stream, decoder, pending, buffer, welcome, gone, stays, child };
                     return Ok(Greeting::Welcome(Box::new(keeper)));
                 }
                 Some(Reply::Refused { highest }) => return Err(Error::Refused { highest }),

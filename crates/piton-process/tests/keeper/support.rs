@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use piton_process::{Env, Event, Exit, Keeper, Part, Request, Start, keeper_alive, strays};
+use piton_process::{Env, Event, Exit, Keeper, Part, Request, Start, cgroup, keeper_alive, strays};
 
 /// How long a condition may take on a loaded machine before the test gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -110,6 +110,7 @@ impl Drop for Run {
             signal(pid, rustix::process::Signal::KILL);
         }
         strays::end(&strays::find(&self.mark, None, &[]));
+        cgroup::disband(self.dir());
     }
 }
 

@@ -193,7 +193,9 @@ fn long_directories_work() {
     let mut keeper = test.keeper_in(&dir, 1).unwrap();
     assert!(run(&mut keeper, test.step("a", "true")).success());
     keeper.send(&[Request::Shutdown]).unwrap();
-    event(&mut keeper, |event| (event == Event::Gone).then_some(()));
+    event(&mut keeper, |event| matches!(event, Event::Leftovers(_)).then_some(()));
+    keeper.farewell(&dir);
+    assert!(keeper_alive(&dir).is_none());
 }
 
 /// An agent must be recognisable as such, however it is started, to be refused.
