@@ -1,16 +1,16 @@
 //! One cgroup per run, where the system lets us make one: nothing that a step starts can leave it
 //! by forking, by a new session or by clearing its environment.
 //!
-//! The keeper enters it before its first child, so every child inherits it and no step pays for
-//! it. It only tells who belongs to a run; no controller is enabled and nothing is limited. Where
+//! The keeper is born in it or enters it before its first child, so every child inherits it and no
+//! step pays for it. It only tells who belongs to a run; no controller is enabled and nothing is limited. Where
 //! it cannot be made, marks and journal remain, and the reason is written down. `strays` asks
 //! [`belongs`]; whoever comes last removes the folder of a group that is empty.
 
 mod place;
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -70,9 +70,27 @@ impl Record {
         Some(record)
     }
 
+    /// The same without groups that are gone; an empty one if there is none.
+    fn read_or_new(dir: &Path) -> io::Result<Self> {
+        let new = Self { boot: os::boot_id()?, groups: Vec::new(), unused: None };
+        let mut record = Self::read(dir).unwrap_or(new);
+        record.groups.retain(|group| group.is_dir());
+        Ok(record)
+    }
+
+    /// Adds a group, before anything is in it: nothing may be in it unknown.
+    fn add(&mut self, dir: &Path, group: &Path) -> io::Result<()> {
+        if !self.groups.iter().any(|known| known == group) {
+            self.groups.push(group.to_owned());
+        }
+        self.unused = None;
+        self.write(dir)
+    }
+
     fn write(&self, dir: &Path) -> io::Result<()> {
         // Written aside and renamed: a reader finds the old record or a whole new one.
-        let aside = dir.join("keeper.cgroup.new");
+        // Driver and keeper may do so at once.
+        let aside = dir.join(format!("{RECORD}.{}", std::process::id()));
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
         file.write_all(&serde_json::to_vec(self)?)?;
@@ -87,10 +105,8 @@ pub(crate) struct Group(PathBuf);
 impl Group {
     /// Makes the group of a run and moves this process into it; records that, or why not.
     pub(crate) fn enter(dir: &Path, mark: &str) -> Result<Self, String> {
-        let boot = os::boot_id().map_err(|error| format!("the boot id is unknown: {error}"))?;
         let mut record =
-            Record::read(dir).unwrap_or(Record { boot, groups: Vec::new(), unused: None });
-        record.groups.retain(|group| group.is_dir());
+            Record::read_or_new(dir).map_err(|error| format!("the boot id is unknown: {error}"))?;
         let entered = enter(dir, mark, &mut record);
         if let Err(reason) = &entered {
             record.unused = Some(reason.clone());
@@ -114,23 +130,23 @@ impl Group {
 }
 
 fn enter(dir: &Path, mark: &str, record: &mut Record) -> Result<Group, String> {
-    let name = name(mark).ok_or("the run's mark cannot be a file's name")?;
-    let group = place::own()?.join(name);
+    let group = match target(mark)? {
+        // Born here, or started from here by what a step was allowed to leave.
+        Target::Here(group) => {
+            if record.unused.is_some() || !record.groups.contains(&group) {
+                let added = record.add(dir, &group);
+                added.map_err(|error| format!("it could not be recorded: {error}"))?;
+            }
+            return Ok(Group(group));
+        }
+        Target::Below(group) => group,
+    };
     let failed =
         |what: &str, error: &io::Error| format!("could not {what} {}: {error}", group.display());
     let mut vanished = None;
     for _ in 0..ENTER_TRIES {
-        match fs::create_dir(&group) {
-            // That of a former keeper of the same run, with what it left.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.map_err(|error| failed("make", &error))?,
-        }
-        if !record.groups.contains(&group) {
-            record.groups.push(group.clone());
-        }
-        record.unused = None;
-        // Before anything is in it, so that nothing can be in it unknown.
-        let entered = record.write(dir).and_then(|()| move_to(&group, 0));
+        make(&group).map_err(|error| failed("make", &error))?;
+        let entered = record.add(dir, &group).and_then(|()| move_to(&group, 0));
         let Err(error) = entered else {
             return Ok(Group(group));
         };
@@ -141,6 +157,41 @@ fn enter(dir: &Path, mark: &str, record: &mut Record) -> Result<Group, String> {
         vanished = Some(error);
     }
     Err(failed("enter", &vanished.unwrap_or_else(|| io::ErrorKind::NotFound.into())))
+}
+
+/// Makes the group of a run for a keeper that is to be born in it; nothing if that cannot be, or
+/// if a child of this process is born there anyway.
+pub(crate) fn prepare(dir: &Path, mark: &str) -> Option<File> {
+    let Ok(Target::Below(group)) = target(mark) else {
+        return None;
+    };
+    make(&group).ok()?;
+    Record::read_or_new(dir).ok()?.add(dir, &group).ok()?;
+    File::open(&group).ok()
+}
+
+/// Where the group of a run is, seen from this process.
+enum Target {
+    /// It is the one that this process is in.
+    Here(PathBuf),
+    /// It is to be made in the one that this process is in.
+    Below(PathBuf),
+}
+
+fn target(mark: &str) -> Result<Target, String> {
+    let name = name(mark).ok_or("the run's mark cannot be a file's name")?;
+    let own = place::own()?;
+    let here = own.file_name().is_some_and(|own| *own == *name);
+    Ok(if here { Target::Here(own) } else { Target::Below(own.join(name)) })
+}
+
+/// Makes a group; one of a former keeper of the same run, with what it left, is as good.
+fn make(group: &Path) -> io::Result<()> {
+    // Whatever the umask: only its owner may move processes here.
+    match fs::DirBuilder::new().mode(0o755).create(group) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
 }
 
 /// The name of a run's group; none if the mark cannot be part of a path.

@@ -6,13 +6,11 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +25,7 @@ use crate::frame::{self, Decoder};
 use crate::lock::keeper_alive;
 use crate::os::{self, Pid};
 use crate::protocol::{Env, Event, Hello, PROTOCOL, Reply, Request, Welcome};
+use crate::start::{Launched, launch};
 
 /// The socket's name in the run directory.
 pub(crate) const SOCKET: &str = "keeper.sock";
@@ -76,7 +75,7 @@ pub struct Keeper {
     /// Whether the keeper said that it stays a while for its helpers.
     stays: bool,
     /// The keeper itself, if this process started it: to be waited for when it is gone.
-    child: Option<Child>,
+    child: Option<Launched>,
 }
 
 impl Keeper {
@@ -132,24 +131,21 @@ impl Keeper {
                 return Ok(keeper);
             }
             let config = Config { mark: mark.to_owned(), epoch };
-            let mut child = launch(exe, args, dir, &config)?;
-            let Some(report) = report(&mut child)? else {
-                // Killed before it could speak, or broken: the tries will tell.
-                drop(child.wait());
-                continue;
-            };
-            match report.as_str() {
-                "ready" => {
-                    if let Some(mut keeper) = Self::connect(dir, epoch, env)? {
-                        keeper.child = Some(child);
-                        return Ok(keeper);
-                    }
-                    let _ = child.wait();
-                }
-                // Another driver's keeper was faster: the next round connects to it.
-                "taken" => drop(child.wait()),
-                other => {
-                    let _ = child.wait();
+            let (child, report) = launch(exe, args, dir, &config)?;
+            if report.as_deref() == Some("ready")
+                && let Some(mut keeper) = Self::connect(dir, epoch, env)?
+            {
+                keeper.child = Some(child);
+                return Ok(keeper);
+            }
+            child.wait();
+            // It never was the keeper, or is no more: the group that it was born in may be empty.
+            cgroup::tidy(dir);
+            match report.as_deref() {
+                // Killed before it could speak, or broken, or soon after: the tries will tell.
+                // Or another driver's keeper was faster: the next round connects to it.
+                None | Some("ready" | "taken") => {}
+                Some(other) => {
                     if let Some(highest) = other.strip_prefix("stale ").and_then(|n| n.parse().ok())
                     {
                         return Err(Error::Refused { highest });
@@ -309,7 +305,7 @@ impl Keeper {
     /// Takes the exit status of a keeper that this process started, if it has ended.
     fn reap(&mut self) {
         if let Some(child) = &mut self.child
-            && !matches!(child.try_wait(), Ok(None))
+            && child.is_over()
         {
             self.child = None;
         }
@@ -328,45 +324,6 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.reap();
     }
-}
-
-/// Starts a keeper process, its stderr on its log, its configuration on its stdin.
-fn launch(exe: &Path, args: &[&OsStr], dir: &Path, config: &Config) -> Result<Child> {
-    let path = dir.join(LOG);
-    let log = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(Error::io(format!("could not open {}", path.display())))?;
-    let mut child = Command::new(exe)
-        .args(args)
-        .arg(dir)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .map_err(Error::io(format!("could not start {} as the keeper", exe.display())))?;
-    let text = serde_json::to_vec(config).map_err(|error| Error::Protocol(error.to_string()))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // If it is dead already, its report says so.
-        let _ = stdin.write_all(&text);
-    }
-    Ok(child)
-}
-
-/// Reads how the start of a keeper went; nothing if it ended without a word.
-fn report(child: &mut Child) -> Result<Option<String>> {
-    let Some(stdout) = child.stdout.take() else {
-        return Ok(None);
-    };
-    for line in BufReader::new(stdout).lines() {
-        let line = line.map_err(Error::io("could not read from the new keeper"))?;
-        if let Some(report) = line.strip_prefix(REPORT) {
-            return Ok(Some(report.to_owned()));
-        }
-    }
-    Ok(None)
 }
 
 /// Waits until the stream can be read, or the deadline.

@@ -18,6 +18,7 @@ pub mod logs;
 mod os;
 mod processes;
 pub mod protocol;
+mod start;
 pub mod strays;
 mod text;
 

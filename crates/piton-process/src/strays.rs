@@ -78,11 +78,13 @@ fn belongs(process: &Process, mark: &str) -> bool {
     if os::variable(process.pid, MARK_VARIABLE).as_deref() == Some(mark) {
         return true;
     }
-    match cgroup::belongs(process.pid, mark) {
+    let of_run = match cgroup::belongs(process.pid, mark) {
         Belonging::None => false,
         Belonging::Within => os::command_line(process.pid).get(1).is_none_or(|w| w != KEEPER_WORD),
         Belonging::Below => true,
-    }
+    };
+    // Asked last: one that has no arguments any more, as a keeper just killed, is exiting.
+    of_run && !os::is_exiting(process.pid)
 }
 
 fn is_below(process: &Process, keeper: &Process) -> bool {
