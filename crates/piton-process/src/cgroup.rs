@@ -2,9 +2,9 @@
 //! by forking, by a new session or by clearing its environment.
 //!
 //! The keeper is born in it or enters it before its first child, so every child inherits it and no
-//! step pays for it. It only tells who belongs to a run; no controller is enabled and nothing is limited. Where
-//! it cannot be made, marks and journal remain, and the reason is written down. `strays` asks
-//! `belongs`; whoever comes last removes the folder of a group that is empty.
+//! step pays for it. It only tells who belongs to a run: no controller is enabled and nothing is
+//! limited. Where it cannot be made, marks and journal remain, and the reason is written down.
+//! `strays` asks `belongs`; whoever comes last removes the folder of a group that is empty.
 
 mod place;
 
