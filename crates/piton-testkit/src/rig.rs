@@ -237,6 +237,19 @@ impl Rig {
         self.ask_falling(&CrashPoint::never(), request, lives)
     }
 
+    /// Waits for the answer to a request in the inbox, for one look.
+    pub fn settle(
+        &self,
+        id: i64,
+        request: &Request,
+        lives: Liveness,
+    ) -> Result<Option<String>, Error> {
+        let (owner, at) = (self.owner(), self.machine.borrow().now);
+        let alive = |_: &Owner| lives;
+        let asked = Asked { request, key: "", by: "ada", at, owner: &owner, alive: &alive };
+        self.store(&CrashPoint::never())?.settle(RUN_ID, id, &asked)
+    }
+
     fn ask_falling(
         &self,
         crash: &CrashPoint,
