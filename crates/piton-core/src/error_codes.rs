@@ -80,6 +80,12 @@ pub const TABLE: &[Entry] = &[
         next: "Read keeper.log in the run's folder; `piton doctor` says whether anything is left over.",
     },
     Entry {
+        code: "keeper-version",
+        title: "another version of Piton holds the run's steps",
+        cause: "The keeper of the run was started by a version of Piton that speaks another protocol, and it is still at work. Taking the run over would not help.",
+        next: "Go on with the version that the message names, or end its steps with the `kill` that it shows and resume.",
+    },
+    Entry {
         code: "ledger",
         title: "the ledger failed",
         cause: "The database with the history of all runs could not be read or written; the message names the reason.",

@@ -41,6 +41,9 @@ pub enum Error {
     /// A request was refused.
     #[error(transparent)]
     Refused(#[from] piton_core::request::Refusal),
+    /// The run's steps are held by another version of the program.
+    #[error("{0}")]
+    OtherVersion(String),
     /// Another driver took over: this one must stop without touching anything.
     #[error("another driver took over this run")]
     TakenOver,

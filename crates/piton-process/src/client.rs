@@ -25,7 +25,7 @@ use crate::fence;
 use crate::frame::{self, Decoder};
 use crate::lock::keeper_alive;
 use crate::os;
-use crate::protocol::{Env, Event, Hello, PROTOCOL, Reply, Request, Welcome};
+use crate::protocol::{Env, Event, Hello, PROTOCOL, Reply, Request, Version, Welcome};
 
 /// The socket's name in the run directory.
 pub(crate) const SOCKET: &str = "keeper.sock";
@@ -229,7 +229,7 @@ impl Keeper {
                 Reply::Started(started) => Event::Started(started),
                 Reply::NotStarted(not_started) => Event::NotStarted(not_started),
                 Reply::Exited(exit) => Event::Exited(exit),
-                Reply::Refused { highest } => Event::Refused { highest },
+                Reply::Refused { highest, .. } => Event::Refused { highest },
                 Reply::Known { key, state } => Event::Known { key, state },
                 Reply::Leftovers { list } => Event::Leftovers(list),
                 Reply::Welcome(welcome) => {
@@ -259,7 +259,11 @@ impl Keeper {
                     let keeper = Self { stream, decoder, pending, buffer, welcome, gone, child };
                     return Ok(Greeting::Welcome(Box::new(keeper)));
                 }
-                Some(Reply::Refused { highest }) => return Err(Error::Refused { highest }),
+                Some(Reply::Refused { other: Some(other), .. }) => {
+                    let Version { protocol, program, pid } = other;
+                    return Err(Error::OtherVersion { protocol, program, pid });
+                }
+                Some(Reply::Refused { highest, .. }) => return Err(Error::Refused { highest }),
                 Some(other) => return Err(Error::Protocol(format!("greeted with {other:?}"))),
                 None => {}
             }
@@ -362,4 +366,24 @@ fn write_all(stream: &UnixStream, mut bytes: &[u8]) -> bool {
         }
     }
     true
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    /// Taken for a takeover, it would send people to `--takeover`, which changes nothing.
+    #[test]
+    fn a_keeper_of_another_version_is_named() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let other = Version { protocol: 9, program: "9.1.0".to_owned(), pid: 42 };
+        let mut bytes = Vec::new();
+        frame::encode(&Reply::Refused { highest: 1, other: Some(other) }, &mut bytes).unwrap();
+        assert!(write_all(&theirs, &bytes));
+        let deadline = Instant::now() + HANDSHAKE;
+        let refused = Keeper::handshake(ours, 1, &Env::default(), deadline).err().unwrap();
+        let said = refused.to_string();
+        assert!(said.contains("Piton 9.1.0") && said.contains("`kill 42`"), "{said}");
+    }
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::protocol::PROTOCOL;
+
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -19,6 +21,21 @@ pub enum Error {
     Refused {
         /// The highest epoch the keeper has seen.
         highest: u64,
+    },
+    /// The keeper that lives is of another version: a takeover would not help.
+    #[error(
+        "the run's steps are held by a keeper of Piton {program} (process {pid}, protocol \
+         {protocol}), and this is Piton {own} (protocol {PROTOCOL}); go on with that version, or \
+         end its steps with `kill {pid}` and resume",
+        own = env!("CARGO_PKG_VERSION")
+    )]
+    OtherVersion {
+        /// The protocol it speaks.
+        protocol: u32,
+        /// The version of its program.
+        program: String,
+        /// Its process id.
+        pid: u32,
     },
     /// The keeper's connection is lost.
     #[error("the keeper is gone; its journal says what became of its steps: resume the run")]

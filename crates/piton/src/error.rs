@@ -130,6 +130,8 @@ impl From<piton_engine::Error> for CommandError {
                 Self::new(Kind::Blocked, "ledger-content", error.to_string())
                     .hint("`piton doctor` says what is wrong")
             }
+            E::OtherVersion(_) => Self::new(Kind::Blocked, "keeper-version", error.to_string())
+                .hint("`piton --version` says which one a program is"),
             E::World(_) => Self::failed("world", error.to_string()),
         }
     }

@@ -10,7 +10,7 @@ use crate::journal::{Line, Ticks};
 use crate::os::{self, Pid};
 use crate::processes::{ancestors, number};
 use crate::protocol::{
-    Cause, Hello, NotStarted, PROTOCOL, Part, Reply, Request, Spawn, Start, State, Welcome,
+    Cause, Hello, NotStarted, PROTOCOL, Part, Reply, Request, Spawn, Start, State, Version, Welcome,
 };
 
 use super::attempt::{Attempt, wall_ms};
@@ -54,11 +54,15 @@ impl Hold {
     }
 
     fn refuse(&mut self, id: u64) {
+        self.refuse_for(id, None);
+    }
+
+    fn refuse_for(&mut self, id: u64, other: Option<Version>) {
         let highest = self.epoch;
         if let Some(index) = self.index(id) {
             let connection = &mut self.connections[index];
             // A refusal is a few bytes: it cannot be too long.
-            let _ = connection.say(&Reply::Refused { highest });
+            let _ = connection.say(&Reply::Refused { highest, other });
             connection.closing = true;
         }
     }
@@ -66,9 +70,13 @@ impl Hold {
     fn greet(&mut self, id: u64, hello: &Hello) {
         let index = self.index(id);
         let peer = index.and_then(|index| os::peer_pid(&self.connections[index].stream));
-        if hello.protocol != PROTOCOL || peer.is_some_and(is_below_us) {
-            self.diagnostics.say("refused a driver of another version, or from inside a step");
+        if peer.is_some_and(is_below_us) {
+            self.diagnostics.say("refused a driver from inside a step");
             return self.refuse(id);
+        }
+        if hello.protocol != PROTOCOL {
+            self.diagnostics.say("refused a driver of another version");
+            return self.refuse_for(id, Some(Version::own()));
         }
         if hello.epoch < self.epoch {
             return self.refuse(id);

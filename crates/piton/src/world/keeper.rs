@@ -404,6 +404,7 @@ fn environment() -> Env {
 fn taken_or_failed(error: piton_process::Error) -> Error {
     match error {
         piton_process::Error::Refused { .. } => Error::TakenOver,
+        other @ piton_process::Error::OtherVersion { .. } => Error::OtherVersion(other.to_string()),
         other => failed(other),
     }
 }
