@@ -260,6 +260,12 @@ pub const TABLE: &[Entry] = &[
         next: "Write it, or take `spec` out of the plan.",
     },
     Entry {
+        code: "state-read-only",
+        title: "the folder with Piton's state cannot be written",
+        cause: "The command has something to record, or must read a ledger that was not closed, and the folder that the message names is read-only or belongs to somebody else.",
+        next: "Make that folder writable for you, or work in a copy of the project. `status`, `runs`, `show` and `log` also work where nothing can be written.",
+    },
+    Entry {
         code: "stdout",
         title: "the output cannot be written",
         cause: "Writing to stdout failed for another reason than a closed pipe, for example a full disk.",

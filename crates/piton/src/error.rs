@@ -109,6 +109,9 @@ impl From<piton_ledger::Error> for CommandError {
             L::Fenced { .. } | L::NotHeld => {
                 Self::new(Kind::Driven, "run-taken-over", message).hint(TAKEN_OVER_NEXT)
             }
+            L::Unwritable { .. } | L::Frozen { .. } => {
+                Self::new(Kind::Blocked, "state-read-only", message)
+            }
             L::RunExists { .. } => Self::usage("run-exists", message),
             _ => Self::failed("ledger", message).hint("`piton doctor` says what is wrong"),
         }

@@ -149,3 +149,29 @@ fn sweeping_the_work_tree_keeps_the_state() {
     project.piton(&["resume"]).exits(0);
     assert_eq!(project.lines("ran.txt"), ["two"], "finished work was not redone");
 }
+
+/// Runs commands where the project is mounted read-only; nothing where the system forbids that.
+fn read_only(project: &Project, commands: &str) -> Option<common::Output> {
+    let mount = "mount --bind . . && mount -o remount,bind,ro . && cd \"$PWD\"";
+    if project.sh(&format!("unshare -Urm sh -c '{mount} && ! touch new'")).code != 0 {
+        return None;
+    }
+    Some(project.sh(&format!("unshare -Urm sh -c '{mount} && {commands}'")))
+}
+
+/// If this fails, a run on a read-only mount, or of another user, can't even be looked at.
+#[test]
+fn where_nothing_can_be_written_runs_can_be_looked_at() {
+    let project = Project::with_plan(PLAN);
+    let Some(unused) = read_only(&project, "$PROGRAM run plan.toml") else { return };
+    unused.exits(4).says("error[state-read-only]").says("/.git: ");
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
+    let looks = ["status r", "runs", "show r", "log r", "resume r --dry-run", "gc --dry-run"];
+    let looks = looks.map(|look| format!("$PROGRAM {look} >/dev/null")).join(" && ");
+    read_only(&project, &looks).unwrap_or_else(|| panic!("no mount")).exits(0);
+    for act in ["run plan.toml --resume", "resume r", "approve r P2", "abort r"] {
+        let done = read_only(&project, &format!("$PROGRAM {act}"));
+        let done = done.unwrap_or_else(|| panic!("no mount")).exits(4);
+        done.says("error[state-read-only]").says("/.git/piton: ");
+    }
+}

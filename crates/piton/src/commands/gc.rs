@@ -65,7 +65,7 @@ struct DoomedRun {
 
 /// Deletes what the policy does not keep.
 pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
-    let mut store = request::open(context)?;
+    let mut store = if args.dry_run { context.read_store()? } else { request::open(context)? };
     let policy = policy(context, args);
     let candidates = candidates(context, &mut store)?;
     let doomed = Doomed {

@@ -22,7 +22,8 @@ use crate::world::{kept, scratch_folders};
 /// Resumes a run.
 pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
     super::detach::leave_terminal();
-    let mut store = context.write_store()?;
+    let dry = args.drive.dry_run;
+    let mut store = if dry { context.read_store()? } else { context.write_store()? };
     let unfinished =
         |r: &RunRow| !matches!(r.status.as_str(), "complete" | "archived" | "cancelled");
     let row = Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;

@@ -37,7 +37,8 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
         dry_run(context, &plan, &args.drive);
         return Ok(());
     }
-    let mut store = context.write_store()?;
+    let dry = args.drive.dry_run;
+    let mut store = if dry { context.read_store()? } else { context.write_store()? };
     let runs = store.runs()?;
     let newest = runs.iter().map(|r| r.run).max();
     match earlier_run(context, runs, &plan) {
