@@ -137,8 +137,8 @@ pub struct Notice {
 /// Why declared artifacts could not be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SealError {
-    /// Nothing is there.
-    Missing(String),
+    /// Nothing is there: all declared artifacts without a file.
+    Missing(Vec<String>),
     /// It could not be read or made durable.
     Failed(String),
 }

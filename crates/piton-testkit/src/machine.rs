@@ -415,13 +415,16 @@ impl SimMachine {
     }
 
     pub(crate) fn seal(&mut self, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
-        let mut sealed = Vec::new();
+        let (mut sealed, mut missing) = (Vec::new(), Vec::new());
         for pattern in patterns {
             let found = self.matching(pattern);
             if found.is_empty() {
-                return Err(SealError::Missing(pattern.clone()));
+                missing.push(pattern.clone());
             }
             sealed.extend(found);
+        }
+        if !missing.is_empty() {
+            return Err(SealError::Missing(missing));
         }
         for file in &sealed {
             if let (true, Some(file)) = (self.switches.seal_syncs, self.files.get_mut(&file.path)) {

@@ -2,6 +2,7 @@
 
 use piton_core::Millis;
 use piton_core::event::{Class, Event, Facts, FileHash, LogRanges, Next, Outcome, StepFinished};
+use piton_core::evidence;
 use piton_core::failure::{self, Classified, LINES_LOOKED_AT, LINES_TOLD, Remains};
 use piton_core::plan::{Step, Work};
 use piton_core::state::{Progress, StepState};
@@ -133,7 +134,7 @@ impl Driver<'_> {
         }
         let patterns: Vec<String> = step.artifacts.iter().cloned().chain(more).collect();
         self.world.seal(&patterns).map_err(|error| match error {
-            SealError::Missing(path) => format!("it succeeded, but artifact {path} is missing"),
+            SealError::Missing(paths) => format!("it succeeded, but {}", evidence::missing(&paths)),
             SealError::Failed(why) => format!("an artifact could not be recorded: {why}"),
         })
     }
