@@ -152,6 +152,7 @@ impl Rig {
             title: self.plan.title.clone(),
             spec,
             root: "/project".to_owned(),
+            linked: false,
             mark: "mark".to_owned(),
             head: machine.head.clone(),
             shape: Shape::from(&self.plan),

@@ -6,6 +6,7 @@
 mod common;
 
 use common::Project;
+use piton_core::event::Event;
 
 const PLAN: &str = r#"
 [[phase]]
@@ -96,6 +97,47 @@ fn worktrees_do_not_disturb_each_other() {
     said.silent_about("HEAD was").silent_about("plan:");
     assert_eq!(project.lines("ran.txt"), ["one", "two"]);
     assert_eq!(project.status("third"), "waiting");
+}
+
+/// If this fails, a checkpoint names a commit that the run never worked on.
+#[test]
+fn a_checkpoint_records_the_commit_of_the_runs_own_worktree() {
+    let project = Project::with_plan(PLAN);
+    project.commit();
+    project.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    let side = project.outside().join("side");
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
+    let commit = ["commit", "--allow-empty", "-qm", "side"];
+    project.finish(project.command("git").current_dir(&side).args(commit)).exits(0);
+    project.piton_in(&side, &["checkpoint", "r", "-m", "here"]).exits(0);
+    let heads: Vec<_> = project
+        .events("r")
+        .into_iter()
+        .filter_map(|e| match e {
+            Event::CheckpointRecorded(e) => e.head,
+            _ => None,
+        })
+        .collect();
+    assert_eq!(heads, [project.git(&["rev-parse", "HEAD"]).trim()]);
+}
+
+/// If this fails, a run goes on in a work tree that it was never meant for.
+#[test]
+fn a_run_whose_worktree_is_gone_stops_until_it_is_back() {
+    let project = Project::with_plan(PLAN);
+    project.commit();
+    let add = ["worktree", "add", "--quiet", "../side"];
+    project.git(&add);
+    let side = project.outside().join("side");
+    project.piton_in(&side, &["run", "plan.toml", "--run-id", "r"]).exits(3);
+    project.piton(&["approve", "r", "P2"]).exits(0);
+    project.git(&["worktree", "remove", "--force", "../side"]);
+    let stopped = project.piton(&["resume", "r"]).exits(4).says("/side is gone");
+    stopped.says("git worktree add").silent_about("runs again");
+    assert!(!project.has("ran.txt"), "nothing ran elsewhere");
+    project.git(&add);
+    project.piton(&["resume", "r"]).exits(0);
+    assert!(side.join("ran.txt").exists() && !project.has("ran.txt"));
 }
 
 /// If this fails, Piton can't be used in a folder that is no repository.

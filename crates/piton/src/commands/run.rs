@@ -163,6 +163,7 @@ fn created(context: &Context, plan: &PlanFile, run_id: &str, spec: Option<FileHa
         title: plan.recorded.title.clone(),
         spec,
         root: context.project.root.to_string_lossy().into_owned(),
+        linked: context.project.is_linked(),
         mark: random_word(),
         head: context.project.head(),
         shape: Shape::from(&plan.recorded),
