@@ -154,6 +154,11 @@ pub trait World {
         Millis(self.now().0.unsigned_abs())
     }
 
+    /// What the clock on the wall is ahead of UTC, in seconds.
+    fn utc_offset_secs(&mut self) -> i32 {
+        0
+    }
+
     /// Observes files: the hash of each, or nothing where it is missing.
     fn files(&mut self, paths: &[String]) -> Result<Files>;
     /// Observes declared inputs: paths and globs, those that exist.

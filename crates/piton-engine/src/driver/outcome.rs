@@ -152,6 +152,7 @@ impl Driver<'_> {
                     in_test: ended.part > 0,
                     is_agent: matches!(step.work, Work::Prompt { .. }),
                     lines: &lines,
+                    offset_secs: self.world.utc_offset_secs(),
                 },
                 self.at,
             ),

@@ -125,6 +125,10 @@ impl World for RealWorld {
         Millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
+    fn utc_offset_secs(&mut self) -> i32 {
+        crate::ui::time::utc_offset_secs(now())
+    }
+
     fn files(&mut self, paths: &[String]) -> Result<Files> {
         paths
             .iter()
