@@ -16,7 +16,7 @@ use crate::protocol::{
 use super::attempt::{Attempt, wall_ms};
 use super::hold::Hold;
 use super::launch::{self, BaseEnv, Failure, Surroundings};
-use super::log_files::Output;
+use super::log_files::{Marking, Output};
 
 /// The longest a helper may take if it says nothing: a notification that hangs must not keep the
 /// keeper alive.
@@ -240,6 +240,7 @@ impl Hold {
             started_ms,
             stdout,
             stderr,
+            marking: Marking::default(),
             grew: began,
             ending: None,
             status: None,
