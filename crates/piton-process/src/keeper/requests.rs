@@ -152,6 +152,7 @@ impl Hold {
     }
 
     fn acknowledge(&mut self, key: String) {
+        self.journal.forget(&key);
         if self.finished.remove(&key).is_some() {
             self.acknowledged.insert(key);
         }
