@@ -69,9 +69,9 @@ pub const TABLE: &[Entry] = &[
     },
     Entry {
         code: "interrupted",
-        title: "the question was not answered",
-        cause: "A question was ended with Ctrl-C or the end of the input.",
-        next: "Give the command again, or say it with an option: the help lists them.",
+        title: "a signal ended the waiting",
+        cause: "A question was ended with Ctrl-C or the end of the input, or a driver that waited for a former keeper to end its steps.",
+        next: "Give the command again. A question can also be answered with an option: the help lists them.",
     },
     Entry {
         code: "keeper",

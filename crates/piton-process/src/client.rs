@@ -47,6 +47,10 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// The pause between two looks at a keeper that is ending its steps.
 const PAUSE_ENDING: Duration = Duration::from_millis(20);
 
+/// The longest wait between two looks whether to go on waiting: a person who gives up should not
+/// feel it.
+const SLICE: Duration = Duration::from_millis(100);
+
 /// How many times a start is tried when each new keeper is gone before it could be reached.
 const START_TRIES: u32 = 3;
 
@@ -78,6 +82,17 @@ impl Keeper {
     /// it started is still on its way: the journal and `strays` say what there is. From then on
     /// drivers with a lower epoch start nothing here.
     pub fn connect(dir: &Path, epoch: u64, env: &Env) -> Result<Option<Self>> {
+        Self::connect_unless(dir, epoch, env, &mut || false)
+    }
+
+    /// The same, given up with [`Error::GivenUp`] when `stop` says so: a keeper on its way out may
+    /// take as long as its steps need to end.
+    pub fn connect_unless(
+        dir: &Path,
+        epoch: u64,
+        env: &Env,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Self>> {
         // Before anything is looked at: what an overtaken driver starts from now on finds it.
         fence::raise(dir, epoch)?;
         let what = format!("could not open {}", dir.display());
@@ -91,7 +106,7 @@ impl Keeper {
             // Without a socket it is starting or ending: the lock will say which.
             let mut pause = PAUSE;
             if let Ok(stream) = UnixStream::connect(&path) {
-                match Self::handshake(stream, epoch, env, deadline)? {
+                match Self::handshake(stream, epoch, env, deadline, stop)? {
                     Greeting::Welcome(keeper) => return Ok(Some(*keeper)),
                     // It lives but is on its way out, as long as its steps need to end.
                     Greeting::Closed => {
@@ -103,6 +118,9 @@ impl Keeper {
             }
             if Instant::now() >= deadline {
                 return Err(Error::Silent { pid, log: dir.join(LOG) });
+            }
+            if stop() {
+                return Err(Error::GivenUp);
             }
             thread::sleep(pause);
         }
@@ -242,7 +260,13 @@ impl Keeper {
     }
 
     /// Introduces the driver.
-    fn handshake(stream: UnixStream, epoch: u64, env: &Env, deadline: Instant) -> Result<Greeting> {
+    fn handshake(
+        stream: UnixStream,
+        epoch: u64,
+        env: &Env,
+        deadline: Instant,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Greeting> {
         let hello = Hello { protocol: PROTOCOL, epoch, env: env.clone() };
         let mut buffer = Vec::new();
         frame::encode(&Request::Hello(hello), &mut buffer)?;
@@ -267,8 +291,14 @@ impl Keeper {
                 Some(other) => return Err(Error::Protocol(format!("greeted with {other:?}"))),
                 None => {}
             }
-            if !readable(&stream, Some(deadline))? {
-                return Ok(Greeting::Silence);
+            if !readable(&stream, Some(deadline.min(Instant::now() + SLICE)))? {
+                if stop() {
+                    return Err(Error::GivenUp);
+                }
+                if Instant::now() >= deadline {
+                    return Ok(Greeting::Silence);
+                }
+                continue;
             }
             match (&stream).read(&mut chunk) {
                 Ok(0) => return Ok(Greeting::Closed),
@@ -382,7 +412,8 @@ mod tests {
         frame::encode(&Reply::Refused { highest: 1, other: Some(other) }, &mut bytes).unwrap();
         assert!(write_all(&theirs, &bytes));
         let deadline = Instant::now() + HANDSHAKE;
-        let refused = Keeper::handshake(ours, 1, &Env::default(), deadline).err().unwrap();
+        let refused = Keeper::handshake(ours, 1, &Env::default(), deadline, &mut || false);
+        let refused = refused.err().unwrap();
         let said = refused.to_string();
         assert!(said.contains("Piton 9.1.0") && said.contains("`kill 42`"), "{said}");
     }

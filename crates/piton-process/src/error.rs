@@ -48,6 +48,9 @@ pub enum Error {
         /// Its log.
         log: PathBuf,
     },
+    /// The caller did not want to wait any longer.
+    #[error("the keeper was still ending its steps; nothing was done: resume the run later")]
+    GivenUp,
     /// A new keeper could not start.
     #[error("the keeper could not start: {reason}; look at {}", log.display())]
     NoStart {

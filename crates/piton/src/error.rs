@@ -135,6 +135,9 @@ impl From<piton_engine::Error> for CommandError {
             }
             E::OtherVersion(_) => Self::new(Kind::Blocked, "keeper-version", error.to_string())
                 .hint("`piton --version` says which one a program is"),
+            E::Interrupted(signal) => {
+                Self::new(Kind::Interrupted(signal), "interrupted", error.to_string())
+            }
             E::World(_) => Self::failed("world", error.to_string()),
         }
     }
