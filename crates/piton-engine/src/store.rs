@@ -7,7 +7,7 @@ use piton_core::event::Event;
 use piton_core::summary::run_status;
 use piton_core::{APPLY_VERSION, Plan, RunState, Timestamp, apply};
 use piton_formats::codec;
-use piton_ledger::{Append, Ledger, NewEvent, NewRun, Owner, RunRow};
+use piton_ledger::{Append, Ledger, Liveness, NewEvent, NewRun, Owner, RunRow};
 
 use crate::error::{Error, Result};
 
@@ -94,14 +94,36 @@ impl Store {
 
     /// Creates a run, keeps its plan, and returns it with a lease at epoch 1.
     pub fn create(&mut self, new: &NewRun<'_>, plan: &Plan, owner: &Owner) -> Result<RunRow> {
-        self.keep_plan(plan)?;
-        Ok(self.ledger.create_run(new, owner)?)
+        // Before, so that no run is ever without; and again under the lease, because a plan that
+        // no event names yet may have been swept away in between. A plan that is there costs a read.
+        let (hash, body) = kept(plan);
+        self.ledger.put_blob(&hash, &body)?;
+        let row = self.ledger.create_run(new, owner)?;
+        self.ledger.put_blob(&hash, &body)?;
+        Ok(row)
+    }
+
+    /// Deletes the plans that no run refers to any more, unless a run is driven or can't be read;
+    /// says how many there were.
+    pub fn sweep_plans(
+        &mut self,
+        at: Timestamp,
+        alive: &dyn Fn(&Owner) -> Liveness,
+    ) -> Result<u64> {
+        let (mut used, mut seen) = (Vec::new(), Vec::new());
+        for row in self.runs()? {
+            let loaded = self.load_row(row)?;
+            seen.push((loaded.row.run, loaded.seq));
+            used.extend(loaded.state.plan_hash.map(|hash| hash.0));
+        }
+        let used: Vec<&str> = used.iter().map(String::as_str).collect();
+        Ok(self.ledger.sweep_blobs(&used, &seen, at.0, alive)?)
     }
 
     /// Keeps a plan under its hash.
     pub fn keep_plan(&mut self, plan: &Plan) -> Result<()> {
-        let body = serde_json::to_vec(plan).unwrap_or_default();
-        Ok(self.ledger.put_blob(&plan.hash().0, &body)?)
+        let (hash, body) = kept(plan);
+        Ok(self.ledger.put_blob(&hash, &body)?)
     }
 
     /// The plan a run was last driven with.
@@ -167,6 +189,11 @@ pub struct Commit<'a> {
     pub answered: &'a [(i64, &'a str)],
     /// Whether the lease is given up with them.
     pub release: bool,
+}
+
+/// A plan as it is kept: under which name, and its bytes.
+fn kept(plan: &Plan) -> (String, Vec<u8>) {
+    (plan.hash().0, serde_json::to_vec(plan).unwrap_or_default())
 }
 
 fn replay(
