@@ -83,17 +83,11 @@ fn reason(
         return Some(missing(&gone));
     }
     for artifact in &step.artifacts {
-        match files.get(&artifact.path) {
-            Some(Some(found)) => {
-                let last = state.recorded.get(&artifact.path).map(|r| &r.sha256);
-                if last.unwrap_or(&artifact.sha256) != found {
-                    return Some(format!(
-                        "artifact {} changed since it was recorded",
-                        artifact.path
-                    ));
-                }
+        if let Some(Some(found)) = files.get(&artifact.path) {
+            let last = state.recorded.get(&artifact.path).map(|r| &r.sha256);
+            if last.unwrap_or(&artifact.sha256) != found {
+                return Some(format!("artifact {} changed since it was recorded", artifact.path));
             }
-            Some(None) | None => {}
         }
     }
     let seen = inputs.get(path)?;

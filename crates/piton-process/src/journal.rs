@@ -230,8 +230,9 @@ impl Journal {
     /// Drops what is unwritten of an attempt whose end is recorded elsewhere.
     pub(crate) fn forget(&mut self, key: &str) {
         self.unwritten.retain(|line| match line {
-            Line::Starting { key: of } | Line::NotStarted { key: of } => of != key,
-            Line::Started { key: of, .. } => of != key,
+            Line::Starting { key: of }
+            | Line::NotStarted { key: of }
+            | Line::Started { key: of, .. } => of != key,
             Line::Exited(exit) => exit.key != key,
             Line::Header(_) | Line::Epoch { .. } => true,
         });

@@ -107,8 +107,7 @@ fn length(text: &str) -> Option<Millis> {
     let spoken = r"(?:retry|try|again|wait|reset\w*)[^\d\n]{0,24}?(\d)";
     let with_units = pattern!(spoken)?
         .captures_iter(text)
-        .filter_map(|found| units(&text[found.get(1)?.start()..]))
-        .next();
+        .find_map(|found| units(&text[found.get(1)?.start()..]));
     with_units.or_else(|| {
         let found = pattern!(bare)?.captures(text)?;
         // Seconds, as in the header of that name.
@@ -135,8 +134,8 @@ fn units(text: &str) -> Option<Millis> {
     millis(total?, 1.0)
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked first")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked beside it")]
 fn millis(amount: f64, unit: f64) -> Option<Millis> {
     let length = amount * unit;
-    (0.0..=LENGTH_MS_MAX).contains(&length).then(|| Millis(length as u64))
+    (0.0..=LENGTH_MS_MAX).contains(&length).then_some(Millis(length as u64))
 }

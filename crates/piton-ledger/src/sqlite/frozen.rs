@@ -5,6 +5,7 @@
 //! as it lies. If changes still lie in a WAL, leaving them out would show a run that never was so;
 //! then SQLite's own way works while the index file is there, and else the ledger is refused.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -49,7 +50,8 @@ fn uri(path: &Path) -> String {
         if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
             address.push(char::from(byte));
         } else {
-            address.push_str(&format!("%{byte:02X}"));
+            // Writing to a string has no way to fail.
+            let _ = write!(address, "%{byte:02X}");
         }
     }
     address + "?immutable=1"

@@ -77,7 +77,7 @@ fn a_terminal_resized_while_it_is_watched_is_drawn_to_its_new_width() {
     project.write("go", "");
     let output = program.wait().exits(0).stdout;
     let frames = frames(&output);
-    let last_wide = frames.iter().rposition(|frame| !is_narrow(&frame));
+    let last_wide = frames.iter().rposition(|frame| !is_narrow(frame));
     let after = last_wide.map_or(0, |at| frames.len() - at - 1);
     assert!(after >= 3, "wide again after {after} narrow frames");
 }
