@@ -123,6 +123,7 @@ fn create(state: &mut RunState, at: Timestamp, created: &RunCreated) -> Result<(
         title: created.title.clone(),
         spec: created.spec.clone(),
         root: created.root.clone(),
+        linked: created.linked,
         mark: created.mark.clone(),
         head: created.head.clone(),
         created_at: at,

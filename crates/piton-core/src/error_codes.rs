@@ -69,15 +69,21 @@ pub const TABLE: &[Entry] = &[
     },
     Entry {
         code: "interrupted",
-        title: "the question was not answered",
-        cause: "A question was ended with Ctrl-C or the end of the input.",
-        next: "Give the command again, or say it with an option: the help lists them.",
+        title: "a signal ended the waiting",
+        cause: "A question was ended with Ctrl-C or the end of the input, or a driver that waited for a former keeper to end its steps.",
+        next: "Give the command again. A question can also be answered with an option: the help lists them.",
     },
     Entry {
         code: "keeper",
         title: "the keeper failed",
         cause: "The process that holds the steps of a run could not do its work.",
         next: "Read keeper.log in the run's folder; `piton doctor` says whether anything is left over.",
+    },
+    Entry {
+        code: "keeper-version",
+        title: "another version of Piton holds the run's steps",
+        cause: "The keeper of the run was started by a version of Piton that speaks another protocol, and it is still at work. Taking the run over would not help.",
+        next: "Go on with the version that the message names, or end its steps with the `kill` that it shows and resume.",
     },
     Entry {
         code: "ledger",
@@ -252,6 +258,12 @@ pub const TABLE: &[Entry] = &[
         title: "the spec is not there",
         cause: "The plan names a spec, and that file does not exist.",
         next: "Write it, or take `spec` out of the plan.",
+    },
+    Entry {
+        code: "state-read-only",
+        title: "the folder with Piton's state cannot be written",
+        cause: "The command has something to record, or must read a ledger that was not closed, and the folder that the message names is read-only or belongs to somebody else.",
+        next: "Make that folder writable for you, or work in a copy of the project. `status`, `runs`, `show` and `log` also work where nothing can be written.",
     },
     Entry {
         code: "stdout",

@@ -128,6 +128,9 @@ pub struct RunCreated {
     pub spec: Option<FileHash>,
     /// The project's root: where steps run.
     pub root: String,
+    /// Whether that is a linked work tree of a repository that lies elsewhere.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub linked: bool,
     /// A random word in the environment of every child, to find strays by.
     pub mark: String,
     /// The commit that was checked out.

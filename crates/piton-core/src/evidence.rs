@@ -13,6 +13,9 @@ use crate::id::StepPath;
 use crate::plan::Plan;
 use crate::state::{Progress, RunState, StepState};
 
+/// Missing artifacts that are named: enough to see a pattern, and one line of a terminal or two.
+const MISSING_NAMED_MAX: usize = 10;
+
 /// What the world shows of the files that evidence speaks of: the hash, or nothing if missing.
 pub type Files = BTreeMap<String, Option<Sha>>;
 
@@ -84,24 +87,34 @@ fn reason(
     if step.definition.as_ref() != Some(&planned.definition()) {
         return Some("its definition in the plan changed".to_owned());
     }
+    let is_missing = |f: &&FileHash| files.get(&state.place_of(path, &f.path)) == Some(&None);
+    let gone: Vec<&str> =
+        step.artifacts.iter().filter(is_missing).map(|f| f.path.as_str()).collect();
+    if !gone.is_empty() {
+        return Some(missing(&gone));
+    }
     for artifact in &step.artifacts {
         let place = state.place_of(path, &artifact.path);
-        match files.get(&place) {
-            Some(None) => return Some(format!("artifact {} is missing", artifact.path)),
-            Some(Some(found)) => {
-                let last = state.recorded.get(&place).map(|r| &r.sha256);
-                if last.unwrap_or(&artifact.sha256) != found {
-                    return Some(format!(
-                        "artifact {} changed since it was recorded",
-                        artifact.path
-                    ));
-                }
+        if let Some(Some(found)) = files.get(&place) {
+            let last = state.recorded.get(&place).map(|r| &r.sha256);
+            if last.unwrap_or(&artifact.sha256) != found {
+                return Some(format!("artifact {} changed since it was recorded", artifact.path));
             }
-            None => {}
         }
     }
     let seen = inputs.get(path)?;
     changed_input(plan, state, path, &step.inputs, seen)
+}
+
+/// Says that artifacts are missing, and which.
+pub fn missing<T: AsRef<str>>(paths: &[T]) -> String {
+    let named: Vec<&str> = paths.iter().take(MISSING_NAMED_MAX).map(AsRef::as_ref).collect();
+    let named = named.join(", ");
+    match paths.len() {
+        1 => format!("artifact {named} is missing"),
+        ..=MISSING_NAMED_MAX => format!("artifacts {named} are missing"),
+        count => format!("artifacts {named} and {} more are missing", count - MISSING_NAMED_MAX),
+    }
 }
 
 fn changed_input(

@@ -1,14 +1,12 @@
 //! Failures: their class, read from what the attempt left, and what follows from it.
 
-use std::sync::OnceLock;
-
-use regex::Regex;
-
 use crate::budget::Budgets;
 use crate::event::{Class, Next};
 use crate::plan::Step;
 use crate::state::StepState;
 use crate::time::{Millis, Timestamp};
+
+mod reset;
 
 /// Lines of output that are looked at: a cause stands near the end.
 pub const LINES_LOOKED_AT: usize = 20;
@@ -36,6 +34,8 @@ pub struct Remains<'a> {
     pub is_agent: bool,
     /// The last lines of its output.
     pub lines: &'a [String],
+    /// What the clock of this machine is ahead of UTC: output may name a time of the day.
+    pub offset_secs: i32,
 }
 
 /// A classified failure.
@@ -74,6 +74,10 @@ const RATE_LIMIT: &[&str] = &[
     "ratelimit",
     "too many requests",
     "usage limit reached",
+    "-hour limit reached",
+    "weekly limit reached",
+    "hit your limit",
+    "hit your usage limit",
     "quota exceeded",
     "resource_exhausted",
     "overloaded_error",
@@ -93,51 +97,14 @@ pub fn classify(remains: Remains<'_>, now: Timestamp) -> Classified {
     let from = remains.lines.len().saturating_sub(LINES_LOOKED_AT);
     let text = remains.lines[from..].join("\n").to_lowercase();
     if RATE_LIMIT.iter().any(|sign| text.contains(sign)) {
-        return Classified { class: Class::RateLimit, reset: reset_time(&text, now) };
+        let reset = reset::find(&text, now, remains.offset_secs);
+        return Classified { class: Class::RateLimit, reset };
     }
     if NETWORK.iter().any(|sign| text.contains(sign)) {
         return Classified { class: Class::Network, reset: None };
     }
     let class = if remains.is_agent { Class::Agent } else { Class::Command };
     Classified { class, reset: None }
-}
-
-/// Finds when a rate limit ends: a length (`retry after 30 s`), a Unix time or an RFC 3339 time.
-fn reset_time(text: &str, now: Timestamp) -> Option<Timestamp> {
-    static LENGTH: OnceLock<Option<Regex>> = OnceLock::new();
-    static UNIX: OnceLock<Option<Regex>> = OnceLock::new();
-    static CIVIL: OnceLock<Option<Regex>> = OnceLock::new();
-    let find = |cell: &'static OnceLock<Option<Regex>>, pattern: &str| {
-        cell.get_or_init(|| Regex::new(pattern).ok()).as_ref().and_then(|r| r.captures(text))
-    };
-    let reset = r"(?:reset\w*|until|after|again|reached)";
-    if let Some(found) = find(
-        &CIVIL,
-        &format!(
-            r"{reset}\D{{0,20}}(\d{{4}}-\d\d-\d\dt\d\d:\d\d:\d\d(?:\.\d+)?(?:z|[+-]\d\d:\d\d))"
-        ),
-    ) {
-        let civil: jiff::Timestamp = found[1].to_uppercase().parse().ok()?;
-        return Some(Timestamp(civil.as_millisecond()));
-    }
-    if let Some(found) = find(&UNIX, &format!(r"{reset}\D{{0,20}}(1\d{{9}})(\d{{3}})?\b")) {
-        let secs: i64 = found[1].parse().ok()?;
-        return Some(Timestamp(secs * 1000));
-    }
-    let found = find(
-        &LENGTH,
-        r"(?:retry|try|again|wait|reset\w*)[^\d\n]{0,24}?(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?\b",
-    )?;
-    let amount: f64 = found[1].parse().ok()?;
-    let unit = match found.get(2).map_or("s", |u| u.as_str()) {
-        "ms" | "millisecond" | "milliseconds" => 1.0,
-        u if u.starts_with('h') => 3_600_000.0,
-        u if u.starts_with('m') => 60_000.0,
-        _ => 1000.0,
-    };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped first")]
-    let length = (amount * unit).clamp(0.0, 1e12) as u64;
-    Some(now.after(Millis(length)))
 }
 
 /// Says what follows a failed attempt, within the step's retries and the budgets.

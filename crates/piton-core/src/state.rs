@@ -37,6 +37,9 @@ pub struct RunState {
     pub spec: Option<FileHash>,
     /// Where its steps run.
     pub root: String,
+    /// Whether that is a linked work tree: its repository may be there when it is gone.
+    #[serde(default)]
+    pub linked: bool,
     /// The word in its children's environment.
     pub mark: String,
     /// The commit that was last seen checked out.

@@ -3,7 +3,7 @@
 mod support;
 
 use piton_core::event::{Event, Outcome, StepReset};
-use piton_core::evidence::{Files, Inputs, paths_to_see, stale, steps_with_inputs};
+use piton_core::evidence::{Files, Inputs, missing, paths_to_see, stale, steps_with_inputs};
 use piton_core::hash::Sha;
 use piton_core::plan::{Command, Step, Work};
 use piton_testkit::plans;
@@ -62,6 +62,15 @@ fn nothing_changed_nothing_runs() {
     let run = polished();
     assert_eq!(reruns(&run, Some("src"), Some("polished")), Vec::<String>::new());
     assert_eq!(paths_to_see(&run.state), ["doc.txt"]);
+}
+
+#[test]
+fn all_missing_artifacts_are_named_up_to_a_line_or_two() {
+    assert_eq!(missing(&["a"]), "artifact a is missing");
+    assert_eq!(missing(&["a", "b"]), "artifacts a, b are missing");
+    let many: Vec<String> = (0..13).map(|n| n.to_string()).collect();
+    let said = "artifacts 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 3 more are missing";
+    assert_eq!(missing(&many), said);
 }
 
 #[test]

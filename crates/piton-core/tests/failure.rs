@@ -7,11 +7,14 @@ use piton_core::state::StepState;
 use piton_core::{Millis, Timestamp};
 use piton_testkit::plans;
 
+/// 2025-11-15 18:06:40 UTC, a Saturday.
 const NOW: Timestamp = Timestamp(1_763_230_000_000);
+/// An hour ahead of UTC: 19:06:40 on the wall.
+const BERLIN_SECS: i32 = 3600;
 
 fn class_of(text: &str, in_test: bool, is_agent: bool) -> Classified {
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    classify(Remains { in_test, is_agent, lines: &lines }, NOW)
+    classify(Remains { in_test, is_agent, lines: &lines, offset_secs: BERLIN_SECS }, NOW)
 }
 
 #[test]
@@ -57,7 +60,22 @@ fn the_reset_of_a_rate_limit_is_read_in_every_form() {
         ("Claude AI usage limit reached|1763240000", at(1_763_240_000)),
         ("rate_limit_reset: 1763240000", at(1_763_240_000)),
         ("rate_limit_reset: 1763240000123", at(1_763_240_000)),
+        ("rate limit, resets in 1h30m", after(5_400_000)),
+        ("rate limit, try again in 2 hours and 5 minutes.", after(7_500_000)),
+        ("rate limit: please wait 1m0.5s", after(60_500)),
+        ("rate limit, retry-after: 30", after(30_000)),
+        ("rate limit, {\"retry_after\": 2.5}", after(2_500)),
+        ("5-hour limit reached ∙ resets 8pm", at(1_763_233_200)),
+        ("You've hit your limit · resets 8:30pm (Europe/Berlin)", at(1_763_235_000)),
+        ("rate limit, resets at 8:00 PM (UTC)", at(1_763_236_800)),
+        ("rate limit, try again at 20:53 utc", at(1_763_239_980)),
+        ("rate limit, resets 7pm", at(1_763_229_600)),
+        ("rate limit, resets 3am", at(1_763_258_400)),
+        ("weekly limit reached ∙ resets Nov 17, 1pm", at(1_763_380_800)),
+        ("rate limit, resets on January 2nd at 12:00 am", at(1_767_308_400)),
         ("rate limit exceeded", None),
+        ("rate limit, try again later (error 42)", None),
+        ("rate limit, resets 25:00", None),
     ] {
         let found = class_of(text, false, true);
         assert_eq!(found, Classified { class: Class::RateLimit, reset }, "{text}");

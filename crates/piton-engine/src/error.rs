@@ -41,6 +41,15 @@ pub enum Error {
     /// A request was refused.
     #[error(transparent)]
     Refused(#[from] piton_core::request::Refusal),
+    /// The run's steps are held by another version of the program.
+    #[error("{0}")]
+    OtherVersion(String),
+    /// A signal came before the driver had found out what its run does.
+    #[error(
+        "a signal came while a former keeper was still ending its steps; nothing was started: \
+         `piton resume` goes on"
+    )]
+    Interrupted(i32),
     /// Another driver took over: this one must stop without touching anything.
     #[error("another driver took over this run")]
     TakenOver,

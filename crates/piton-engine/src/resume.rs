@@ -107,6 +107,12 @@ pub const TABLE: &[Row] = &[
         next: "nothing: steps run where it lies now",
     },
     Row {
+        name: "worktree-gone",
+        what: "the linked work tree that the run was started in is gone",
+        severity: Severity::Stops,
+        next: "bring it back with `git worktree add`, or start over: `piton run PLAN --fresh`",
+    },
+    Row {
         name: "step-running",
         what: "a step of the run is still at work",
         severity: Severity::Warns,
@@ -171,7 +177,21 @@ impl Check {
         self.differences.iter().any(|d| d.severity == Severity::Stops)
     }
 
-    fn add(&mut self, name: &'static str, message: String) {
+    /// A comparison that ends before it began: one difference, and nothing to compare with.
+    pub fn only(recorded: &Plan, name: &'static str, message: String) -> Self {
+        let mut check = Self {
+            plan: recorded.clone(),
+            differences: Vec::new(),
+            plan_diff: None,
+            reruns: Vec::new(),
+            events: Vec::new(),
+        };
+        check.add(name, message);
+        check
+    }
+
+    /// Adds a difference that has a row in [`TABLE`].
+    pub fn add(&mut self, name: &'static str, message: String) {
         if let Some(row) = TABLE.iter().find(|row| row.name == name) {
             let (severity, next) = (row.severity, row.next);
             self.differences.push(Difference { name, severity, message, next });

@@ -1,16 +1,19 @@
-//! Runs in the ledger as states and events: loading, appending, asking.
+//! Runs in the ledger as states and events: loading and appending; asking is below.
 //!
 //! The ledger holds bytes; here they get their meaning. Loading starts from the cached state, if
 //! this version of `apply` made it, and adds the events after it, so it does not grow with history.
 
 use piton_core::event::Event;
-use piton_core::request::{self, Request};
 use piton_core::summary::run_status;
 use piton_core::{APPLY_VERSION, Plan, RunState, Timestamp, apply};
 use piton_formats::codec;
-use piton_ledger::{Append, Lease, Ledger, Liveness, NewEvent, NewRequest, NewRun, Owner, RunRow};
+use piton_ledger::{Append, Ledger, Liveness, NewEvent, NewRun, Owner, RunRow};
 
 use crate::error::{Error, Result};
+
+mod asking;
+
+pub use asking::{Answer, Asked, describe};
 
 /// Events between two cached states: loading decodes at most about so many.
 const SNAPSHOT_EVERY: u64 = 256;
@@ -28,15 +31,6 @@ pub struct Loaded {
     pub state: RunState,
     /// Sequence of its last event.
     pub seq: u64,
-}
-
-/// What came of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// The events are in the ledger.
-    Done(String),
-    /// A live driver has the request in its inbox; the id asks for the answer.
-    Asked(i64),
 }
 
 /// The ledger with meaning.
@@ -100,14 +94,36 @@ impl Store {
 
     /// Creates a run, keeps its plan, and returns it with a lease at epoch 1.
     pub fn create(&mut self, new: &NewRun<'_>, plan: &Plan, owner: &Owner) -> Result<RunRow> {
-        self.keep_plan(plan)?;
-        Ok(self.ledger.create_run(new, owner)?)
+        // Before, so that no run is ever without; and again under the lease, because a plan that
+        // no event names yet may have been swept away in between. A plan that is there costs a read.
+        let (hash, body) = kept(plan);
+        self.ledger.put_blob(&hash, &body)?;
+        let row = self.ledger.create_run(new, owner)?;
+        self.ledger.put_blob(&hash, &body)?;
+        Ok(row)
+    }
+
+    /// Deletes the plans that no run refers to any more, unless a run is driven or can't be read;
+    /// says how many there were.
+    pub fn sweep_plans(
+        &mut self,
+        at: Timestamp,
+        alive: &dyn Fn(&Owner) -> Liveness,
+    ) -> Result<u64> {
+        let (mut used, mut seen) = (Vec::new(), Vec::new());
+        for row in self.runs()? {
+            let loaded = self.load_row(row)?;
+            seen.push((loaded.row.run, loaded.seq));
+            used.extend(loaded.state.plan_hash.map(|hash| hash.0));
+        }
+        let used: Vec<&str> = used.iter().map(String::as_str).collect();
+        Ok(self.ledger.sweep_blobs(&used, &seen, at.0, alive)?)
     }
 
     /// Keeps a plan under its hash.
     pub fn keep_plan(&mut self, plan: &Plan) -> Result<()> {
-        let body = serde_json::to_vec(plan).unwrap_or_default();
-        Ok(self.ledger.put_blob(&plan.hash().0, &body)?)
+        let (hash, body) = kept(plan);
+        Ok(self.ledger.put_blob(&hash, &body)?)
     }
 
     /// The plan a run was last driven with.
@@ -153,87 +169,6 @@ impl Store {
         let every = SNAPSHOT_EVERY.max(steps as u64 / STEPS_PER_SNAPSHOT_EVENT);
         next >= self.last_snapshot_seq + every
     }
-
-    /// Carries a request out at once if nobody drives the run, else puts it into the inbox.
-    pub fn ask(&mut self, run_id: &str, asked: &Asked<'_>) -> Result<Answer> {
-        let mut loaded = self.load(run_id)?;
-        let lease = self.ledger.acquire(
-            loaded.row.run,
-            asked.owner,
-            asked.at.0,
-            piton_ledger::Acquire::IfFree,
-            asked.alive,
-        );
-        match lease {
-            Ok(lease) => {
-                let done = self.carry_out(&mut loaded, &lease, asked);
-                if done.is_err() {
-                    self.ledger.release(loaded.row.run, lease.epoch, asked.at.0)?;
-                }
-                done.map(Answer::Done)
-            }
-            Err(piton_ledger::Error::Held { .. }) => {
-                // What the driver would refuse is refused here too, with the reason at hand.
-                request::turn(&loaded.state, asked.request, asked.by)?;
-                let body = serde_json::to_vec(asked.request).unwrap_or_default();
-                let id = self.ledger.request(
-                    loaded.row.run,
-                    &NewRequest {
-                        key: asked.key,
-                        at: asked.at.0,
-                        from: asked.by,
-                        tag: Request::TAG,
-                        version: Request::VERSION,
-                        body: &body,
-                    },
-                )?;
-                Ok(Answer::Asked(id))
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn carry_out(
-        &mut self,
-        loaded: &mut Loaded,
-        lease: &Lease,
-        asked: &Asked<'_>,
-    ) -> Result<String> {
-        // Between load and lease another may have appended: look again under the lease.
-        *loaded = self.load(&loaded.row.run_id)?;
-        let events = request::turn(&loaded.state, asked.request, asked.by)?;
-        for event in &events {
-            apply(&mut loaded.state, asked.at, event)
-                .map_err(|source| illegal(&loaded.row.run_id, loaded.seq + 1, source))?;
-        }
-        self.append(&Commit {
-            row: &loaded.row,
-            epoch: lease.epoch,
-            expected_seq: loaded.seq,
-            at: asked.at,
-            events: &events,
-            state: &loaded.state,
-            answered: &[],
-            release: true,
-        })?;
-        Ok(describe(&events))
-    }
-}
-
-/// A request with who asks and when.
-pub struct Asked<'a> {
-    /// What is asked.
-    pub request: &'a Request,
-    /// Makes the request idempotent.
-    pub key: &'a str,
-    /// The person.
-    pub by: &'a str,
-    /// When.
-    pub at: Timestamp,
-    /// The process that asks.
-    pub owner: &'a Owner,
-    /// Tells whether the owner of a lease lives.
-    pub alive: &'a dyn Fn(&Owner) -> Liveness,
 }
 
 /// One commit: events that follow each other, and the state after them.
@@ -254,6 +189,11 @@ pub struct Commit<'a> {
     pub answered: &'a [(i64, &'a str)],
     /// Whether the lease is given up with them.
     pub release: bool,
+}
+
+/// A plan as it is kept: under which name, and its bytes.
+fn kept(plan: &Plan) -> (String, Vec<u8>) {
+    (plan.hash().0, serde_json::to_vec(plan).unwrap_or_default())
 }
 
 fn replay(
@@ -281,24 +221,4 @@ fn decode(run_id: &str, e: &piton_ledger::StoredEvent) -> Result<(u64, Timestamp
         source,
     })?;
     Ok((e.seq, Timestamp(e.at), event))
-}
-
-/// Says in words what the events of a request did.
-pub fn describe(events: &[Event]) -> String {
-    let words: Vec<String> = events
-        .iter()
-        .map(|event| match event {
-            Event::GateDecided(e) if e.approved => format!("approved gate {}", e.gate),
-            Event::GateDecided(e) => format!("rejected gate {}", e.gate),
-            Event::StepReset(e) => format!("{} will run again", e.step),
-            Event::StepRetried(e) => format!("{} will be tried again", e.step),
-            Event::StepSkipped(e) => format!("skipped {}", e.step),
-            Event::RunAborted(e) if e.cancel => "cancelled the run".to_owned(),
-            Event::RunAborted(_) => "aborted the run".to_owned(),
-            Event::RunArchived(_) => "archived the run".to_owned(),
-            Event::CheckpointRecorded(e) => format!("recorded checkpoint {}", e.name),
-            other => codec::tag(other).to_owned(),
-        })
-        .collect();
-    if words.is_empty() { "nothing to do".to_owned() } else { words.join("; ") }
 }

@@ -141,8 +141,8 @@ pub struct Notice {
 /// Why declared artifacts could not be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SealError {
-    /// Nothing is there.
-    Missing(String),
+    /// Nothing is there: all declared artifacts without a file.
+    Missing(Vec<String>),
     /// It could not be read or made durable.
     Failed(String),
 }
@@ -156,6 +156,11 @@ pub trait World {
     /// it.
     fn awake(&mut self) -> Millis {
         Millis(self.now().0.unsigned_abs())
+    }
+
+    /// What the clock on the wall is ahead of UTC, in seconds.
+    fn utc_offset_secs(&mut self) -> i32 {
+        0
     }
 
     /// Observes files: the hash of each, or nothing where it is missing.

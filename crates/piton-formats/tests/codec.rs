@@ -131,6 +131,7 @@ fn events(p: &Parts) -> Vec<Event> {
             title: text(),
             spec: p.flag.then(file),
             root: text(),
+            linked: p.flag,
             mark: text(),
             head: p.more.clone(),
             shape: shape(),

@@ -103,6 +103,27 @@ pub enum Error {
     /// A write through a ledger opened for reading.
     #[error("the ledger was opened for reading only; open it for writing")]
     ReadOnly,
+    /// The folder of the ledger can't be written.
+    #[error(
+        "cannot write to {}: {source}; make that folder writable for you, or work in a copy of the \
+         project: looking at runs needs no writing", dir.display()
+    )]
+    Unwritable {
+        /// The folder.
+        dir: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The folder can't be written, and the ledger can't be read without.
+    #[error(
+        "the ledger in {} was not closed, and its folder can't be written, which reading its last \
+         changes needs; copy the folder to a place where you may write and look there, or make it \
+         writable", dir.display()
+    )]
+    Frozen {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// The ledger stayed locked for the whole of our patience.
     #[error(
         "the ledger {} stayed busy for a minute; see which process uses it (fuser or lsof) and try \

@@ -65,6 +65,19 @@ pub trait Ledger {
     /// Reads what was kept under a hash.
     fn blob(&mut self, hash: &str) -> Result<Option<Vec<u8>>>;
 
+    /// Deletes the blobs that `keep` does not name; says how many there were.
+    ///
+    /// Only if all runs are still as they were `seen` (key and last sequence number, in any order),
+    /// none of them is without events, and nobody holds a lease by the rule of [`Ledger::acquire`]:
+    /// whoever does may have kept a blob that no event names yet. Otherwise nothing happens.
+    fn sweep_blobs(
+        &mut self,
+        keep: &[&str],
+        seen: &[(RunKey, u64)],
+        at: Millis,
+        alive: &dyn Fn(&Owner) -> Liveness,
+    ) -> Result<u64>;
+
     /// Puts a request into a run's inbox and returns its id; the same key gives the same id.
     fn request(&mut self, run: RunKey, new: &NewRequest<'_>) -> Result<i64>;
 

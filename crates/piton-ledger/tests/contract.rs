@@ -6,7 +6,7 @@
 
 use piton_ledger::{
     Acquire, Append, Error, HEARTBEAT_EVERY_MS, LEASE_MS, Ledger, Liveness, NewEvent, NewRequest,
-    NewRun, Owner, RunRow,
+    NewRun, Owner, RunKey, RunRow,
 };
 
 /// Opens further connections to one and the same new ledger.
@@ -233,6 +233,27 @@ fn blobs_are_kept_once(connect: Connect<'_>) {
     assert_eq!(connect().blob("hash").unwrap(), Some(body));
 }
 
+/// Lost, a driver could find the plan gone that it has just kept.
+fn blobs_go_when_nobody_can_need_them(connect: Connect<'_>) {
+    let mut ledger = connect();
+    for hash in ["used", "spare"] {
+        ledger.put_blob(hash, b"body").unwrap();
+    }
+    let run = create(&mut *ledger, "run").run;
+    assert_eq!(ledger.sweep_blobs(&["used"], &[(run, 0)], NOW, &dead).unwrap(), 0, "not begun");
+    ledger.append(&Append::new(run, 1, 0, NOW, &[event(b"")])).unwrap();
+    let mut sweep = |seen: &[(RunKey, u64)], how: &dyn Fn(&Owner) -> Liveness| {
+        ledger.sweep_blobs(&["used"], seen, NOW, how).unwrap()
+    };
+    assert_eq!(sweep(&[(run, 1)], &alive), 0, "somebody drives");
+    assert_eq!(sweep(&[(run, 1)], &unknown), 0, "somebody may drive");
+    assert_eq!(sweep(&[(run, 2)], &dead), 0, "seen otherwise");
+    assert_eq!(sweep(&[], &dead), 0, "a run that was not seen");
+    assert_eq!(sweep(&[(run, 1)], &dead), 1);
+    assert_eq!(ledger.blob("spare").unwrap(), None);
+    assert!(ledger.blob("used").unwrap().is_some());
+}
+
 fn a_change_by_others_is_noticed_once(connect: Connect<'_>) {
     let (mut driver, mut hook) = (connect(), connect());
     let run = create(&mut *driver, "run").run;
@@ -302,6 +323,7 @@ mod sqlite {
         loading_starts_at_the_cached_state,
         the_same_key_is_the_same_request,
         blobs_are_kept_once,
+        blobs_go_when_nobody_can_need_them,
         a_change_by_others_is_noticed_once,
         a_deleted_run_is_gone_and_its_key_spent,
     );

@@ -24,7 +24,7 @@ use crate::fence;
 use crate::frame::{self, Decoder};
 use crate::lock::keeper_alive;
 use crate::os::{self, Pid};
-use crate::protocol::{Env, Event, Hello, PROTOCOL, Reply, Request, Welcome};
+use crate::protocol::{Env, Event, Hello, PROTOCOL, Reply, Request, Version, Welcome};
 use crate::start::{Launched, launch};
 
 /// The socket's name in the run directory.
@@ -49,6 +49,9 @@ const PAUSE_ENDING: Duration = Duration::from_millis(20);
 
 /// How long a keeper that has said its last word may take to end: it only has to exit.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// The longest wait between two looks whether to go on waiting: a person who gives up should not
+/// feel it.
+const SLICE: Duration = Duration::from_millis(100);
 
 /// How many times a start is tried when each new keeper is gone before it could be reached.
 const START_TRIES: u32 = 3;
@@ -83,6 +86,17 @@ impl Keeper {
     /// it started is still on its way: the journal and `strays` say what there is. From then on
     /// drivers with a lower epoch start nothing here.
     pub fn connect(dir: &Path, epoch: u64, env: &Env) -> Result<Option<Self>> {
+        Self::connect_unless(dir, epoch, env, &mut || false)
+    }
+
+    /// The same, given up with [`Error::GivenUp`] when `stop` says so: a keeper on its way out may
+    /// take as long as its steps need to end.
+    pub fn connect_unless(
+        dir: &Path,
+        epoch: u64,
+        env: &Env,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Self>> {
         // Before anything is looked at: what an overtaken driver starts from now on finds it.
         fence::raise(dir, epoch)?;
         let what = format!("could not open {}", dir.display());
@@ -96,7 +110,7 @@ impl Keeper {
             // Without a socket it is starting or ending: the lock will say which.
             let mut pause = PAUSE;
             if let Ok(stream) = UnixStream::connect(&path) {
-                match Self::handshake(stream, epoch, env, deadline)? {
+                match Self::handshake(stream, epoch, env, deadline, stop)? {
                     Greeting::Welcome(keeper) => return Ok(Some(*keeper)),
                     // It lives but is on its way out, as long as its steps need to end.
                     Greeting::Closed => {
@@ -108,6 +122,9 @@ impl Keeper {
             }
             if Instant::now() >= deadline {
                 return Err(Error::Silent { pid, log: dir.join(LOG) });
+            }
+            if stop() {
+                return Err(Error::GivenUp);
             }
             thread::sleep(pause);
         }
@@ -252,7 +269,7 @@ impl Keeper {
                 Reply::Started(started) => Event::Started(started),
                 Reply::NotStarted(not_started) => Event::NotStarted(not_started),
                 Reply::Exited(exit) => Event::Exited(exit),
-                Reply::Refused { highest } => Event::Refused { highest },
+                Reply::Refused { highest, .. } => Event::Refused { highest },
                 Reply::Known { key, state } => Event::Known { key, state },
                 Reply::Leftovers { list, stays } => {
                     self.stays = stays;
@@ -268,7 +285,13 @@ impl Keeper {
     }
 
     /// Introduces the driver.
-    fn handshake(stream: UnixStream, epoch: u64, env: &Env, deadline: Instant) -> Result<Greeting> {
+    fn handshake(
+        stream: UnixStream,
+        epoch: u64,
+        env: &Env,
+        deadline: Instant,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Greeting> {
         let hello = Hello { protocol: PROTOCOL, epoch, env: env.clone() };
         let mut buffer = Vec::new();
         frame::encode(&Request::Hello(hello), &mut buffer)?;
@@ -286,12 +309,22 @@ impl Keeper {
                         Self { stream, decoder, pending, buffer, welcome, gone, stays, child };
                     return Ok(Greeting::Welcome(Box::new(keeper)));
                 }
-                Some(Reply::Refused { highest }) => return Err(Error::Refused { highest }),
+                Some(Reply::Refused { other: Some(other), .. }) => {
+                    let Version { protocol, program, pid } = other;
+                    return Err(Error::OtherVersion { protocol, program, pid });
+                }
+                Some(Reply::Refused { highest, .. }) => return Err(Error::Refused { highest }),
                 Some(other) => return Err(Error::Protocol(format!("greeted with {other:?}"))),
                 None => {}
             }
-            if !readable(&stream, Some(deadline))? {
-                return Ok(Greeting::Silence);
+            if !readable(&stream, Some(deadline.min(Instant::now() + SLICE)))? {
+                if stop() {
+                    return Err(Error::GivenUp);
+                }
+                if Instant::now() >= deadline {
+                    return Ok(Greeting::Silence);
+                }
+                continue;
             }
             match (&stream).read(&mut chunk) {
                 Ok(0) => return Ok(Greeting::Closed),
@@ -350,4 +383,25 @@ fn write_all(stream: &UnixStream, mut bytes: &[u8]) -> bool {
         }
     }
     true
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    /// Taken for a takeover, it would send people to `--takeover`, which changes nothing.
+    #[test]
+    fn a_keeper_of_another_version_is_named() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let other = Version { protocol: 9, program: "9.1.0".to_owned(), pid: 42 };
+        let mut bytes = Vec::new();
+        frame::encode(&Reply::Refused { highest: 1, other: Some(other) }, &mut bytes).unwrap();
+        assert!(write_all(&theirs, &bytes));
+        let deadline = Instant::now() + HANDSHAKE;
+        let refused = Keeper::handshake(ours, 1, &Env::default(), deadline, &mut || false);
+        let refused = refused.err().unwrap();
+        let said = refused.to_string();
+        assert!(said.contains("Piton 9.1.0") && said.contains("`kill 42`"), "{said}");
+    }
 }

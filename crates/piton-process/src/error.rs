@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::protocol::PROTOCOL;
+
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -20,6 +22,21 @@ pub enum Error {
         /// The highest epoch the keeper has seen.
         highest: u64,
     },
+    /// The keeper that lives is of another version: a takeover would not help.
+    #[error(
+        "the run's steps are held by a keeper of Piton {program} (process {pid}, protocol \
+         {protocol}), and this is Piton {own} (protocol {PROTOCOL}); go on with that version, or \
+         end its steps with `kill {pid}` and resume",
+        own = env!("CARGO_PKG_VERSION")
+    )]
+    OtherVersion {
+        /// The protocol it speaks.
+        protocol: u32,
+        /// The version of its program.
+        program: String,
+        /// Its process id.
+        pid: u32,
+    },
     /// The keeper's connection is lost.
     #[error("the keeper is gone; its journal says what became of its steps: resume the run")]
     Gone,
@@ -31,6 +48,9 @@ pub enum Error {
         /// Its log.
         log: PathBuf,
     },
+    /// The caller did not want to wait any longer.
+    #[error("the keeper was still ending its steps; nothing was done: resume the run later")]
+    GivenUp,
     /// A new keeper could not start.
     #[error("the keeper could not start: {reason}; look at {}", log.display())]
     NoStart {

@@ -5,7 +5,7 @@
 //! the lines when processes die, and when the machine dies the boot id differs and nothing in the
 //! file is believed. The ledger is the durable record; this only bridges a dead keeper.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -132,6 +132,8 @@ pub struct Journal {
     bytes: u64,
     /// Whether the last write may have left half a line, as on a full disk.
     torn: bool,
+    /// Lines that could not be written, in order: the disk was full.
+    unwritten: VecDeque<Line>,
 }
 
 impl Journal {
@@ -181,7 +183,8 @@ impl Journal {
         file.write_all(&head)?;
         fs::rename(&aside, dir.join(JOURNAL))?;
         let file = OpenOptions::new().append(true).open(dir.join(JOURNAL))?;
-        Ok(Self { dir: dir.to_owned(), file, header, bytes: head.len() as u64, torn: false })
+        let (bytes, unwritten) = (head.len() as u64, VecDeque::new());
+        Ok(Self { dir: dir.to_owned(), file, header, bytes, torn: false, unwritten })
     }
 
     /// Appends one line with one write.
@@ -195,6 +198,44 @@ impl Journal {
         let written = self.file.write_all(&bytes);
         self.torn = written.is_err();
         written
+    }
+
+    /// Appends a line of something that has happened; what can't be written is kept in memory, and
+    /// tried again by [`Journal::catch_up`].
+    pub(crate) fn keep(&mut self, entry: &Line) -> io::Result<()> {
+        // In order: nothing overtakes what waits.
+        let written = self.catch_up().and_then(|()| self.append(entry));
+        if written.is_err() {
+            self.unwritten.push_back(entry.clone());
+        }
+        written
+    }
+
+    /// Writes what could not be written before, in order.
+    pub(crate) fn catch_up(&mut self) -> io::Result<()> {
+        while let Some(entry) = self.unwritten.pop_front() {
+            if let Err(error) = self.append(&entry) {
+                self.unwritten.push_front(entry);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something has happened that only this process knows.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.unwritten.is_empty()
+    }
+
+    /// Drops what is unwritten of an attempt whose end is recorded elsewhere.
+    pub(crate) fn forget(&mut self, key: &str) {
+        self.unwritten.retain(|line| match line {
+            Line::Starting { key: of }
+            | Line::NotStarted { key: of }
+            | Line::Started { key: of, .. } => of != key,
+            Line::Exited(exit) => exit.key != key,
+            Line::Header(_) | Line::Epoch { .. } => true,
+        });
     }
 
     /// Starts anew if the journal is large; only to be called when nothing in it is needed.
@@ -301,6 +342,27 @@ mod tests {
         assert_eq!(facts.fact("c"), Fact::Maybe);
         assert_eq!(facts.fact("d"), Fact::NotStarted);
         assert_eq!(facts.fact("e"), Fact::NotStarted);
+        Ok(())
+    }
+
+    /// A full disk must not turn a finished step into a lost one.
+    #[test]
+    fn what_a_full_disk_refused_is_written_when_there_is_room() -> Result<()> {
+        let dir = tempfile::tempdir().map_err(Error::io("no folder"))?;
+        let mut journal = Journal::create(dir.path(), "mark", 1)?;
+        let full = OpenOptions::new().append(true).open("/dev/full");
+        let full = full.map_err(Error::io("no full disk"))?;
+        let roomy = std::mem::replace(&mut journal.file, full);
+        assert!(journal.keep(&Line::Starting { key: "a".into() }).is_err());
+        assert!(journal.keep(&Line::Exited(exit("a"))).is_err());
+        assert!(journal.keep(&Line::Exited(exit("recorded"))).is_err());
+        assert!(journal.catch_up().is_err() && journal.is_behind());
+        journal.forget("recorded");
+        journal.file = roomy;
+        assert!(journal.catch_up().is_ok() && !journal.is_behind());
+        let facts = Journal::read(dir.path())?;
+        assert_eq!(facts.fact("a"), Fact::Finished(exit("a")));
+        assert_eq!(facts.fact("recorded"), Fact::NotStarted);
         Ok(())
     }
 

@@ -15,6 +15,7 @@ pub mod journal;
 pub mod keeper;
 mod lock;
 pub mod logs;
+mod marks;
 mod os;
 mod processes;
 pub mod protocol;

@@ -1,7 +1,7 @@
 //! Reading what an attempt wrote: each stream apart, both together, and the last lines for people.
 //!
 //! The two log files of a lane hold the bytes exactly as written. The keeper adds marks (how far
-//! both files had grown, at every tick in which they grew), by which the streams are put together
+//! both files had grown, at the ticks in which they grew), by which the streams are put together
 //! again: exact from tick to tick, standard output first within one. What was dropped to bound
 //! the logs is shown as such, never as the zeros that the file reads there.
 
@@ -11,8 +11,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+pub use crate::marks::marks_path;
 pub use crate::text::{SHOWN_CHARS_MAX, sanitize};
 
+use crate::marks::{self, Mark};
 use crate::protocol::{Dropped, Exit, Range};
 
 /// The longest line that is given whole; a longer one comes in pieces.
@@ -23,10 +25,6 @@ const TAIL_BYTES: u64 = 256 << 10;
 
 /// Bytes read from a log at once.
 const READ_BYTES: u64 = 64 << 10;
-
-/// The size of one mark on disk: three little-endian `u64`: wall time in milliseconds, size of
-/// the standard output log, size of the standard error log.
-const MARK_BYTES: usize = 24;
 
 /// One of the two streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -109,48 +107,20 @@ pub enum Piece {
     },
 }
 
-/// The file of marks that belongs to a standard output log.
-pub fn marks_path(stdout: &Path) -> PathBuf {
-    let mut name = stdout.as_os_str().to_owned();
-    name.push(".marks");
-    name.into()
-}
-
-/// How far both logs had grown at some moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark {
-    pub(crate) wall_ms: u64,
-    pub(crate) stdout: u64,
-    pub(crate) stderr: u64,
-}
-
-impl Mark {
-    pub(crate) fn to_bytes(self) -> [u8; MARK_BYTES] {
-        let mut bytes = [0; MARK_BYTES];
-        bytes[..8].copy_from_slice(&self.wall_ms.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.stdout.to_le_bytes());
-        bytes[16..].copy_from_slice(&self.stderr.to_le_bytes());
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        Some(Self { wall_ms: number(0)?, stdout: number(8)?, stderr: number(16)? })
-    }
-}
-
 /// Reads an attempt's output piece by piece.
 pub fn read(log: &AttemptLog, selection: Selection) -> io::Result<Pieces> {
     let marks = match selection {
-        Selection::Both => std::fs::read(marks_path(&log.stdout)).unwrap_or_default(),
+        Selection::Both => marks::within(&log.stdout, log.stdout_range, log.stderr_range),
         Selection::Stdout | Selection::Stderr => Vec::new(),
     };
-    let marks = marks.chunks_exact(MARK_BYTES).filter_map(Mark::from_bytes);
-    let segments = segments(log, selection, marks);
+    read_with(log, selection, &marks)
+}
+
+fn read_with(log: &AttemptLog, selection: Selection, marks: &[Mark]) -> io::Result<Pieces> {
     Ok(Pieces {
         stdout: Source::open(&log.stdout, Stream::Stdout, log.dropped.stdout)?,
         stderr: Source::open(&log.stderr, Stream::Stderr, log.dropped.stderr)?,
-        segments,
+        segments: segments(log, selection, marks),
         ready: VecDeque::new(),
     })
 }
@@ -171,7 +141,12 @@ pub fn tail_lines(log: &AttemptLog, selection: Selection, count: usize) -> io::R
     near_end.stdout_range = near(log.stdout_range);
     near_end.stderr_range = near(log.stderr_range);
     let mut last = VecDeque::with_capacity(count + 1);
-    for piece in read(&near_end, selection)? {
+    // A live picture asks for this many times a second: all marks would be too many.
+    let marks = match selection {
+        Selection::Both => marks::last(&log.stdout),
+        Selection::Stdout | Selection::Stderr => Vec::new(),
+    };
+    for piece in read_with(&near_end, selection, &marks)? {
         if let Piece::Line { bytes, .. } = piece? {
             let text = sanitize(&bytes);
             if !text.is_empty() {
@@ -186,11 +161,7 @@ pub fn tail_lines(log: &AttemptLog, selection: Selection, count: usize) -> io::R
 }
 
 /// Cuts the ranges of both streams at the marks.
-fn segments(
-    log: &AttemptLog,
-    selection: Selection,
-    marks: impl Iterator<Item = Mark>,
-) -> VecDeque<(Stream, Range)> {
+fn segments(log: &AttemptLog, selection: Selection, marks: &[Mark]) -> VecDeque<(Stream, Range)> {
     let mut segments = VecDeque::new();
     let (mut out, mut err) = (log.stdout_range, log.stderr_range);
     let mut upto = |range: &mut Range, stream, end: u64| {

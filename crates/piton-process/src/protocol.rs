@@ -161,6 +161,9 @@ pub(crate) enum Reply {
     Welcome(Welcome),
     Refused {
         highest: u64,
+        /// Present if the reason is that the driver speaks another version.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        other: Option<Version>,
     },
     Started(Started),
     NotStarted(NotStarted),
@@ -175,6 +178,26 @@ pub(crate) enum Reply {
         #[serde(default)]
         stays: bool,
     },
+}
+
+/// Which version a keeper is of, told to a driver of another one. Frozen: versions that differ in
+/// all else must agree on this, on [`Hello`] and on the framing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Version {
+    /// See [`PROTOCOL`].
+    pub(crate) protocol: u32,
+    /// The version of the program, for people.
+    pub(crate) program: String,
+    /// The keeper's process id.
+    pub(crate) pid: u32,
+}
+
+impl Version {
+    /// This one.
+    pub(crate) fn own() -> Self {
+        let program = env!("CARGO_PKG_VERSION").to_owned();
+        Self { protocol: PROTOCOL, program, pid: std::process::id() }
+    }
 }
 
 /// What a driver hears from the keeper.

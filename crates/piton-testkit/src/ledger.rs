@@ -90,6 +90,16 @@ impl Ledger for CrashingLedger {
         self.inner()?.blob(hash)
     }
 
+    fn sweep_blobs(
+        &mut self,
+        keep: &[&str],
+        seen: &[(RunKey, u64)],
+        at: Millis,
+        alive: &dyn Fn(&Owner) -> Liveness,
+    ) -> Result<u64> {
+        self.inner()?.sweep_blobs(keep, seen, at, alive)
+    }
+
     fn request(&mut self, run: RunKey, new: &NewRequest<'_>) -> Result<i64> {
         self.inner()?.request(run, new)
     }

@@ -4,7 +4,7 @@
 //! driver of the highest epoch says and writes it down, so that a mistake of the engine is seen. It
 //! knows nothing of logs, process trees and strays.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use piton_core::event::{FileHash, LogRanges};
 use piton_core::hash::Sha;
@@ -97,6 +97,8 @@ pub struct SimMachine {
     sleep: Option<(Timestamp, Millis)>,
     /// How long it has slept.
     pub(crate) asleep: Millis,
+    /// Files that are there and can't be read.
+    pub unreadable: BTreeSet<String>,
     /// Everything done so far.
     pub log: Vec<Effect>,
     files: BTreeMap<String, SimFile>,
@@ -117,6 +119,7 @@ impl SimMachine {
             switches: Switches::default(),
             sleep: None,
             asleep: Millis(0),
+            unreadable: BTreeSet::new(),
             log: Vec::new(),
             files: BTreeMap::new(),
             epoch: 0,
@@ -415,13 +418,16 @@ impl SimMachine {
     }
 
     pub(crate) fn seal(&mut self, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
-        let mut sealed = Vec::new();
+        let (mut sealed, mut missing) = (Vec::new(), Vec::new());
         for pattern in patterns {
             let found = self.matching(pattern);
             if found.is_empty() {
-                return Err(SealError::Missing(pattern.clone()));
+                missing.push(pattern.clone());
             }
             sealed.extend(found);
+        }
+        if !missing.is_empty() {
+            return Err(SealError::Missing(missing));
         }
         for file in &sealed {
             if let (true, Some(file)) = (self.switches.seal_syncs, self.files.get_mut(&file.path)) {

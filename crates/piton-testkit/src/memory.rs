@@ -290,6 +290,17 @@ impl Ledger for MemoryLedger {
         Ok(self.shared.borrow().content.blobs.get(hash).cloned())
     }
 
+    /// The engine never sweeps: nothing goes.
+    fn sweep_blobs(
+        &mut self,
+        _keep: &[&str],
+        _seen: &[(RunKey, u64)],
+        _at: Millis,
+        _alive: &dyn Fn(&Owner) -> Liveness,
+    ) -> Result<u64> {
+        Ok(0)
+    }
+
     fn request(&mut self, run: RunKey, new: &NewRequest<'_>) -> Result<i64> {
         let id = {
             let mut shared = self.shared.borrow_mut();

@@ -152,6 +152,7 @@ impl Rig {
             title: self.plan.title.clone(),
             spec,
             root: "/project".to_owned(),
+            linked: false,
             mark: "mark".to_owned(),
             head: machine.head.clone(),
             shape: Shape::from(&self.plan),
@@ -235,6 +236,19 @@ impl Rig {
     /// Asks something of the run, as another process does.
     pub fn ask(&self, request: &Request, lives: Liveness) -> Result<Answer, Error> {
         self.ask_falling(&CrashPoint::never(), request, lives)
+    }
+
+    /// Waits for the answer to a request in the inbox, for one look.
+    pub fn settle(
+        &self,
+        id: i64,
+        request: &Request,
+        lives: Liveness,
+    ) -> Result<Option<String>, Error> {
+        let (owner, at) = (self.owner(), self.machine.borrow().now);
+        let alive = |_: &Owner| lives;
+        let asked = Asked { request, key: "", by: "ada", at, owner: &owner, alive: &alive };
+        self.store(&CrashPoint::never())?.settle(RUN_ID, id, &asked)
     }
 
     fn ask_falling(

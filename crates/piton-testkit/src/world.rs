@@ -68,7 +68,12 @@ impl World for SimWorld {
     fn inputs(&mut self, _dir: &str, patterns: &[String]) -> Result<Vec<FileHash>> {
         self.crash.check().map_err(fell)?;
         let machine = self.machine.borrow();
-        Ok(patterns.iter().flat_map(|pattern| machine.matching(pattern)).collect())
+        let seen: Vec<FileHash> =
+            patterns.iter().flat_map(|pattern| machine.matching(pattern)).collect();
+        match seen.iter().find(|file| machine.unreadable.contains(&file.path)) {
+            Some(file) => Err(Error::World(format!("{}: permission denied", file.path))),
+            None => Ok(seen),
+        }
     }
 
     fn head(&mut self) -> Option<String> {

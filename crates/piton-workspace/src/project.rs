@@ -66,6 +66,11 @@ impl Project {
         }
     }
 
+    /// Whether this is a linked work tree of a repository that lies elsewhere.
+    pub fn is_linked(&self) -> bool {
+        self.git_dir != self.common_dir
+    }
+
     /// The commit that is checked out; `None` without git or before the first commit.
     pub fn head(&self) -> Option<String> {
         let (git_dir, common) = (self.git_dir.as_ref()?, self.common_dir.as_ref()?);

@@ -109,6 +109,9 @@ impl From<piton_ledger::Error> for CommandError {
             L::Fenced { .. } | L::NotHeld => {
                 Self::new(Kind::Driven, "run-taken-over", message).hint(TAKEN_OVER_NEXT)
             }
+            L::Unwritable { .. } | L::Frozen { .. } => {
+                Self::new(Kind::Blocked, "state-read-only", message)
+            }
             L::RunExists { .. } => Self::usage("run-exists", message),
             _ => Self::failed("ledger", message).hint("`piton doctor` says what is wrong"),
         }
@@ -129,6 +132,11 @@ impl From<piton_engine::Error> for CommandError {
             E::Codec { .. } | E::Illegal { .. } | E::NoPlan(_) => {
                 Self::new(Kind::Blocked, "ledger-content", error.to_string())
                     .hint("`piton doctor` says what is wrong")
+            }
+            E::OtherVersion(_) => Self::new(Kind::Blocked, "keeper-version", error.to_string())
+                .hint("`piton --version` says which one a program is"),
+            E::Interrupted(signal) => {
+                Self::new(Kind::Interrupted(signal), "interrupted", error.to_string())
             }
             E::World(_) => Self::failed("world", error.to_string()),
         }

@@ -132,7 +132,7 @@ fn an_artifact_missing_after_success_is_a_failure() {
     let project = Project::with_plan(
         "[[phase]]\nid = \"P1\"\nrun = \"true\"\nartifacts = [\"made/*.txt\", \"one.txt\"]\n",
     );
-    project.piton(&["run", "plan.toml"]).exits(1).says("artifact made/*.txt is missing");
+    project.piton(&["run", "plan.toml"]).exits(1).says("artifacts made/*.txt, one.txt are missing");
     assert_eq!(project.step_status("P1/main/work"), "failed");
     project.write("made/a.txt", "");
     project.write("one.txt", "");
@@ -154,6 +154,17 @@ fn a_plan_changed_where_nothing_is_finished_goes_on() {
     assert_eq!(project.lines("ran.txt"), ["shipped"]);
     let accepted = plan_accepted(&project);
     assert!(matches!(accepted.as_slice(), [by] if by.is_empty()), "{accepted:?}");
+}
+
+/// If this fails, a person goes on without knowing that a question or a limit is another one now.
+#[test]
+fn changes_outside_of_steps_are_shown_too() {
+    let project = waiting(PLAN);
+    let changed = PLAN.replace("gate = \"Ship\"", "gate = \"Ship it\"");
+    project.write("plan.toml", &format!("budgets = {{ attempts = 3 }}\n{changed}"));
+    let said = project.piton(&["resume"]).exits(3);
+    said.says("plan:          phase ship: gate `Ship` is now gate `Ship it`")
+        .says("plan:          budget attempts: 20 is now 3");
 }
 
 /// Who accepted changed plans, as recorded.

@@ -218,6 +218,20 @@ fn a_watcher_of_a_resumed_run_sees_this_driver() {
     assert_eq!(project.lines("ran.txt"), ["one", "one", "two"]);
 }
 
+/// Lost: a mistyped name, or a difference that stops, would be told to a log file only.
+#[test]
+fn what_keeps_a_background_driver_from_beginning_is_said_here() {
+    let project = Project::with_plan(&format!("spec = \"spec.md\"\n{TWO}"));
+    project.write("spec.md", "wanted");
+    let first = driven(&project);
+    first.signal(Signal::TERM);
+    first.wait().exits(143);
+    let typo = project.piton(&["resume", "r", "--detach", "--lane", "mian"]).exits(2);
+    typo.says("there is no lane `mian` to run").silent_about("goes on in the background");
+    project.write("spec.md", "something else");
+    project.piton(&["resume", "r", "--detach"]).exits(4).says("--accept-spec");
+}
+
 /// Lost: looking away would end the run.
 #[test]
 fn ctrl_c_on_a_watcher_leaves_the_run_alone() {

@@ -6,6 +6,7 @@
 mod common;
 
 use common::Project;
+use piton_core::event::Event;
 
 const PLAN: &str = r#"
 [[phase]]
@@ -98,6 +99,47 @@ fn worktrees_do_not_disturb_each_other() {
     assert_eq!(project.status("third"), "waiting");
 }
 
+/// If this fails, a checkpoint names a commit that the run never worked on.
+#[test]
+fn a_checkpoint_records_the_commit_of_the_runs_own_worktree() {
+    let project = Project::with_plan(PLAN);
+    project.commit();
+    project.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    let side = project.outside().join("side");
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
+    let commit = ["commit", "--allow-empty", "-qm", "side"];
+    project.finish(project.command("git").current_dir(&side).args(commit)).exits(0);
+    project.piton_in(&side, &["checkpoint", "r", "-m", "here"]).exits(0);
+    let heads: Vec<_> = project
+        .events("r")
+        .into_iter()
+        .filter_map(|e| match e {
+            Event::CheckpointRecorded(e) => e.head,
+            _ => None,
+        })
+        .collect();
+    assert_eq!(heads, [project.git(&["rev-parse", "HEAD"]).trim()]);
+}
+
+/// If this fails, a run goes on in a work tree that it was never meant for.
+#[test]
+fn a_run_whose_worktree_is_gone_stops_until_it_is_back() {
+    let project = Project::with_plan(PLAN);
+    project.commit();
+    let add = ["worktree", "add", "--quiet", "../side"];
+    project.git(&add);
+    let side = project.outside().join("side");
+    project.piton_in(&side, &["run", "plan.toml", "--run-id", "r"]).exits(3);
+    project.piton(&["approve", "r", "P2"]).exits(0);
+    project.git(&["worktree", "remove", "--force", "../side"]);
+    let stopped = project.piton(&["resume", "r"]).exits(4).says("/side is gone");
+    stopped.says("git worktree add").silent_about("runs again");
+    assert!(!project.has("ran.txt"), "nothing ran elsewhere");
+    project.git(&add);
+    project.piton(&["resume", "r"]).exits(0);
+    assert!(side.join("ran.txt").exists() && !project.has("ran.txt"));
+}
+
 /// If this fails, Piton can't be used in a folder that is no repository.
 #[test]
 fn without_git_the_state_lies_beside_the_plan() {
@@ -148,4 +190,30 @@ fn sweeping_the_work_tree_keeps_the_state() {
     project.piton(&["approve", "P2"]).exits(0);
     project.piton(&["resume"]).exits(0);
     assert_eq!(project.lines("ran.txt"), ["two"], "finished work was not redone");
+}
+
+/// Runs commands where the project is mounted read-only; nothing where the system forbids that.
+fn read_only(project: &Project, commands: &str) -> Option<common::Output> {
+    let mount = "mount --bind . . && mount -o remount,bind,ro . && cd \"$PWD\"";
+    if project.sh(&format!("unshare -Urm sh -c '{mount} && ! touch new'")).code != 0 {
+        return None;
+    }
+    Some(project.sh(&format!("unshare -Urm sh -c '{mount} && {commands}'")))
+}
+
+/// If this fails, a run on a read-only mount, or of another user, can't even be looked at.
+#[test]
+fn where_nothing_can_be_written_runs_can_be_looked_at() {
+    let project = Project::with_plan(PLAN);
+    let Some(unused) = read_only(&project, "$PROGRAM run plan.toml") else { return };
+    unused.exits(4).says("error[state-read-only]").says("/.git: ");
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
+    let looks = ["status r", "runs", "show r", "log r", "resume r --dry-run", "gc --dry-run"];
+    let looks = looks.map(|look| format!("$PROGRAM {look} >/dev/null")).join(" && ");
+    read_only(&project, &looks).unwrap_or_else(|| panic!("no mount")).exits(0);
+    for act in ["run plan.toml --resume", "resume r", "approve r P2", "abort r"] {
+        let done = read_only(&project, &format!("$PROGRAM {act}"));
+        let done = done.unwrap_or_else(|| panic!("no mount")).exits(4);
+        done.says("error[state-read-only]").says("/.git/piton: ");
+    }
 }

@@ -72,6 +72,7 @@ impl Driven {
             title: "Bench".to_owned(),
             spec: None,
             root,
+            linked: false,
             mark: "0123456789abcdef0123456789abcdef".to_owned(),
             head: None,
             shape: Shape::from(&plan),

@@ -32,6 +32,7 @@ pub fn created(plan: &Plan) -> Event {
         title: plan.title.clone(),
         spec: None,
         root: "/project".to_owned(),
+        linked: false,
         mark: "mark".to_owned(),
         head: None,
         shape: Shape::from(plan),

@@ -24,7 +24,16 @@ impl Driver<'_> {
             if waiting || self.answered.iter().any(|(id, _)| *id == asked.id) {
                 continue;
             }
-            let answer = match serde_json::from_slice::<Request>(&asked.body) {
+            let wish = serde_json::from_slice::<Request>(&asked.body);
+            if let (Ok(Request::Abort { cancel, .. }), Some((event, id @ None))) =
+                (&wish, &mut self.abort)
+                && event.cancel == *cancel
+            {
+                // The one who asked for it through the inbox drives now to carry it out.
+                *id = Some(asked.id);
+                continue;
+            }
+            let answer = match wish {
                 Ok(Request::Abort { .. }) if self.abort.is_some() => {
                     format!("{REFUSED}the run is being ended already")
                 }

@@ -4,6 +4,7 @@ use piton_core::Millis;
 use piton_core::event::{
     Class, Event, Facts, FileHash, LogRanges, Next, Outcome, PullRequestOpened, StepFinished,
 };
+use piton_core::evidence;
 use piton_core::failure::{self, Classified, LINES_LOOKED_AT, LINES_TOLD, Remains};
 use piton_core::lane::{Role, SnapshotRef};
 use piton_core::plan::{Step, Work};
@@ -146,7 +147,7 @@ impl Driver<'_> {
         let patterns: Vec<String> = step.artifacts.iter().cloned().chain(more).collect();
         let dir = self.room(&ended.attempt);
         self.world.seal(&dir, &patterns).map_err(|error| match error {
-            SealError::Missing(path) => format!("it succeeded, but artifact {path} is missing"),
+            SealError::Missing(paths) => format!("it succeeded, but {}", evidence::missing(&paths)),
             SealError::Failed(why) => format!("an artifact could not be recorded: {why}"),
         })
     }
@@ -164,6 +165,7 @@ impl Driver<'_> {
                     in_test: ended.part > 0 || matches!(step.work, Work::Tests(_)),
                     is_agent: matches!(step.work, Work::Prompt { .. }),
                     lines: &lines,
+                    offset_secs: self.world.utc_offset_secs(),
                 },
                 self.at,
             ),

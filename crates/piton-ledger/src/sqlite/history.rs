@@ -126,3 +126,16 @@ pub(super) fn blob(conn: &Connection, hash: &str) -> rusqlite::Result<Option<Vec
         .query_row([hash], |row| row.get(0))
         .optional()
 }
+
+/// Deletes all blobs but those named.
+pub(super) fn sweep_blobs(conn: &Connection, keep: &[&str]) -> Result<u64> {
+    let hashes: Vec<String> = conn
+        .prepare("SELECT hash FROM blobs")?
+        .query_map((), |row| row.get(0))?
+        .collect::<Result<_, rusqlite::Error>>()?;
+    let mut count = 0;
+    for hash in hashes.iter().filter(|hash| !keep.contains(&hash.as_str())) {
+        count += conn.prepare_cached("DELETE FROM blobs WHERE hash = ?1")?.execute([hash])?;
+    }
+    Ok(count as u64)
+}

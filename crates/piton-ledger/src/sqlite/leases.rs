@@ -128,6 +128,26 @@ fn refuse_if_held(
     }
 }
 
+/// Whether all runs are as they were seen, have begun, and are held by nobody.
+pub(super) fn are_at_rest(
+    runs: &[RunRow],
+    seen: &[(RunKey, u64)],
+    at: Millis,
+    alive: &dyn Fn(&Owner) -> Liveness,
+) -> bool {
+    let is_held = |lease: &Lease| match alive(&lease.owner) {
+        Liveness::Alive => true,
+        Liveness::Dead => false,
+        Liveness::Unknown => lease.expires_at > at,
+    };
+    let is_at_rest = |row: &RunRow| {
+        row.seq > 0
+            && seen.contains(&(row.run, row.seq))
+            && !row.owner.as_ref().is_some_and(is_held)
+    };
+    runs.len() == seen.len() && runs.iter().all(is_at_rest)
+}
+
 pub(super) fn acquire(
     conn: &Connection,
     run: RunKey,

@@ -5,6 +5,7 @@
 //! asked for; readers never wait for writers. No read transaction outlives its call, because one
 //! that did would keep the WAL from ever being reset.
 
+mod frozen;
 mod history;
 mod inbox;
 mod leases;
@@ -161,7 +162,15 @@ fn open_for_reading(dir: &Path, path: &Path) -> Result<Connection> {
         }
         other => other?,
     };
-    match patiently(|| schema::format(&conn))? {
+    let (conn, format) = match patiently(|| schema::format(&conn)) {
+        Err(error) if frozen::is_suspect(&error) => {
+            let conn = frozen::open(dir, path)?;
+            let format = schema::format(&conn)?;
+            (conn, format)
+        }
+        found => (conn, found?),
+    };
+    match format {
         Format::Empty => Err(missing()),
         Format::Foreign => Err(foreign(path)),
         Format::Version(found) if found > schema::KNOWN => {
@@ -184,7 +193,12 @@ fn open_for_writing(
         }
         other => other,
     }
-    .map_err(Error::file("open the lock file in", dir))?;
+    .map_err(|error| {
+        if frozen::is_unwritable(&error) {
+            return Error::Unwritable { dir: dir.to_owned(), source: error };
+        }
+        Error::file("open the lock file in", dir)(error)
+    })?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
     let (format, journal) = patiently(|| Ok((schema::format(&conn)?, journal_mode(&conn)?)))?;
     match format {
@@ -238,6 +252,10 @@ fn create_directory(dir: &Path) -> Result<()> {
         fs::create_dir_all(parent).map_err(Error::file("create", parent))?;
     }
     match DirBuilder::new().mode(0o700).create(dir) {
+        Err(source) if frozen::is_unwritable(&source) => {
+            let dir = dir.parent().unwrap_or(dir).to_owned();
+            Err(Error::Unwritable { dir, source })
+        }
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(Error::file("create", dir)(error))
         }
@@ -307,9 +325,7 @@ fn commit<T>(conn: &Connection, change: impl FnOnce(&Connection) -> Result<T>) -
 /// Empties the WAL if it outgrew its limit. Best effort: the commit before it is safe either way,
 /// and if a reader stands in the way the next try comes when the WAL has doubled.
 fn bound_wal(conn: &Connection, path: &Path, bytes_max: &mut u64) {
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    let bytes = fs::metadata(&wal).map_or(0, |metadata| metadata.len());
+    let bytes = fs::metadata(frozen::wal(path)).map_or(0, |metadata| metadata.len());
     if bytes < *bytes_max {
         return;
     }

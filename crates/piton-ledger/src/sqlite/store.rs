@@ -66,6 +66,22 @@ impl Ledger for Sqlite {
         self.read(|conn| history::blob(conn, hash))
     }
 
+    fn sweep_blobs(
+        &mut self,
+        keep: &[&str],
+        seen: &[(RunKey, u64)],
+        at: Millis,
+        alive: &dyn Fn(&Owner) -> Liveness,
+    ) -> Result<u64> {
+        self.write(|conn| {
+            let runs = leases::list(conn)?;
+            if !leases::are_at_rest(&runs, seen, at, alive) {
+                return Ok(0);
+            }
+            history::sweep_blobs(conn, keep)
+        })
+    }
+
     fn request(&mut self, run: RunKey, new: &NewRequest<'_>) -> Result<i64> {
         if self.lock.is_some()
             && let Some(id) = self.read(|conn| inbox::find(conn, run, new.key))?

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::WaitStatus;
 
-use crate::logs::Mark;
+use crate::marks::Mark;
 use crate::os::Pid;
 use crate::processes::number;
 use crate::protocol::{Cause, ChildReport, Dropped, Exit, Start, Started};
 
-use super::log_files::Output;
+use super::log_files::{Marking, Output};
 
 /// The wall clock, milliseconds since 1970.
 pub(super) fn wall_ms() -> u64 {
@@ -40,6 +40,7 @@ pub(super) struct Attempt {
     pub(super) started_ms: u64,
     pub(super) stdout: Output,
     pub(super) stderr: Output,
+    pub(super) marking: Marking,
     /// When a log last grew.
     pub(super) grew: Instant,
     pub(super) ending: Option<Ending>,
@@ -92,7 +93,8 @@ impl Attempt {
             stdout: self.stdout.range.end,
             stderr: self.stderr.range.end,
         };
-        let marked = self.stdout.log.mark(mark);
+        let due = self.marking.is_due();
+        let marked = if due { self.stdout.log.mark(mark) } else { Ok(()) };
         let bounded = self.bound();
         match (marked, bounded) {
             (Err(error), _) => Some(format!("{}: could not mark its log: {error}", self.spec.key)),

@@ -42,6 +42,13 @@ const TICK_ENDING: Duration = Duration::from_millis(10);
 /// How long a keeper without driver and children stays, for the next driver to find it.
 const IDLE_EXIT: Duration = Duration::from_secs(10);
 
+/// The same while it holds ends of steps that a full disk kept out of the journal: with it they
+/// would be gone. A day is long enough for a person to notice, and no process stays for ever.
+const IDLE_EXIT_BEHIND: Duration = Duration::from_secs(24 * 3600);
+
+/// How often writing them is tried again while nothing else happens.
+const CATCH_UP: Duration = Duration::from_secs(1);
+
 /// How many connections are open at most: one driver, one that takes over, some that are mistaken.
 const CONNECTIONS_MAX: usize = 16;
 
@@ -191,10 +198,16 @@ impl Hold {
             return Some(next.saturating_duration_since(now));
         }
         if self.driver.is_some() {
-            return None;
+            return self.journal.is_behind().then_some(CATCH_UP);
         }
         let since = *self.idle_since.get_or_insert(now);
-        Some((since + IDLE_EXIT).saturating_duration_since(now))
+        let left = (since + self.patience()).saturating_duration_since(now);
+        Some(if self.journal.is_behind() { left.min(CATCH_UP) } else { left })
+    }
+
+    /// How long it stays with nothing to do.
+    fn patience(&self) -> Duration {
+        if self.journal.is_behind() { IDLE_EXIT_BEHIND } else { IDLE_EXIT }
     }
 
     fn drain_wake(&mut self) {
@@ -257,8 +270,9 @@ impl Hold {
 
     /// Writes to the journal what cannot be refused any more.
     pub(super) fn record(&mut self, line: &Line) {
-        if let Err(error) = self.journal.append(line) {
-            self.diagnostics.say(&format!("could not write the journal: {error}; free some disk"));
+        if let Err(error) = self.journal.keep(line) {
+            let said = "could not write the journal, and will try again; free some disk";
+            self.diagnostics.say(&format!("{said}: {error}"));
         }
     }
 
@@ -312,9 +326,12 @@ impl Hold {
             self.end(&exceeded, now);
         }
         self.advance_endings(now);
+        if self.journal.is_behind() && self.journal.catch_up().is_ok() {
+            self.diagnostics.say("the journal is complete again");
+        }
         if !self.attempts.is_empty() || self.driver.is_some() {
             self.idle_since = None;
-        } else if self.idle_since.is_some_and(|since| now >= since + IDLE_EXIT) {
+        } else if self.idle_since.is_some_and(|since| now >= since + self.patience()) {
             self.begin_shutdown(None);
         }
     }

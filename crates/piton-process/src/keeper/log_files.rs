@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::logs::{Mark, marks_path};
+use crate::marks::{Mark, marks_path};
 use crate::os;
 use crate::protocol::Range;
 
@@ -19,6 +19,35 @@ const OPEN_MAX: usize = 128;
 
 /// Holes are freed in whole pages of the file system; a common multiple of their usual sizes.
 const HOLE_ALIGN: u64 = 4096;
+
+/// Marks an attempt makes before it makes them half as often: three and a half minutes of output
+/// without a pause, 98 KB.
+const MARKS_PER_STAGE: u32 = 4096;
+
+/// The thinnest marks: one in so many ticks, as a power of two.
+const STAGE_MAX: u32 = 16;
+
+/// How often one attempt marks its logs. Each stage halves the rate, so the marks of a step that
+/// talks for a week stay below two megabytes, and the order of its streams is as exact as before
+/// in proportion to how long it has talked.
+#[derive(Default)]
+pub(super) struct Marking {
+    made: u32,
+    passed: u32,
+}
+
+impl Marking {
+    /// Whether growth that was seen now is to be marked.
+    pub(super) fn is_due(&mut self) -> bool {
+        self.passed += 1;
+        let due = self.passed >= 1 << (self.made / MARKS_PER_STAGE).min(STAGE_MAX);
+        if due {
+            self.passed = 0;
+            self.made = self.made.saturating_add(1);
+        }
+        due
+    }
+}
 
 /// One open log.
 pub(super) struct LogFile {
@@ -142,6 +171,17 @@ fn hole(range: Range, max: u64) -> Option<Range> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A week of output without a pause, twenty looks a second: marks are no log of their own.
+    #[test]
+    fn marks_of_a_talkative_step_are_bounded() {
+        let mut marking = Marking::default();
+        let week = 7 * 24 * 3600 * 20;
+        let made = (0..week).filter(|_| marking.is_due()).count();
+        assert!(made * crate::marks::MARK_BYTES < 2_000_000, "{made} marks");
+        let mut first = Marking::default();
+        assert!((0..MARKS_PER_STAGE).all(|_| first.is_due()), "the first minutes are exact");
+    }
 
     /// The first error and the last lines of a noisy step must both survive.
     #[test]

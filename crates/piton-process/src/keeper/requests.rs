@@ -10,13 +10,13 @@ use crate::journal::{Line, Ticks};
 use crate::os::{self, Pid};
 use crate::processes::{ancestors, number};
 use crate::protocol::{
-    Cause, Hello, NotStarted, PROTOCOL, Part, Reply, Request, Spawn, Start, State, Welcome,
+    Cause, Hello, NotStarted, PROTOCOL, Part, Reply, Request, Spawn, Start, State, Version, Welcome,
 };
 
 use super::attempt::{Attempt, wall_ms};
 use super::hold::Hold;
 use super::launch::{self, BaseEnv, Failure, Surroundings};
-use super::log_files::Output;
+use super::log_files::{Marking, Output};
 
 /// The longest a helper may take if it says nothing: a notification that hangs must not keep the
 /// keeper alive.
@@ -54,11 +54,15 @@ impl Hold {
     }
 
     fn refuse(&mut self, id: u64) {
+        self.refuse_for(id, None);
+    }
+
+    fn refuse_for(&mut self, id: u64, other: Option<Version>) {
         let highest = self.epoch;
         if let Some(index) = self.index(id) {
             let connection = &mut self.connections[index];
             // A refusal is a few bytes: it cannot be too long.
-            let _ = connection.say(&Reply::Refused { highest });
+            let _ = connection.say(&Reply::Refused { highest, other });
             connection.closing = true;
         }
     }
@@ -66,9 +70,13 @@ impl Hold {
     fn greet(&mut self, id: u64, hello: &Hello) {
         let index = self.index(id);
         let peer = index.and_then(|index| os::peer_pid(&self.connections[index].stream));
-        if hello.protocol != PROTOCOL || peer.is_some_and(is_below_us) {
-            self.diagnostics.say("refused a driver of another version, or from inside a step");
+        if peer.is_some_and(is_below_us) {
+            self.diagnostics.say("refused a driver from inside a step");
             return self.refuse(id);
+        }
+        if hello.protocol != PROTOCOL {
+            self.diagnostics.say("refused a driver of another version");
+            return self.refuse_for(id, Some(Version::own()));
         }
         if hello.epoch < self.epoch {
             return self.refuse(id);
@@ -144,6 +152,7 @@ impl Hold {
     }
 
     fn acknowledge(&mut self, key: String) {
+        self.journal.forget(&key);
         if self.finished.remove(&key).is_some() {
             self.acknowledged.insert(key);
         }
@@ -232,6 +241,7 @@ impl Hold {
             started_ms,
             stdout,
             stderr,
+            marking: Marking::default(),
             grew: began,
             ending: None,
             status: None,

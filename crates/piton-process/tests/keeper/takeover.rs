@@ -1,8 +1,11 @@
 //! Drivers and keepers that die, race or are stale.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use piton_process::protocol::PROTOCOL;
 use piton_process::{Cause, Error, Event, Fact, Journal, Keeper, Request, keeper_alive, strays};
 use rustix::process::Signal;
 
@@ -50,6 +53,23 @@ fn limits_hold_without_a_driver() {
     until("the journal says so", || matches!(facts(), Fact::Finished(_)));
     let Fact::Finished(exit) = facts() else { panic!("not finished") };
     assert_eq!(exit.cause, Cause::Timeout);
+}
+
+/// An upgrade in the middle of a run must be told from a takeover, or people would fight it with one.
+#[test]
+fn a_driver_of_another_version_is_told_which_one_runs() {
+    let test = Run::new();
+    let keeper = test.keeper(1);
+    let hello = format!(r#"{{"hello":{{"protocol":{},"epoch":2,"env":[]}}}}"#, PROTOCOL + 1);
+    let mut newer = UnixStream::connect(test.path("keeper.sock")).unwrap();
+    newer.write_all(&u32::try_from(hello.len()).unwrap().to_le_bytes()).unwrap();
+    newer.write_all(hello.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    newer.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    let pid = keeper.welcome().pid;
+    assert!(answer.contains(&format!(r#""protocol":{PROTOCOL},"#)), "{answer}");
+    assert!(answer.contains(&format!(r#""pid":{pid}"#)), "{answer}");
 }
 
 /// A driver that was overtaken must not start anything, ever.

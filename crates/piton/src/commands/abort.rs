@@ -6,7 +6,7 @@ use piton_core::Status;
 use piton_core::event::RunAborted;
 use piton_core::request::Request;
 use piton_engine::Store;
-use piton_engine::store::{Answer, Asked};
+use piton_engine::store::Asked;
 use piton_ledger::{RunRow, owner_liveness};
 
 use super::resume::acquire;
@@ -41,9 +41,7 @@ pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
         return ask_driver(context, &mut store, &row, args.cancel, message);
     }
     let event = RunAborted { by: Context::who(), message, cancel: args.cancel };
-    drive_to_the_end(context, &mut store, &row.run_id, event)?;
-    said(context, &row.run_id, if args.cancel { "cancelled the run" } else { "aborted the run" });
-    Ok(())
+    end_alone(context, &mut store, &row.run_id, event)
 }
 
 fn said(context: &Context, run_id: &str, what: &str) {
@@ -54,6 +52,7 @@ fn said(context: &Context, run_id: &str, what: &str) {
     }
 }
 
+/// Asks the driver to end the run; if it goes without having seen that, ends the run here.
 fn ask_driver(
     context: &Context,
     store: &mut Store,
@@ -61,27 +60,25 @@ fn ask_driver(
     cancel: bool,
     message: String,
 ) -> Result<()> {
-    let answer = store.ask(
-        &row.run_id,
-        &Asked {
-            request: &Request::Abort { cancel, message },
-            key: &format!("abort-{}-{}", row.epoch, cancel),
-            by: &Context::who(),
-            at: now(),
-            owner: &Context::owner(),
-            alive: &owner_liveness,
-        },
-    )?;
-    let id = match answer {
-        Answer::Done(words) => {
-            said(context, &row.run_id, &words);
-            return Ok(());
-        }
-        Answer::Asked(id) => id,
+    let event = RunAborted { by: Context::who(), message: message.clone(), cancel };
+    let request = Request::Abort { cancel, message };
+    let asked = Asked {
+        request: &request,
+        key: &format!("abort-{}-{}", row.epoch, cancel),
+        by: &event.by,
+        at: now(),
+        owner: &Context::owner(),
+        alive: &owner_liveness,
     };
+    let id = store.post(&row.run_id, &asked)?;
     let deadline = Instant::now() + ANSWER_WAIT;
     while Instant::now() < deadline {
-        if let Some(words) = store.ledger().answer_of(id)? {
+        let row = store.ledger().run(&row.run_id)?.ok_or(piton_ledger::Error::NoRun)?;
+        if !Context::driver_lives(&row) && !store.load(&row.run_id)?.state.running().is_empty() {
+            // It died over steps that may still run: they are ended first.
+            return end_alone(context, store, &row.run_id, event);
+        }
+        if let Some(words) = store.settle(&row.run_id, id, &Asked { at: now(), ..asked })? {
             said(context, &row.run_id, &words);
             return Ok(());
         }
@@ -92,6 +89,14 @@ fn ask_driver(
         format!("the driver of {} did not answer yet", row.run_id),
     )
     .hint("the request stays in its inbox; `piton status` shows what comes of it"))
+}
+
+/// Ends a run that nobody drives, its steps first.
+fn end_alone(context: &Context, store: &mut Store, run_id: &str, event: RunAborted) -> Result<()> {
+    let what = if event.cancel { "cancelled the run" } else { "aborted the run" };
+    drive_to_the_end(context, store, run_id, event)?;
+    said(context, run_id, what);
+    Ok(())
 }
 
 /// Drives a run that nobody drives just far enough to end what runs, then records the abort.

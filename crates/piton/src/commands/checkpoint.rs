@@ -28,8 +28,10 @@ pub fn run(context: &Context, args: &CheckpointArgs) -> Result<()> {
     };
     let loaded = store.load_row(row)?;
     let message = request::message(context, &args.message)?;
-    let asked =
-        Request::Checkpoint { message, head: context.project.head(), snapshots: Vec::new() };
+    // Where the run works, not where the command was given: the two may be different work trees.
+    let elsewhere = context.of_run(&loaded.state.root)?;
+    let head = elsewhere.as_ref().unwrap_or(context).project.head();
+    let asked = Request::Checkpoint { message, head, snapshots: Vec::new() };
     let sent = request::send(&mut store, &loaded, &asked, Target::Run)?;
     request::report(context, &mut store, &loaded.row.run_id, &[sent])
 }

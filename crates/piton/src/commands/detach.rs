@@ -1,18 +1,22 @@
 //! Driving in the background: the same program, in a session of its own, its words in a file.
 
-use std::fs::OpenOptions;
-use std::process::{Command, Stdio};
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::cli::DriveArgs;
 use crate::context::Context;
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 
 /// The variable that tells a driver to leave the session of the terminal it was started from.
 const DETACHED: &str = "PITON_DETACHED";
 /// How long a background driver may take to get hold of its run.
 const START_WAIT: Duration = Duration::from_secs(20);
+/// Most words of a background driver that are repeated: a refusal is a few lines.
+const WORDS_BYTES_MAX: u64 = 4096;
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -33,6 +37,7 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
     std::fs::create_dir_all(&dir).map_err(failed)?;
     let log_path = dir.join("driver.log");
     let log = OpenOptions::new().create(true).append(true).open(&log_path).map_err(failed)?;
+    let said_before = log.metadata().map_or(0, |found| found.len());
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.arg("--yes").arg("-C").arg(&context.cwd).args(["resume", run_id]);
     for (flag, value) in [("--phase", &args.phase), ("--lane", &args.lane)] {
@@ -65,8 +70,9 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
     let pid = child.id();
     let deadline = Instant::now() + START_WAIT;
     loop {
-        let row = context.read_store()?.ledger().run(run_id)?;
-        if row.and_then(|r| r.owner).is_some_and(|l| l.owner.pid == pid) {
+        // Not the lease: it is held while the world is compared, and a difference may stop there.
+        let loaded = context.read_store()?.load(run_id)?;
+        if loaded.state.epoch > driven_before {
             break;
         }
         if let Some(status) = child.try_wait().map_err(failed)? {
@@ -74,13 +80,13 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
             if status.success() || context.read_store()?.load(run_id)?.state.epoch > driven_before {
                 break;
             }
-            return Err(CommandError::failed(
-                "detach",
-                format!("the background driver ended: {status}"),
-            )
-            .hint(format!("its words are in {}", log_path.display())));
+            return Err(ended(status, &log_path, said_before));
         }
         if Instant::now() > deadline {
+            // It has the run and still looks around: much has to be compared.
+            if loaded.row.owner.is_some_and(|lease| lease.owner.pid == pid) {
+                break;
+            }
             return Err(CommandError::failed(
                 "detach",
                 "the background driver does not get hold of the run",
@@ -98,4 +104,27 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// The error of a driver that ended before it drove, in its own words and with its own exit code.
+fn ended(status: ExitStatus, log: &Path, said_before: u64) -> CommandError {
+    let mut words = Vec::new();
+    let read = File::open(log).and_then(|mut file| {
+        file.seek(SeekFrom::Start(said_before))?;
+        file.take(WORDS_BYTES_MAX).read_to_end(&mut words)
+    });
+    let words = String::from_utf8_lossy(&words);
+    let words = if read.is_ok() { words.trim() } else { "" };
+    let kind = match status.code() {
+        Some(2) => Kind::Usage,
+        Some(3) => Kind::Waiting,
+        Some(4) => Kind::Blocked,
+        Some(5) => Kind::Driven,
+        Some(6) => Kind::Budget,
+        _ => Kind::Failed,
+    };
+    let message = format!("the background driver did not begin ({status})");
+    let message = if words.is_empty() { message } else { format!("{message}:\n{words}") };
+    CommandError::new(kind, "detach", message)
+        .hint(format!("all its words are in {}", log.display()))
 }

@@ -66,7 +66,7 @@ struct DoomedRun {
 
 /// Deletes what the policy does not keep.
 pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
-    let mut store = request::open(context)?;
+    let mut store = if args.dry_run { context.read_store()? } else { request::open(context)? };
     let policy = policy(context, args);
     let candidates = candidates(context, &mut store)?;
     if !args.dry_run {
@@ -85,7 +85,11 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
         print(&doomed, candidates.len());
     }
     let empty = doomed.runs.is_empty() && doomed.folders.is_empty();
-    if empty || args.dry_run {
+    if args.dry_run {
+        return report(context, &doomed, true);
+    }
+    if empty {
+        sweep_plans(&mut store);
         return report(context, &doomed, true);
     }
     if !context.yes && !confirmed(context)? {
@@ -93,7 +97,15 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
         return Ok(());
     }
     let done = execute(context, &mut store, doomed)?;
+    sweep_plans(&mut store);
     report(context, &done, false)
+}
+
+/// Deletes recorded plans that no run refers to; what can't go now goes with the next gc.
+fn sweep_plans(store: &mut Store) {
+    if let Err(error) = store.sweep_plans(now(), &owner_liveness) {
+        ui::say(&format!("warning: plans without a run are kept: {error}"));
+    }
 }
 
 /// A policy given on the command line stands alone; else both settings hold.

@@ -161,7 +161,7 @@ pub fn send(
     };
     let (outcome, answer) = match store.ask(&loaded.row.run_id, &asked)? {
         Answer::Done(answer) => ("done", answer),
-        Answer::Asked(id) => match wait_for_answer(store, id)? {
+        Answer::Asked(id) => match wait_for_answer(store, &loaded.row.run_id, id, asked)? {
             Some(answer) if answer.starts_with(REFUSED) => (REFUSED, answer),
             Some(answer) => ("done", answer),
             None => {
@@ -177,14 +177,18 @@ pub fn send(
     Ok(Sent { target, outcome, answer })
 }
 
-fn wait_for_answer(store: &mut Store, id: i64) -> Result<Option<String>> {
+/// Waits for a driver's answer; a request that it left behind when it went is carried out here.
+fn wait_for_answer(
+    store: &mut Store,
+    run_id: &str,
+    id: i64,
+    asked: Asked<'_>,
+) -> Result<Option<String>> {
     let deadline = Instant::now() + ANSWER_WAIT;
     loop {
-        if let Some(answer) = store.ledger().answer_of(id)? {
-            return Ok(Some(answer));
-        }
-        if Instant::now() >= deadline {
-            return Ok(None);
+        let answer = store.settle(run_id, id, &Asked { at: now(), ..asked })?;
+        if answer.is_some() || Instant::now() >= deadline {
+            return Ok(answer);
         }
         thread::sleep(ANSWER_POLL);
     }

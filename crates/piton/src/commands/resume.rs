@@ -4,10 +4,10 @@ use piton_core::event::{Event, Verdict};
 use piton_core::state::Progress;
 use piton_core::summary::{current, progress};
 use piton_core::{Plan, RunState, apply};
-use piton_engine::resume::{Accepts, Check, Difference, Severity, TABLE, check};
+use piton_engine::resume::{Accepts, Check, Severity, check};
 use piton_engine::store::Loaded;
 use piton_engine::{Store, World as _};
-use piton_formats::plan_diff::ChangeKind;
+use piton_formats::plan_diff::{ChangeKind, FieldChange};
 use piton_ledger::{Acquire, Lease, RunRow, owner_liveness};
 
 use super::{detach, dry_run, run::next_steps};
@@ -22,7 +22,8 @@ use crate::world::{kept, scratch_folders};
 /// Resumes a run.
 pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
     super::detach::leave_terminal();
-    let mut store = context.write_store()?;
+    let dry = args.drive.dry_run;
+    let mut store = if dry { context.read_store()? } else { context.write_store()? };
     let unfinished =
         |r: &RunRow| !matches!(r.status.as_str(), "complete" | "archived" | "cancelled");
     let row = Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
@@ -171,6 +172,11 @@ fn compare(
     args: &DriveArgs,
 ) -> Result<Compared> {
     let recorded = store.plan(&loaded.state)?;
+    if loaded.state.linked && !std::path::Path::new(&loaded.state.root).is_dir() {
+        let message = format!("the work tree {} is gone", loaded.state.root);
+        let check = Check::only(&recorded, "worktree-gone", message);
+        return Ok(Compared { check, live: recorded });
+    }
     let file = PlanFile::of_run(context, &loaded.state.plan_path)?;
     let file = file.map(|file| file.masked_like(&recorded));
     let mut world = session::world(context, &loaded.state);
@@ -181,11 +187,8 @@ fn compare(
     session::check_selection(&check.plan, args)?;
     let root = session::root_of(context, &loaded.state);
     if root != std::path::Path::new(&loaded.state.root) {
-        add(
-            &mut check,
-            "root-moved",
-            format!("{} is gone; steps run in {}", loaded.state.root, root.display()),
-        );
+        let message = format!("{} is gone; steps run in {}", loaded.state.root, root.display());
+        check.add("root-moved", message);
     }
     in_flight(context, &loaded.state, &loaded.row.run_id, &mut check);
     let _ = world.now();
@@ -208,26 +211,15 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
             Fact::NotStarted => ("step-running", "was about to start"),
             _ => ("step-lost", "was in flight and its keeper is gone"),
         };
-        add(check, name, format!("{step} (attempt {attempt}) {word}"));
+        check.add(name, format!("{step} (attempt {attempt}) {word}"));
     }
     if state.epoch > 0 {
         let strays = piton_process::strays::find(&state.mark, keeper, &kept(&check.plan));
         if !strays.is_empty() {
             let names: Vec<String> =
                 strays.iter().map(|s| format!("{} ({})", s.name, s.pid)).collect();
-            add(check, "strays", format!("without a keeper: {}", names.join(", ")));
+            check.add("strays", format!("without a keeper: {}", names.join(", ")));
         }
-    }
-}
-
-fn add(check: &mut Check, name: &'static str, message: String) {
-    if let Some(row) = TABLE.iter().find(|row| row.name == name) {
-        check.differences.push(Difference {
-            name,
-            severity: row.severity,
-            message,
-            next: row.next,
-        });
     }
 }
 
@@ -273,6 +265,7 @@ fn report(context: &Context, loaded: &Loaded, check: &Check) {
             "next": next,
             "differences": check.differences,
             "rerun": check.reruns,
+            "plan_changes": plan_changes(context, check),
         }}));
         return;
     }
@@ -299,20 +292,29 @@ fn report(context: &Context, loaded: &Loaded, check: &Check) {
         };
         ui::say(&format!("  {word}: {}", difference.message));
     }
-    for change in check.plan_diff.iter().flat_map(|d| &d.steps) {
+    for change in plan_changes(context, check) {
+        ui::say(&format!("  plan:          {change}"));
+    }
+}
+
+/// What changed in the plan, a line each: steps first, then gates, limits and order.
+fn plan_changes(context: &Context, check: &Check) -> Vec<String> {
+    let Some(diff) = &check.plan_diff else { return Vec::new() };
+    let steps = diff.steps.iter().map(|change| {
         let text = match &change.kind {
             ChangeKind::Added => "added".to_owned(),
             ChangeKind::Removed => "removed".to_owned(),
             ChangeKind::Changed { fields, .. } => {
-                let one = |f: &piton_formats::plan_diff::FieldChange| {
-                    format!("{}: {} -> {}", f.name, f.old, f.new)
-                };
+                let one = |f: &FieldChange| format!("{}: {} -> {}", f.name, f.old, f.new);
                 fields.iter().map(one).collect::<Vec<_>>().join("; ")
             }
         };
-        let text = context.redactor.redact(&text).into_owned();
-        ui::say(&format!("  plan:          {} {text}", change.path));
-    }
+        format!("{} {text}", change.path)
+    });
+    steps
+        .chain(diff.other.iter().cloned())
+        .map(|text| context.redactor.redact(&text).into_owned())
+        .collect()
 }
 
 fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs) -> Result<()> {

@@ -37,7 +37,8 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
         dry_run(context, &plan, &args.drive);
         return Ok(());
     }
-    let mut store = context.write_store()?;
+    let dry = args.drive.dry_run;
+    let mut store = if dry { context.read_store()? } else { context.write_store()? };
     let runs = store.runs()?;
     let newest = runs.iter().map(|r| r.run).max();
     match earlier_run(context, runs, &plan) {
@@ -162,6 +163,7 @@ fn created(context: &Context, plan: &PlanFile, run_id: &str, spec: Option<FileHa
         title: plan.recorded.title.clone(),
         spec,
         root: context.project.root.to_string_lossy().into_owned(),
+        linked: context.project.is_linked(),
         mark: random_word(),
         head: context.project.head(),
         shape: Shape::from(&plan.recorded),

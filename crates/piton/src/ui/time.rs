@@ -24,6 +24,11 @@ fn zone() -> &'static TimeZone {
     })
 }
 
+/// What the clock on the wall is ahead of UTC at a time, in seconds.
+pub fn utc_offset_secs(at: Timestamp) -> i32 {
+    zone().to_offset(instant(at)).seconds()
+}
+
 /// RFC 3339 in UTC, to the millisecond where there is one: `2026-01-02T03:04:05.678Z`.
 pub fn rfc3339(at: Timestamp) -> String {
     instant(at).to_string()

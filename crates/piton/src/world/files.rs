@@ -78,20 +78,23 @@ pub fn observe(root: &Path, patterns: &[String]) -> io::Result<Vec<FileHash>> {
 /// Hashes artifacts and syncs them with the folders that lead to them.
 pub fn seal(root: &Path, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
     let failed = |e: io::Error| SealError::Failed(e.to_string());
-    let mut paths = BTreeSet::new();
+    let (mut paths, mut missing) = (BTreeSet::new(), Vec::new());
     for pattern in patterns {
         let found = expand(root, pattern).map_err(failed)?;
         if found.is_empty() {
-            return Err(SealError::Missing(pattern.clone()));
+            missing.push(pattern.clone());
         }
         paths.extend(found);
+    }
+    if !missing.is_empty() {
+        return Err(SealError::Missing(missing));
     }
     let mut sealed = Vec::new();
     let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
     for path in paths {
         let full = root.join(&path);
         let Some(sha256) = hash_and(root, &path, File::sync_all).map_err(failed)? else {
-            return Err(SealError::Missing(path));
+            return Err(SealError::Missing(vec![path]));
         };
         folders.extend(
             full.ancestors().skip(1).take_while(|a| a.starts_with(root)).map(Path::to_owned),
@@ -186,10 +189,10 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_artifact_is_named_and_nothing_is_sealed() {
+    fn all_missing_artifacts_are_named_and_nothing_is_sealed() {
         let dir = project();
-        let patterns = ["out/a.txt".to_owned(), "out/none".to_owned()];
-        let missing = SealError::Missing("out/none".to_owned());
+        let patterns = ["out/none", "out/a.txt", "no/*.txt"].map(str::to_owned);
+        let missing = SealError::Missing(vec!["out/none".to_owned(), "no/*.txt".to_owned()]);
         assert_eq!(seal(dir.path(), &patterns), Err(missing));
     }
 
@@ -212,7 +215,7 @@ mod tests {
         assert_eq!(hash(dir.path(), "out/pipe").unwrap(), None);
         assert_eq!(hash(dir.path(), "out/deep").unwrap(), None);
         let pipe = "out/pipe".to_owned();
-        let missing = SealError::Missing(pipe.clone());
+        let missing = SealError::Missing(vec![pipe.clone()]);
         assert_eq!(seal(dir.path(), &[pipe]), Err(missing));
         let sealed = seal(dir.path(), &["out".to_owned()]).unwrap();
         let paths: Vec<&str> = sealed.iter().map(|f| f.path.as_str()).collect();

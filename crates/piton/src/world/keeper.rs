@@ -18,18 +18,25 @@ use piton_process::protocol::{
 };
 use piton_process::{Keeper, cgroup, strays};
 
-use super::{Running, failed, lane_logs, scratch};
+use super::{Running, Signals, failed, lane_logs, scratch};
 
 /// Longest wait for the keeper's last word; it ends what steps left behind before it speaks.
 const LEAVE_WAIT: Duration = Duration::from_secs(30);
 /// Longest wait for the answer to a probe.
 const PROBE_WAIT: Duration = Duration::from_secs(20);
+/// The longest wait between two looks for a signal.
+const SLICE: Duration = Duration::from_millis(100);
+/// `SIGINT`, where a signal is known to have come and which one is told elsewhere.
+const SIGINT: i32 = 2;
 /// Keepers that may die while attaching before that is an error of its own.
 const ATTACH_TRIES: u32 = 3;
 /// Longest time of a notify command.
 const NOTIFY_MS: u64 = 60_000;
 /// The epoch of the driver that creates a run.
 const FIRST_EPOCH: u64 = 1;
+
+/// Says whether a signal came: the driver then waits for the keeper no longer.
+pub type Stop<'a> = &'a mut dyn FnMut() -> bool;
 
 /// The connection to a run's keeper, if there is one.
 pub struct Connection {
@@ -74,6 +81,7 @@ impl Connection {
         mark: &str,
         in_flight: &[Attempt],
         running: &Running,
+        stop: Stop<'_>,
     ) -> Result<Attached> {
         // Nothing of a run can live before its first driver came; a missing folder alone does not
         // say that, for somebody may have deleted it.
@@ -86,7 +94,7 @@ impl Connection {
         self.queue.clear();
         self.stash.clear();
         for _ in 0..ATTACH_TRIES {
-            if let Some(attached) = self.look(fresh, in_flight, running)? {
+            if let Some(attached) = self.look(fresh, in_flight, running, stop)? {
                 return Ok(attached);
             }
         }
@@ -99,12 +107,14 @@ impl Connection {
         fresh: bool,
         in_flight: &[Attempt],
         running: &Running,
+        stop: Stop<'_>,
     ) -> Result<Option<Attached>> {
         let epoch = self.epoch;
-        self.keeper = Keeper::connect(&self.dir, epoch, &environment()).map_err(taken_or_failed)?;
+        self.keeper = Keeper::connect_unless(&self.dir, epoch, &environment(), stop)
+            .map_err(taken_or_failed)?;
         let mut attached = Attached::default();
         if self.keeper.is_some() {
-            if !self.probe(in_flight, &mut attached, running)? {
+            if !self.probe(in_flight, &mut attached, running, stop)? {
                 return Ok(None);
             }
         } else {
@@ -147,6 +157,7 @@ impl Connection {
         in_flight: &[Attempt],
         attached: &mut Attached,
         running: &Running,
+        stop: Stop<'_>,
     ) -> Result<bool> {
         let Some(keeper) = &mut self.keeper else {
             return Ok(false);
@@ -176,7 +187,7 @@ impl Connection {
             } else if let Some(exit) = welcome.finished.iter().find(|e| e.key == key) {
                 Found::Ended(Box::new(ended_of(attempt, exit)))
             } else {
-                let Some(state) = ask(keeper, &key, &mut self.stash)? else {
+                let Some(state) = ask(keeper, &key, &mut self.stash, stop)? else {
                     return Ok(false);
                 };
                 match state {
@@ -300,8 +311,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Tells the keeper to go; returns what it had to end.
-    pub fn leave(&mut self) -> Vec<String> {
+    /// Tells the keeper to go; returns what it had to end. A signal ends the waiting, not the going.
+    pub fn leave(&mut self, mut signals: Option<&mut Signals>) -> Vec<String> {
         let mut names = Vec::new();
         self.flush();
         if let Some(mut keeper) = self.keeper.take() {
@@ -309,8 +320,8 @@ impl Connection {
             let mut told = keeper.send(&[Request::Shutdown]).is_ok();
             let mut answered = false;
             while told && Instant::now() < deadline {
-                let events = keeper.receive(Some(deadline - Instant::now())).unwrap_or_default();
-                told = !events.is_empty();
+                let Ok(events) = keeper.receive(Some(SLICE)) else { break };
+                told = signals.as_mut().is_none_or(|signals| signals.take().is_empty());
                 for event in events {
                     match event {
                         Event::Leftovers(list) => {
@@ -409,20 +420,29 @@ fn environment() -> Env {
 fn taken_or_failed(error: piton_process::Error) -> Error {
     match error {
         piton_process::Error::Refused { .. } => Error::TakenOver,
+        piton_process::Error::GivenUp => Error::Interrupted(SIGINT),
+        other @ piton_process::Error::OtherVersion { .. } => Error::OtherVersion(other.to_string()),
         other => failed(other),
     }
 }
 
 /// Asks what became of one attempt; nothing when the keeper died. What else it says is stashed.
-fn ask(keeper: &mut Keeper, key: &str, stash: &mut Vec<Event>) -> Result<Option<State>> {
+fn ask(
+    keeper: &mut Keeper,
+    key: &str,
+    stash: &mut Vec<Event>,
+    stop: Stop<'_>,
+) -> Result<Option<State>> {
     if keeper.send(&[Request::Probe { key: key.to_owned() }]).is_err() {
         return Ok(None);
     }
     let deadline = Instant::now() + PROBE_WAIT;
     let mut answer = None;
     while answer.is_none() && Instant::now() < deadline {
-        let left = deadline.saturating_duration_since(Instant::now());
-        for event in keeper.receive(Some(left)).map_err(failed)? {
+        if stop() {
+            return Err(Error::Interrupted(SIGINT));
+        }
+        for event in keeper.receive(Some(SLICE)).map_err(failed)? {
             match event {
                 Event::Known { key: known, state } if known == key => answer = Some(state),
                 Event::Refused { .. } => return Err(Error::TakenOver),

@@ -47,6 +47,8 @@ pub struct RealWorld {
     began: Instant,
     /// Files of steps about themselves that are recorded.
     spent: Vec<PathBuf>,
+    /// Signals that came while something else was waited for.
+    came: Vec<i32>,
 }
 
 impl RealWorld {
@@ -63,6 +65,7 @@ impl RealWorld {
             running: Running::default(),
             began: Instant::now(),
             spent: Vec::new(),
+            came: Vec::new(),
         }
     }
 
@@ -125,6 +128,10 @@ impl World for RealWorld {
         Millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
+    fn utc_offset_secs(&mut self) -> i32 {
+        crate::ui::time::utc_offset_secs(now())
+    }
+
     fn files(&mut self, paths: &[String]) -> Result<Files> {
         paths
             .iter()
@@ -162,7 +169,16 @@ impl World for RealWorld {
 
     fn attach(&mut self, epoch: u64, mark: &str, in_flight: &[Attempt]) -> Result<Attached> {
         self.running.borrow_mut().clear();
-        self.keeper.attach(epoch, mark, in_flight, &self.running)
+        let (signals, came) = (&mut self.signals, &mut self.came);
+        let mut stop = || {
+            came.extend(signals.iter_mut().flat_map(Signals::take));
+            !came.is_empty()
+        };
+        let attached = self.keeper.attach(epoch, mark, in_flight, &self.running, &mut stop);
+        attached.map_err(|error| match (error, self.came.first()) {
+            (Error::Interrupted(_), Some(signal)) => Error::Interrupted(*signal),
+            (other, _) => other,
+        })
     }
 
     fn start(&mut self, orders: Vec<Order>) -> Result<()> {
@@ -199,7 +215,7 @@ impl World for RealWorld {
     }
 
     fn leave(&mut self) -> Result<Vec<String>> {
-        Ok(self.keeper.leave())
+        Ok(self.keeper.leave(self.signals.as_mut()))
     }
 
     fn wait(&mut self, until: Timestamp) -> Result<Vec<Happening>> {
@@ -208,9 +224,12 @@ impl World for RealWorld {
         for path in self.spent.drain(..) {
             let _ = std::fs::remove_file(path);
         }
-        let timeout = Duration::from_millis(until.since(now()).0);
+        let mut timeout = Duration::from_millis(until.since(now()).0);
+        if !self.came.is_empty() {
+            timeout = Duration::ZERO;
+        }
         signals::poll(self.keeper.fd(), self.signals.as_ref(), timeout).map_err(failed)?;
-        let mut happened: Vec<Happening> = Vec::new();
+        let mut happened: Vec<Happening> = self.came.drain(..).map(Happening::Signal).collect();
         if let Some(signals) = &mut self.signals {
             happened.extend(signals.take().into_iter().map(Happening::Signal));
         }

@@ -1,6 +1,6 @@
 //! Signals to the driver: what finishes, what is ended, what is said, which exit code.
 
-use super::common::{Project, Signal, wait_until};
+use super::common::{Project, Signal, kill, wait_until};
 use super::{RUN, UNTIL_GO, attempts, outcomes, two_steps};
 
 fn waiting_step() -> String {
@@ -94,4 +94,26 @@ fn group(pid: &str) -> (String, String) {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
     (fields[2].to_owned(), fields[3].to_owned())
+}
+
+/// Lost: a driver that waits for a former keeper's steps to end could only be killed.
+#[test]
+fn ctrl_c_ends_the_waiting_for_a_keeper_on_its_way_out() {
+    let step = format!("trap '' TERM\necho $PPID > keeper\ntouch begun-$PITON_ATTEMPT\n{UNTIL_GO}");
+    let project = Project::with_plan(&two_steps(&step, "grace = \"1h\""));
+    let mut driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
+    project.wait_for("begun-1");
+    driver.kill();
+    kill(project.read("keeper").trim().parse().unwrap(), Signal::TERM);
+    let log = project.state_dir().join("runs").join(RUN).join("keeper.log");
+    let told = || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("told to end"));
+    wait_until("the keeper is on its way out", told);
+    let waiting = project.spawn(&["resume", RUN]);
+    wait_until("it drives", || waiting.stderr().contains("driven by process"));
+    waiting.signal(Signal::INT);
+    waiting.wait().exits(130).says("error[interrupted]").says("piton resume");
+    project.write("go", "");
+    project.wait_quiet();
+    project.piton(&["resume", RUN]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["after"]);
 }

@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use piton_core::event::Event;
+use piton_ledger::{Ledger as _, Open, Sqlite};
+
 use super::common::Project;
 use super::{PLAN, complete};
 
@@ -20,7 +23,7 @@ fn many() -> Project {
     }
     project.write("fails.toml", "[[phase]]\nid = \"P\"\nrun = \"exit 1\"\n");
     project.piton(&["run", "fails.toml", "--run-id", "f"]).exits(1);
-    project.write("other.toml", "[[phase]]\nid = \"P\"\nrun = \"exit 1\"\n");
+    project.write("other.toml", "[[phase]]\nid = \"P\"\nrun = \"exit 2\"\n");
     project.piton(&["run", "other.toml", "--run-id", "c"]).exits(1);
     project.piton(&["abort", "c", "--cancel"]).exits(0);
     project
@@ -41,6 +44,21 @@ fn gc_never_deletes_what_may_go_on_or_the_last_good() {
     assert!(folder("t") && folder("f") && !folder("s") && !folder("r") && !folder("c"));
     project.piton(&["doctor"]).exits(0).says("all is well");
     project.piton(&["resume", "f"]).exits(1);
+}
+
+/// Lost: a ledger would grow with every version of every plan there ever was.
+#[test]
+fn gc_deletes_plans_that_no_run_refers_to() {
+    let project = many();
+    let hash = |id: &str| match &project.events(id)[0] {
+        Event::RunCreated(created) => created.plan_hash.0.clone(),
+        other => panic!("{other:?}"),
+    };
+    let (gone, kept) = (hash("c"), [hash("f"), hash("t")]);
+    project.piton(&["gc", "--keep-runs", "0", "--yes"]).exits(0);
+    let mut ledger = Sqlite::open(&project.state_dir(), Open::ReadOnly).unwrap();
+    assert_eq!(ledger.blob(&gone).unwrap(), None);
+    assert!(kept.iter().all(|hash| ledger.blob(hash).unwrap().is_some()));
 }
 
 /// Lost: without a word of a person everything finished would go.

@@ -1,7 +1,7 @@
 //! On a terminal: a narrow one, one without colour. `script` makes the terminal.
 
 use super::PLAN;
-use super::common::{Output, PITON, Project};
+use super::common::{Output, PITON, Project, wait_until};
 
 /// Runs the plan on a terminal of so many columns; nothing where there is no `script`.
 fn on_terminal(project: &Project, columns: u32, settings: &str) -> Option<Output> {
@@ -38,18 +38,48 @@ fn a_narrow_terminal_is_never_written_past_its_edge() {
     let project = Project::with_plan(&plan);
     let Some(output) = on_terminal(&project, 40, "") else { return };
     let output = output.exits(0);
-    // Each frame is drawn at once, between two marks.
-    let frames: Vec<&str> = output
-        .stdout
-        .split("\u{1b}[?2026h")
-        .skip(1)
-        .filter_map(|rest| rest.split("\u{1b}[?2026l").next())
-        .collect();
+    let frames = frames(&output.stdout);
     assert!(frames.len() > 1, "no live picture: {:?}", output.stdout);
-    for line in frames.iter().flat_map(|frame| frame.split("\r\n")).map(text_of) {
-        assert!(line.chars().count() <= COLUMNS, "too wide: {line:?}");
+    for frame in frames {
+        assert!(width(frame) <= COLUMNS, "too wide: {frame:?}");
     }
     assert!(text_of(&output.stdout).contains("complete"), "{:?}", output.stdout);
+}
+
+/// The frames of a live picture: each is drawn at once, between two marks.
+fn frames(output: &str) -> Vec<&str> {
+    let rest = output.split("\u{1b}[?2026h").skip(1);
+    rest.filter_map(|rest| Some(rest.split_once("\u{1b}[?2026l")?.0)).collect()
+}
+
+/// The width of the widest line of a frame.
+fn width(frame: &str) -> usize {
+    frame.split("\r\n").map(|line| text_of(line).chars().count()).max().unwrap_or_default()
+}
+
+/// Lost: a window made smaller while a run is watched would show a heap of broken lines.
+#[test]
+fn a_terminal_resized_while_it_is_watched_is_drawn_to_its_new_width() {
+    let words = "words and ".repeat(12);
+    let step = format!("while [ ! -e go ]; do echo {words}; sleep 0.02; done");
+    let project = Project::with_plan(&PLAN.replace("echo from B", &step));
+    if project.sh("command -v script").code != 0 {
+        return;
+    }
+    let line = format!("stty cols 120 rows 24; tty > tty.txt; '{PITON}' run plan.toml --run-id r");
+    let mut command = project.command("script");
+    command.args(["-qefc", &line, "/dev/null"]).env("TERM", "xterm-256color");
+    let program = project.start(&mut command);
+    wait_until("a wide frame", || frames(&program.stdout()).iter().any(|f| width(f) > 60));
+    project.sh("stty -F \"$(cat tty.txt)\" cols 40").exits(0);
+    let is_narrow = |frame: &&str| width(frame) <= 40;
+    wait_until("narrow frames", || frames(&program.stdout()).iter().rev().take(3).all(is_narrow));
+    project.write("go", "");
+    let output = program.wait().exits(0).stdout;
+    let frames = frames(&output);
+    let last_wide = frames.iter().rposition(|frame| !is_narrow(frame));
+    let after = last_wide.map_or(0, |at| frames.len() - at - 1);
+    assert!(after >= 3, "wide again after {after} narrow frames");
 }
 
 /// Lost: a person who wants no colour would get it.

@@ -1,0 +1,141 @@
+//! When a rate limit ends, read from the words of whoever imposed it.
+//!
+//! Points in time (RFC 3339, Unix), times of the day with and without a date, and lengths. Nothing
+//! here knows a time zone by name: a time of the day is UTC where it says so, and else in the zone
+//! of this machine, whose offset comes in. Tools that name a zone name the user's own.
+
+use std::sync::OnceLock;
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::Offset;
+use regex::Regex;
+
+use crate::time::{Millis, Timestamp};
+
+/// How long ago a time of the day may be and still mean today: output is read a little after it was
+/// written. Beyond that it means tomorrow.
+const JUST_PASSED_MS: i64 = 15 * 60 * 1000;
+/// A day.
+const DAY_MS: i64 = 86_400_000;
+/// The longest length that is believed; longer ones are a mistake of reading.
+const LENGTH_MS_MAX: f64 = 366.0 * 86_400_000.0;
+/// What goes before a point in time or a time of the day.
+const WORD: &str = r"(?:reset\w*|until|after|again|reached)";
+
+/// Finds when a rate limit ends, in text in lower case. `offset_secs` is what the clock of this
+/// machine is ahead of UTC.
+pub(super) fn find(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
+    civil(text)
+        .or_else(|| unix(text))
+        .or_else(|| clock(text, now, offset_secs))
+        .or_else(|| length(text).map(|length| now.after(length)))
+}
+
+/// A pattern of this file, compiled once.
+macro_rules! pattern {
+    ($text:expr) => {{
+        static CELL: OnceLock<Option<Regex>> = OnceLock::new();
+        CELL.get_or_init(|| Regex::new($text).ok()).as_ref()
+    }};
+}
+
+/// `resets at 2025-11-15T20:53:20Z`
+fn civil(text: &str) -> Option<Timestamp> {
+    let time = r"(\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(?:\.\d+)?(?:z|[+-]\d\d:\d\d))";
+    let found = pattern!(&format!(r"{WORD}\D{{0,20}}{time}"))?.captures(text)?;
+    let civil: jiff::Timestamp = found[1].to_uppercase().parse().ok()?;
+    Some(Timestamp(civil.as_millisecond()))
+}
+
+/// `limit reached|1763240000`
+fn unix(text: &str) -> Option<Timestamp> {
+    let found = pattern!(&format!(r"{WORD}\D{{0,20}}(1\d{{9}})(\d{{3}})?\b"))?.captures(text)?;
+    let secs: i64 = found[1].parse().ok()?;
+    Some(Timestamp(secs * 1000))
+}
+
+/// `resets 3pm`, `try again at 15:30 (UTC)`, `resets nov 16 at 3:00 pm`
+fn clock(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
+    let date = r"(?:(?:on )?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (\d{1,2})(?:st|nd|rd|th)?,? (?:\d{4},? )?)?";
+    let time = r"(?:at )?(\d{1,2})(?::(\d\d))?(?::\d\d)? ?(am\b|pm\b|a\.m\.|p\.m\.)?";
+    let zone = r"(?: ?\(?(utc|gmt|z)\b)?";
+    let whole = format!(r"{WORD}[:\s]+{date}{time}{zone}");
+    let found = pattern!(&whole)?.captures(text)?;
+    let half = found.get(5).map(|half| half.as_str());
+    if half.is_none() && found.get(4).is_none() {
+        return None; // A bare number is a length, if anything.
+    }
+    let minute: i8 = found.get(4).map_or(Ok(0), |m| m.as_str().parse()).ok()?;
+    let hour: i8 = found[3].parse().ok()?;
+    let hour = match half {
+        Some(_) if !(1..=12).contains(&hour) => return None,
+        Some(half) => hour % 12 + if half.starts_with('p') { 12 } else { 0 },
+        None => hour,
+    };
+    let time = Time::new(hour, minute, 0, 0).ok()?;
+    let secs = if found.get(6).is_some() { 0 } else { offset_secs };
+    let offset = Offset::from_seconds(secs).ok()?;
+    let today = offset.to_datetime(jiff::Timestamp::from_millisecond(now.0).ok()?).date();
+    let at = |date: Date| {
+        let at = offset.to_timestamp(DateTime::from_parts(date, time)).ok()?;
+        Some(at.as_millisecond())
+    };
+    let is_ahead = |at: i64| at + JUST_PASSED_MS >= now.0;
+    let at = match (found.get(1), found.get(2)) {
+        (Some(month), Some(day)) => {
+            let (month, day) = (month_number(month.as_str())?, day.as_str().parse().ok()?);
+            let this_year = at(Date::new(today.year(), month, day).ok()?)?;
+            let is_past = this_year + DAY_MS < now.0;
+            if is_past { at(Date::new(today.year() + 1, month, day).ok()?)? } else { this_year }
+        }
+        _ => {
+            Some(at(today)?).filter(|at| is_ahead(*at)).or_else(|| at(today.tomorrow().ok()?))?
+        }
+    };
+    Some(Timestamp(at))
+}
+
+fn month_number(name: &str) -> Option<i8> {
+    let names =
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    i8::try_from(names.iter().position(|known| *known == name)? + 1).ok()
+}
+
+/// `retry-after: 30`, `try again in 5 minutes`, `resets in 1h30m`
+fn length(text: &str) -> Option<Millis> {
+    let bare = r#"(?:retry[-_ ]after|reset\w*|again in|wait)["']?\s*[:=]?\s*["']?(\d+(?:\.\d+)?)(?:[^\d:.]|$)"#;
+    let spoken = r"(?:retry|try|again|wait|reset\w*)[^\d\n]{0,24}?(\d)";
+    let with_units = pattern!(spoken)?
+        .captures_iter(text)
+        .find_map(|found| units(&text[found.get(1)?.start()..]));
+    with_units.or_else(|| {
+        let found = pattern!(bare)?.captures(text)?;
+        // Seconds, as in the header of that name.
+        millis(found[1].parse().ok()?, 1000.0)
+    })
+}
+
+/// Adds up numbers with units at the beginning of a text: `1h30m`, `2 hours and 5 minutes`.
+fn units(text: &str) -> Option<Millis> {
+    let one = pattern!(r"^(?:,? (?:and )?|,)?(\d+(?:\.\d+)?) ?([a-z]+)")?;
+    let (mut rest, mut total) = (text, None::<f64>);
+    while let Some(found) = one.captures(rest) {
+        let unit = match &found[2] {
+            "ms" | "millisecond" | "milliseconds" => 1.0,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1000.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60_000.0,
+            "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000.0,
+            "d" | "day" | "days" => 86_400_000.0,
+            _ => break,
+        };
+        total = Some(total.unwrap_or_default() + found[1].parse::<f64>().ok()? * unit);
+        rest = &rest[found[0].len()..];
+    }
+    millis(total?, 1.0)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked beside it")]
+fn millis(amount: f64, unit: f64) -> Option<Millis> {
+    let length = amount * unit;
+    (0.0..=LENGTH_MS_MAX).contains(&length).then_some(Millis(length as u64))
+}

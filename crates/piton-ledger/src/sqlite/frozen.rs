@@ -1,0 +1,82 @@
+//! Reading a ledger whose folder can't be written: a read-only mount, a backup, somebody else's.
+//!
+//! A database in WAL mode wants its index file even for reading, and SQLite refuses where it can't
+//! make one. A ledger that nobody has open has no WAL, and its one file is all there is: it is read
+//! as it lies. If changes still lie in a WAL, leaving them out would show a run that never was so;
+//! then SQLite's own way works while the index file is there, and else the ledger is refused.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::Error;
+
+/// Whether an error is one that a folder without write access leads to.
+pub(super) fn is_suspect(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+/// The same for errors of files.
+pub(super) fn is_unwritable(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
+}
+
+/// Opens a database that is complete without its WAL.
+pub(super) fn open(dir: &Path, path: &Path) -> Result<Connection, Error> {
+    if fs::metadata(wal(path)).is_ok_and(|found| found.len() > 0) {
+        return Err(Error::Frozen { dir: dir.to_owned() });
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Ok(Connection::open_with_flags(uri(path), flags)?)
+}
+
+/// The write-ahead log of a database.
+pub(super) fn wal(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// The address of a file that won't change while it is read.
+fn uri(path: &Path) -> String {
+    let mut address = "file:".to_owned();
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
+            address.push(char::from(byte));
+        } else {
+            // Writing to a string has no way to fail.
+            let _ = write!(address, "%{byte:02X}");
+        }
+    }
+    address + "?immutable=1"
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+    use crate::{Ledger as _, Open, Sqlite};
+
+    #[test]
+    fn a_closed_ledger_is_read_as_it_lies_and_an_open_one_is_not() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("50 % of a?b#ü");
+        let mut ledger = Sqlite::open(&dir, Open::ReadWrite).unwrap();
+        ledger.put_blob("kept", b"body").unwrap();
+        let path = ledger.path().to_owned();
+        let refused = open(&dir, &path).map(drop).unwrap_err();
+        assert!(matches!(refused, Error::Frozen { .. }), "{refused}");
+        drop(ledger);
+        let frozen = open(&dir, &path).unwrap();
+        let count = "SELECT count(*) FROM blobs";
+        assert_eq!(frozen.query_row(count, (), |row| row.get::<_, i64>(0)).unwrap(), 1);
+        let names: Vec<_> = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 2, "nothing is made beside it: {names:?}");
+    }
+}
