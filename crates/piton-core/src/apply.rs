@@ -6,7 +6,7 @@
 use crate::event::{
     Class, Event, Next, Outcome, RunCreated, Shape, StepFinished, StepStarted, Verdict,
 };
-use crate::id::{GateRef, StepPath};
+use crate::id::{GateRef, LanePath, StepPath};
 use crate::state::{
     CHECKPOINTS_KEPT_MAX, Checkpoint, Decision, FAILURES_KEPT_MAX, FailedAttempt, GateState,
     LaneState, PhaseState, Progress, Recorded, RunState, StepState,
@@ -14,8 +14,11 @@ use crate::state::{
 use crate::status::Status;
 use crate::time::Timestamp;
 
+mod lanes;
+mod rewind;
+
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 3;
+pub const APPLY_VERSION: u32 = 4;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +66,15 @@ pub enum Illegal {
         /// The epoch found.
         found: u64,
     },
+    /// An event names a lane that the plan does not have.
+    #[error("there is no lane {0}")]
+    NoLane(LanePath),
+    /// Something happened to a lane that did not begin.
+    #[error("lane {0} has not begun")]
+    LaneNotBegun(LanePath),
+    /// A rewind ended that was never intended.
+    #[error("no rollback, restore or undo is under way")]
+    NotRewinding,
     /// A part of the event was written by a newer program.
     #[error("the event holds a value this version does not know; use the newer piton")]
     Unknown,
@@ -81,6 +93,7 @@ pub fn apply(state: &mut RunState, at: Timestamp, event: &Event) -> Result<(), I
     }
     check(state, event)?;
     account_time(state, at, event);
+    state.events += 1;
     change(state, at, event);
     if let Some(step) = event.step() {
         state.settle(step);
@@ -115,6 +128,7 @@ fn create(state: &mut RunState, at: Timestamp, created: &RunCreated) -> Result<(
         created_at: at,
         last_at: at,
         counted_at: at,
+        events: 1,
         phases: phases_of(&created.shape, &RunState::default()),
         ..RunState::default()
     };
@@ -143,7 +157,11 @@ fn phases_of(shape: &Shape, old: &RunState) -> Vec<PhaseState> {
                 .map(|l| {
                     let steps = l.steps.iter().map(|s| step(&p.id, &l.id, s)).collect();
                     let (id, needs, gate) = (l.id.clone(), l.needs.clone(), l.gate.clone());
-                    let mut lane = LaneState { id, needs, gate, steps, over: 0 };
+                    let path = LanePath { phase: p.id.clone(), lane: l.id.clone() };
+                    let work = old.lane(&path).and_then(|o| o.work.clone());
+                    let (isolation, alone) = (l.isolation, l.alone);
+                    let mut lane =
+                        LaneState { id, needs, gate, steps, over: 0, isolation, alone, work };
                     lane.settle(0);
                     lane
                 })
@@ -171,7 +189,10 @@ fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
         }),
         Event::GateAsked(e) => known_gate(state, &e.gate),
         Event::GateDecided(e) => known_gate(state, &e.gate),
-        _ => Ok(()),
+        Event::StepProven(e) => {
+            expect(state, &e.step, "proven", |p| !matches!(p, Progress::Running { .. }))
+        }
+        _ => lanes::check(state, event),
     }
 }
 
@@ -271,6 +292,13 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             state.exhausted = None;
             state.ended = None;
             state.head.clone_from(&e.head);
+            // What held a lane up is looked at again.
+            let works = state.phases.iter_mut().flat_map(|p| &mut p.lanes);
+            for work in works.filter_map(|l| l.work.as_mut()) {
+                if !work.held {
+                    work.blocked = None;
+                }
+            }
         }
         Event::DriverLeft(e) => {
             state.driven = false;
@@ -284,8 +312,13 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
                 step.definition = Some(e.definition.clone());
                 step.inputs.clone_from(&e.inputs);
             }
+            lanes::started(state, at, e);
         }
-        Event::StepFinished(e) => finish(state, at, e),
+        Event::StepFinished(e) => {
+            finish(state, at, e);
+            state.settle(&e.step);
+            lanes::finished(state, at, e);
+        }
         Event::StepReset(e) => {
             if let Some(step) = state.step_mut(&e.step) {
                 grant(step);
@@ -298,6 +331,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             }
         }
         Event::StepSkipped(e) => {
+            lanes::skipped(state, at, &e.step);
             if let Some(step) = state.step_mut(&e.step) {
                 step.progress = Progress::Skipped { satisfy: e.satisfy };
             }
@@ -345,6 +379,8 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
                 message: e.message.clone(),
                 at,
                 head: e.head.clone(),
+                event: state.events,
+                snapshots: e.snapshots.clone(),
             });
         }
         Event::BudgetExhausted(e) => state.exhausted = Some(e.budget.clone()),
@@ -353,6 +389,17 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             state.ended = Some(if e.cancel { Status::Cancelled } else { Status::Aborted });
         }
         Event::RunArchived(_) => state.ended = Some(Status::Archived),
+        Event::StepProven(e) => {
+            let number = state.events;
+            if let Some(step) = state.step_mut(&e.step) {
+                step.progress = Progress::Done;
+                step.done_event = number;
+                step.rerun = None;
+            }
+        }
+        Event::RewindIntended(e) => state.rewinding = Some(e.clone()),
+        Event::Rewound(e) => rewind::rewound(state, at, e),
+        _ => lanes::change(state, at, event),
     }
 }
 
@@ -370,6 +417,7 @@ fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) {
     state.used.tokens = state.used.tokens.saturating_add(event.facts.tokens);
     state.used.money_micros = state.used.money_micros.saturating_add(event.facts.money_micros);
     state.used.log_bytes = state.used.log_bytes.saturating_add(event.logs.bytes());
+    let number = state.events;
     let Some(step) = state.step_mut(&event.step) else {
         return;
     };
@@ -381,6 +429,8 @@ fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) {
             grant(step);
             step.progress = Progress::Done;
             step.successes += 1;
+            step.done_event = number;
+            step.before = None;
             step.rerun = None;
             step.failure_context.clear();
             step.artifacts.clone_from(&event.artifacts);
@@ -389,7 +439,7 @@ fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) {
             }
             for file in &event.artifacts {
                 let recorded = Recorded { sha256: file.sha256.clone(), by: event.step.clone() };
-                state.recorded.insert(file.path.clone(), recorded);
+                state.recorded.insert(state.place_of(&event.step, &file.path), recorded);
             }
         }
         Outcome::Failed { class, error, lines, next } => {

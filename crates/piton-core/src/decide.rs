@@ -9,6 +9,11 @@ use crate::plan::{OnFailure, Plan};
 use crate::state::{LaneState, PhaseState, Progress, RunState};
 use crate::time::{Millis, Timestamp};
 
+mod lanes;
+
+use lanes::Startable;
+pub use lanes::{LaneAct, worker};
+
 /// Something to be done by the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -25,6 +30,13 @@ pub enum Action {
         gate: GateRef,
         /// What is asked for.
         name: String,
+    },
+    /// Do something for a lane beside its steps.
+    Lane {
+        /// Which lane.
+        lane: LanePath,
+        /// What.
+        act: LaneAct,
     },
     /// End all running steps: a budget of time is used up.
     EndAll,
@@ -47,6 +59,10 @@ pub struct Limits {
     pub phase: Option<String>,
     /// Only this lane, of any phase unless `phase` is given.
     pub lane: Option<String>,
+    /// Whether lanes in place have checkpoints too: there is a repository to hold them.
+    pub checkpoints: bool,
+    /// Lanes whose pull request was just looked at, and is not merged.
+    pub unmerged: Vec<LanePath>,
 }
 
 impl Limits {
@@ -67,13 +83,15 @@ struct Survey {
     failed: bool,
     unasked: Vec<(GateRef, String)>,
     waiting: bool,
-    startable: Vec<(StepPath, u32)>,
+    startable: Vec<Startable>,
+    acts: Vec<(LanePath, LaneAct)>,
+    active: Vec<(LanePath, bool)>,
     wake: Option<Timestamp>,
 }
 
 /// Names what to do now.
 pub fn decide(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) -> Vec<Action> {
-    let survey = survey(state, limits, now);
+    let survey = survey(plan, state, limits, now);
     let mut actions: Vec<Action> = survey
         .unasked
         .iter()
@@ -94,11 +112,11 @@ pub fn decide(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) ->
         || (survey.failed && plan.on_failure == OnFailure::Stop);
     if !held {
         let free = limits.jobs.max(1).saturating_sub(survey.running);
-        for (step, attempt) in survey.startable.iter().take(free) {
-            actions.push(Action::Start { step: step.clone(), attempt: *attempt });
-        }
+        actions.extend(lanes::choose(&survey, free));
     }
-    let starts = actions.iter().any(|a| matches!(a, Action::Start { .. }));
+    let going = survey.acts.iter().filter(|(_, act)| !held || act.is_urgent());
+    actions.extend(going.map(|(lane, act)| Action::Lane { lane: lane.clone(), act: *act }));
+    let starts = actions.iter().any(|a| matches!(a, Action::Start { .. } | Action::Lane { .. }));
     if starts || survey.running > 0 {
         let budget_end = now.after(time_left(plan, state, now));
         let wake = survey.wake.filter(|_| !held).map_or(budget_end, |w| w.min(budget_end));
@@ -151,7 +169,7 @@ fn selection_is_over(state: &RunState, limits: &Limits) -> bool {
         .all(|(_, l)| l.is_over())
 }
 
-fn survey(state: &RunState, limits: &Limits, now: Timestamp) -> Survey {
+fn survey(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) -> Survey {
     let mut survey = Survey::default();
     for phase in &state.phases {
         let phase_ready = phase_ready(state, phase);
@@ -161,45 +179,51 @@ fn survey(state: &RunState, limits: &Limits, now: Timestamp) -> Survey {
             && gate_open(state, GateRef(phase.id.clone()), phase.gate.as_ref(), &mut survey);
         for lane in &phase.lanes {
             let selected = limits.selects(&phase.id, &lane.id);
-            let open = phase_open && selected;
-            survey_lane(state, phase, lane, selected, open, now, &mut survey);
+            let view = View { plan, state, limits, phase, lane, selected, now };
+            survey_lane(&view, phase_open && selected, &mut survey);
         }
     }
     survey
 }
 
-fn survey_lane(
-    state: &RunState,
-    phase: &PhaseState,
-    lane: &LaneState,
+/// A lane as the survey looks at it.
+struct View<'a> {
+    plan: &'a Plan,
+    state: &'a RunState,
+    limits: &'a Limits,
+    phase: &'a PhaseState,
+    lane: &'a LaneState,
     selected: bool,
-    open: bool,
     now: Timestamp,
-    survey: &mut Survey,
-) {
-    let Some(step) = lane.current().map(|i| &lane.steps[i]) else {
+}
+
+fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
+    let (state, lane) = (view.state, view.lane);
+    if lane.is_over() {
         return;
-    };
+    }
+    lanes::note_active(view, survey);
     // Not always the current one: an earlier step may have been reset while this one runs.
     if lane.is_running() {
         survey.running += 1;
         return;
     }
+    let Some(step) = lane.current().map(|i| &lane.steps[i]) else {
+        lanes::finish(view, survey);
+        return;
+    };
     match step.progress {
-        Progress::Failed => survey.failed |= selected,
+        Progress::Failed => survey.failed |= view.selected,
         Progress::Pending | Progress::Waiting { .. } if open && lane_ready(state, lane) => {
-            let gate = GateRef(format!("{}/{}", phase.id, lane.id));
+            let gate = GateRef(format!("{}/{}", view.phase.id, lane.id));
             if !gate_open(state, gate, lane.gate.as_ref(), survey) {
                 return;
             }
             match step.progress {
-                Progress::Waiting { until, .. } if until > now => {
+                Progress::Waiting { until, .. } if until > view.now => {
                     survey.wake = earliest(survey.wake, Some(until));
                 }
-                _ => {
-                    let path = StepPath::new(&phase.id, &lane.id, &step.id);
-                    survey.startable.push((path, step.attempts + 1));
-                }
+                _ => lanes::next(view, step, survey),
             }
         }
         _ => {}

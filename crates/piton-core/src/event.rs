@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::hash::Sha;
 use crate::id::{GateRef, RunId, StepPath};
+use crate::lane::SnapshotRef;
+pub use crate::lane_event::*;
 pub use crate::shape::{Shape, ShapeLane, ShapePhase};
-use crate::time::{Millis, Timestamp};
+pub use crate::step_event::*;
+use crate::time::Millis;
 
 /// One thing that happened to a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,9 +50,54 @@ pub enum Event {
     RunAborted(RunAborted),
     /// A person set the run aside.
     RunArchived(RunArchived),
+    /// A lane's preconditions hold.
+    LaneBegun(Box<LaneBegun>),
+    /// A lane can't go on before a person changed something.
+    LaneBlocked(LaneBlocked),
+    /// A lane's workspace is there.
+    LaneReady(Box<LaneReady>),
+    /// A test step is proven without running it.
+    StepProven(StepProven),
+    /// A lane's work is a commit.
+    LaneCommitted(LaneCommitted),
+    /// A lane's work stands on a newer base.
+    LaneRebased(LaneRebased),
+    /// A lane's work goes on after a conflict or a failed test.
+    LaneReopened(Box<LaneReopened>),
+    /// The intent to move base.
+    MergeIntended(MergeIntended),
+    /// Base was moved by somebody else.
+    MergeMissed(MergeMissed),
+    /// A lane's work is in base.
+    LaneMerged(LaneMerged),
+    /// A pull request exists.
+    PullRequestOpened(PullRequestOpened),
+    /// A lane's worktree is gone.
+    LaneRemoved(LaneRemoved),
+    /// The intent to take files and steps back.
+    RewindIntended(Box<RewindIntended>),
+    /// Files and steps were taken back.
+    Rewound(Rewound),
 }
 
 impl Event {
+    /// Whether it changes what views show.
+    pub fn is_viewed(&self) -> bool {
+        match self {
+            Self::StepFinished(e) => e.after.is_some() || e.retries_max.is_some(),
+            Self::StepStarted(_)
+            | Self::StepReset(_)
+            | Self::StepProven(_)
+            | Self::GateAsked(_)
+            | Self::GateDecided(_)
+            | Self::SpecAccepted(_)
+            | Self::BudgetExhausted(_)
+            | Self::TimeSkipped(_)
+            | Self::RewindIntended(_) => false,
+            _ => true,
+        }
+    }
+
     /// The step whose progress it changes.
     pub fn step(&self) -> Option<&StepPath> {
         match self {
@@ -58,6 +106,7 @@ impl Event {
             Self::StepReset(e) => Some(&e.step),
             Self::StepRetried(e) => Some(&e.step),
             Self::StepSkipped(e) => Some(&e.step),
+            Self::StepProven(e) => Some(&e.step),
             _ => None,
         }
     }
@@ -145,233 +194,12 @@ pub enum Verdict {
     /// A person ended the run.
     #[serde(rename = "aborted")]
     Aborted,
+    /// Work was taken back to an earlier checkpoint.
+    #[serde(rename = "rolled_back")]
+    RolledBack,
     /// Written by a newer program.
     #[serde(other, rename = "unknown")]
     Unknown,
-}
-
-/// See [`Event::StepStarted`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StepStarted {
-    /// Which step.
-    pub step: StepPath,
-    /// Number of the attempt, from 1, never used twice.
-    pub attempt: u32,
-    /// Hash of the step's definition.
-    pub definition: Sha,
-    /// The declared inputs as they were.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inputs: Vec<FileHash>,
-}
-
-/// A file and the hash of its bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileHash {
-    /// Relative to the project's root.
-    pub path: String,
-    /// Hash of its bytes.
-    pub sha256: Sha,
-}
-
-/// See [`Event::StepFinished`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StepFinished {
-    /// Which step.
-    pub step: StepPath,
-    /// Which attempt.
-    pub attempt: u32,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Exit code of the last process, where it had one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// Signal that ended the last process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<i32>,
-    /// Time it took.
-    #[serde(default)]
-    pub duration_ms: Millis,
-    /// Where its output lies in the lane's logs.
-    #[serde(default, skip_serializing_if = "LogRanges::is_empty")]
-    pub logs: LogRanges,
-    /// What it made.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub artifacts: Vec<FileHash>,
-    /// Its declared inputs at its end, where it changed them itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inputs: Option<Vec<FileHash>>,
-    /// What it said of itself.
-    #[serde(default, skip_serializing_if = "Facts::is_empty")]
-    pub facts: Facts,
-}
-
-/// How an attempt ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind")]
-pub enum Outcome {
-    /// Exit 0 and every artifact there.
-    #[serde(rename = "succeeded")]
-    Succeeded,
-    /// It ran and did not succeed.
-    #[serde(rename = "failed")]
-    Failed {
-        /// What kind of failure.
-        class: Class,
-        /// What went wrong, in one line.
-        error: String,
-        /// The last lines of its output.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        lines: Vec<String>,
-        /// What follows.
-        next: Next,
-    },
-    /// It was ended, or lost with its keeper: nobody knows how far it came.
-    #[serde(rename = "interrupted")]
-    Interrupted {
-        /// By what.
-        why: String,
-    },
-    /// Written by a newer program.
-    #[serde(other, rename = "unknown")]
-    Unknown,
-}
-
-/// The kinds of failure; the kind decides what follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Class {
-    /// The network was not there.
-    #[serde(rename = "network")]
-    Network,
-    /// A service asked to come back later.
-    #[serde(rename = "rate_limit")]
-    RateLimit,
-    /// An agent program failed.
-    #[serde(rename = "agent")]
-    Agent,
-    /// The step's test failed.
-    #[serde(rename = "test")]
-    Test,
-    /// The command failed.
-    #[serde(rename = "command")]
-    Command,
-    /// It took too long, or was silent too long.
-    #[serde(rename = "timeout")]
-    Timeout,
-    /// A declared artifact is missing.
-    #[serde(rename = "artifact")]
-    Artifact,
-    /// It could not be started: no such program, no such folder, a template that fails.
-    #[serde(rename = "input")]
-    Input,
-    /// A limit of the run was reached.
-    #[serde(rename = "budget")]
-    Budget,
-    /// Written by a newer program.
-    #[serde(other, rename = "unknown")]
-    Unknown,
-}
-
-/// What follows a failed attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "do")]
-pub enum Next {
-    /// Nothing: the step has failed.
-    #[serde(rename = "fail")]
-    Fail,
-    /// Another attempt, which uses up a retry.
-    #[serde(rename = "retry")]
-    Retry {
-        /// Not before.
-        at: Timestamp,
-    },
-    /// Another attempt after a wait that uses up no retry.
-    #[serde(rename = "wait")]
-    Wait {
-        /// Not before.
-        until: Timestamp,
-    },
-    /// Written by a newer program.
-    #[serde(other, rename = "unknown")]
-    Unknown,
-}
-
-/// Byte ranges of an attempt in its lane's two log files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogRanges {
-    /// Of standard output.
-    pub stdout: (u64, u64),
-    /// Of standard error.
-    pub stderr: (u64, u64),
-    /// What was dropped from the middle of standard output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stdout_dropped: Option<(u64, u64)>,
-    /// What was dropped from the middle of standard error.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stderr_dropped: Option<(u64, u64)>,
-}
-
-impl LogRanges {
-    /// Whether the attempt wrote nothing and stands nowhere.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Bytes written by the attempt.
-    pub fn bytes(&self) -> u64 {
-        (self.stdout.1 - self.stdout.0.min(self.stdout.1))
-            + (self.stderr.1 - self.stderr.0.min(self.stderr.1))
-    }
-}
-
-/// What a step wrote about itself to `PITON_OUTPUT`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Facts {
-    /// Tokens it used.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub tokens: u64,
-    /// Money it used, in millionths of a dollar.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub money_micros: u64,
-    /// Its notes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-}
-
-impl Facts {
-    /// Whether it said nothing.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// See [`Event::StepReset`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StepReset {
-    /// Which step.
-    pub step: StepPath,
-    /// Why it runs again, in words.
-    pub reason: String,
-}
-
-/// See [`Event::StepRetried`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StepRetried {
-    /// Which step.
-    pub step: StepPath,
-    /// Who asked.
-    pub by: String,
-}
-
-/// See [`Event::StepSkipped`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StepSkipped {
-    /// Which step.
-    pub step: StepPath,
-    /// Whether it counts as done for what needs it.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub satisfy: bool,
-    /// Who asked.
-    pub by: String,
 }
 
 /// See [`Event::GateAsked`].
@@ -443,6 +271,9 @@ pub struct CheckpointRecorded {
     /// The commit that was checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
+    /// The files of the workspaces at that point, with the lane of each; none for the root.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<(Option<crate::id::LanePath>, SnapshotRef)>,
 }
 
 /// See [`Event::BudgetExhausted`].
@@ -486,9 +317,4 @@ pub struct RunArchived {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_false(value: &bool) -> bool {
     !value
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_zero(value: &u64) -> bool {
-    *value == 0
 }

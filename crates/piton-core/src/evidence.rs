@@ -30,8 +30,12 @@ pub struct Rerun {
 
 /// The paths whose hashes [`stale`] needs: every artifact of a finished step.
 pub fn paths_to_see(state: &RunState) -> Vec<String> {
-    let mut paths: Vec<String> =
-        done(state).flat_map(|(_, step)| step.artifacts.iter().map(|f| f.path.clone())).collect();
+    let mut paths: Vec<String> = done(state)
+        .filter(|(path, _)| !in_base(state, path))
+        .flat_map(|(path, step)| {
+            step.artifacts.iter().map(move |f| state.place_of(&path, &f.path)).collect::<Vec<_>>()
+        })
+        .collect();
     paths.sort_unstable();
     paths.dedup();
     paths
@@ -40,6 +44,7 @@ pub fn paths_to_see(state: &RunState) -> Vec<String> {
 /// The finished steps that declare inputs: their inputs have to be looked at.
 pub fn steps_with_inputs<'a>(plan: &'a Plan, state: &RunState) -> Vec<(StepPath, &'a [String])> {
     done(state)
+        .filter(|(path, _)| !in_base(state, path))
         .filter_map(|(path, _)| {
             let inputs = plan.step(&path)?.inputs.as_slice();
             (!inputs.is_empty()).then_some((path, inputs))
@@ -55,6 +60,12 @@ pub fn stale(plan: &Plan, state: &RunState, files: &Files, inputs: &Inputs) -> V
             Some(Rerun { step: path, reason })
         })
         .collect()
+}
+
+/// Whether a step's work is in base, in its own commits: later merges may change the same files.
+fn in_base(state: &RunState, path: &StepPath) -> bool {
+    let merged = |l: &crate::state::LaneState| l.work.as_ref().is_some_and(|w| w.merged.is_some());
+    state.lane(&path.lane()).is_some_and(merged)
 }
 
 fn done(state: &RunState) -> impl Iterator<Item = (StepPath, &StepState)> {
@@ -74,10 +85,11 @@ fn reason(
         return Some("its definition in the plan changed".to_owned());
     }
     for artifact in &step.artifacts {
-        match files.get(&artifact.path) {
+        let place = state.place_of(path, &artifact.path);
+        match files.get(&place) {
             Some(None) => return Some(format!("artifact {} is missing", artifact.path)),
             Some(Some(found)) => {
-                let last = state.recorded.get(&artifact.path).map(|r| &r.sha256);
+                let last = state.recorded.get(&place).map(|r| &r.sha256);
                 if last.unwrap_or(&artifact.sha256) != found {
                     return Some(format!(
                         "artifact {} changed since it was recorded",
@@ -113,7 +125,7 @@ fn changed_input(
 
 /// Whether the bytes seen are those that the step itself, or one after it, recorded.
 fn rewritten_later(plan: &Plan, state: &RunState, path: &StepPath, file: &FileHash) -> bool {
-    let Some(recorded) = state.recorded.get(&file.path) else {
+    let Some(recorded) = state.recorded.get(&state.place_of(path, &file.path)) else {
         return false;
     };
     let position = |wanted: &StepPath| plan.steps().position(|(p, _)| &p == wanted);

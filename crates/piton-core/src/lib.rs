@@ -13,12 +13,17 @@ pub mod evidence;
 pub mod failure;
 pub mod hash;
 pub mod id;
+pub mod lane;
+pub mod lane_event;
+pub mod lane_state;
 pub mod plan;
 pub mod redact;
 pub mod request;
 pub mod shape;
 pub mod state;
 pub mod status;
+pub mod step_event;
+pub mod step_state;
 pub mod summary;
 pub mod time;
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Budgets;
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, StepPath};
+use crate::lane::{LaneRules, Role};
 use crate::time::Millis;
 
 /// The lane that a phase's short form stands for.
@@ -71,6 +72,9 @@ pub struct Lane {
     pub gate: Option<String>,
     /// Its steps, in order.
     pub steps: Vec<Step>,
+    /// How it works: where, and what becomes of its work.
+    #[serde(default, skip_serializing_if = "LaneRules::is_default")]
+    pub rules: LaneRules,
 }
 
 /// The smallest unit of work that is recorded.
@@ -102,6 +106,9 @@ pub struct Step {
     pub grace: Millis,
     /// Program names that a step may leave running when the run ends.
     pub keep: Vec<String>,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Role::is_work")]
+    pub role: Role,
 }
 
 /// What a step does.
@@ -119,6 +126,8 @@ pub enum Work {
         /// The text, before templates are filled in.
         prompt: String,
     },
+    /// Runs tests one after the other; the first that fails is the failure.
+    Tests(Vec<Command>),
 }
 
 /// A command; each text is a template.
@@ -149,6 +158,9 @@ impl Work {
             Self::Prompt { agent, prompt, .. } => {
                 format!("{agent}: {}", prompt.lines().next().unwrap_or_default())
             }
+            Self::Tests(tests) => {
+                tests.iter().map(Command::display).collect::<Vec<_>>().join(" && ")
+            }
         }
     }
 }
@@ -166,6 +178,12 @@ impl Plan {
                 lane.steps.iter().map(move |s| (StepPath::new(&phase.id, &lane.id, &s.id), s))
             })
         })
+    }
+
+    /// Finds one lane.
+    pub fn lane(&self, path: &LanePath) -> Option<&Lane> {
+        let phase = self.phases.iter().find(|p| p.id == path.phase)?;
+        phase.lanes.iter().find(|l| l.id == path.lane)
     }
 
     /// Finds one step.
@@ -197,7 +215,31 @@ impl Plan {
     }
 }
 
+impl Lane {
+    /// The tests that must pass on the tree to be merged, as recorded.
+    pub fn tests(&self) -> Vec<String> {
+        self.rules.tests.iter().map(Command::display).collect()
+    }
+}
+
 impl Step {
+    /// The commands that count as tests when an attempt succeeds, as recorded.
+    pub fn tests(&self) -> Vec<String> {
+        match &self.work {
+            Work::Tests(tests) => tests.iter().map(Command::display).collect(),
+            _ => self.test.iter().map(Command::display).collect(),
+        }
+    }
+
+    /// The command of a part of an attempt: its work, then its test.
+    pub fn command(&self, part: usize) -> String {
+        match &self.work {
+            Work::Tests(tests) => tests.get(part).map(Command::display).unwrap_or_default(),
+            work if part == 0 => work.display(),
+            _ => self.test.as_ref().map(Command::display).unwrap_or_default(),
+        }
+    }
+
     /// The hash of what the step is: its work and what it reads and makes, not its limits.
     ///
     /// Texts enter as templates, so run, attempt and failure context are placeholders here.

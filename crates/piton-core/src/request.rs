@@ -65,6 +65,9 @@ pub enum Request {
         message: String,
         /// The commit that is checked out.
         head: Option<String>,
+        /// The files of the workspaces, with the lane of each; none for the root.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        snapshots: Vec<(Option<crate::id::LanePath>, crate::lane::SnapshotRef)>,
     },
 }
 
@@ -124,13 +127,14 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
             cancel: *cancel,
         })]),
         Request::Archive => Ok(vec![Event::RunArchived(RunArchived { by: by.to_owned() })]),
-        Request::Checkpoint { message, head } => {
+        Request::Checkpoint { message, head, snapshots } => {
             let count = state.checkpoints.last().map_or(0, |c| number_of(&c.name)) + 1;
             Ok(vec![Event::CheckpointRecorded(CheckpointRecorded {
                 name: format!("manual-{count}"),
                 message: message.clone(),
                 by: by.to_owned(),
                 head: head.clone(),
+                snapshots: snapshots.clone(),
             })])
         }
     }

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::LanePath;
+use crate::lane::Isolation;
 use crate::plan::Plan;
 
 /// The structure of a plan: what a state is made of.
@@ -45,6 +46,12 @@ pub struct ShapeLane {
     pub gate: Option<String>,
     /// Ids of its steps.
     pub steps: Vec<String>,
+    /// Where it works.
+    #[serde(default, skip_serializing_if = "Isolation::is_in_place")]
+    pub isolation: Isolation,
+    /// Whether no other lane may run beside it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
 }
 
 impl From<&Plan> for Shape {
@@ -54,6 +61,8 @@ impl From<&Plan> for Shape {
             needs: lane.needs.clone(),
             gate: lane.gate.clone(),
             steps: lane.steps.iter().map(|s| s.id.clone()).collect(),
+            isolation: lane.rules.isolation,
+            alone: lane.rules.alone,
         };
         let phase = |phase: &crate::plan::Phase| ShapePhase {
             id: phase.id.clone(),

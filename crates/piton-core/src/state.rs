@@ -8,10 +8,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Class, FileHash, LogRanges, Verdict};
+use crate::event::{FileHash, RewindIntended, Verdict};
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, RunId, StepPath};
+use crate::lane::{Isolation, SnapshotRef};
+use crate::lane_state::{LaneWork, Undoable};
 use crate::status::Status;
+pub use crate::step_state::{FailedAttempt, Progress, StepState};
 use crate::time::{Millis, Timestamp};
 
 /// Most attempts whose failure is told to the next one; older ones have had their say.
@@ -65,6 +68,15 @@ pub struct RunState {
     pub checkpoints: Vec<Checkpoint>,
     /// The budget that stopped the last driver.
     pub exhausted: Option<String>,
+    /// Events so far: the number of the last one.
+    #[serde(default)]
+    pub events: u64,
+    /// The rewind that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewinding: Option<Box<RewindIntended>>,
+    /// What can be undone, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo: Vec<Undoable>,
 }
 
 /// What a run used of its budgets.
@@ -118,108 +130,15 @@ pub struct LaneState {
     /// be lower than the truth, never higher.
     #[serde(default, skip_serializing_if = "none")]
     pub over: usize,
-}
-
-/// The state of a step.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StepState {
-    /// Its id.
-    pub id: String,
-    /// Where it stands.
-    #[serde(default, skip_serializing_if = "Progress::is_pending")]
-    pub progress: Progress,
-    /// Number of the last attempt.
-    #[serde(default, skip_serializing_if = "zero")]
-    pub attempts: u32,
-    /// Failed attempts since a person last granted new ones.
-    #[serde(default, skip_serializing_if = "zero")]
-    pub failures: u32,
-    /// Attempts that were ended or lost.
-    #[serde(default, skip_serializing_if = "zero")]
-    pub interruptions: u32,
-    /// Times it finished with success.
-    #[serde(default, skip_serializing_if = "zero")]
-    pub successes: u32,
-    /// Attempts since the last success or grant that ended in a wait for the network.
-    #[serde(default, skip_serializing_if = "zero")]
-    pub network_waits: u32,
-    /// The same for rate limits.
-    #[serde(default, skip_serializing_if = "zero")]
-    pub rate_limit_waits: u32,
-    /// Time spent waiting for the network since then.
-    #[serde(default, skip_serializing_if = "zero_ms")]
-    pub network_waited_ms: Millis,
-    /// Time spent waiting for rate limits since then.
-    #[serde(default, skip_serializing_if = "zero_ms")]
-    pub rate_limit_waited_ms: Millis,
-    /// Exit code of the last attempt.
+    /// Where it works.
+    #[serde(default, skip_serializing_if = "Isolation::is_in_place")]
+    pub isolation: Isolation,
+    /// Whether no other lane may run beside it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
+    /// Its workspace, stages and way to base, once it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// Time the last finished attempt took.
-    #[serde(default, skip_serializing_if = "zero_ms")]
-    pub duration_ms: Millis,
-    /// Its definition when it last started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub definition: Option<Sha>,
-    /// Its inputs when it last started.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inputs: Vec<FileHash>,
-    /// What it last made.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub artifacts: Vec<FileHash>,
-    /// Where its last attempt's output lies.
-    #[serde(default, skip_serializing_if = "LogRanges::is_empty")]
-    pub logs: LogRanges,
-    /// Its failed attempts so far, for the next one to read.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failure_context: Vec<FailedAttempt>,
-    /// Why it runs again although it had finished.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rerun: Option<String>,
-}
-
-/// Where a step stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Progress {
-    /// To be started.
-    #[default]
-    Pending,
-    /// An attempt was started.
-    Running {
-        /// When.
-        since: Timestamp,
-    },
-    /// To be started again, not before a time.
-    Waiting {
-        /// Not before.
-        until: Timestamp,
-        /// After what kind of failure.
-        class: Class,
-    },
-    /// No attempt is left.
-    Failed,
-    /// Finished with success.
-    Done,
-    /// Left out.
-    Skipped {
-        /// Whether it counts as done for what needs it.
-        satisfy: bool,
-    },
-}
-
-/// A failed attempt as the next one is told of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FailedAttempt {
-    /// Its number.
-    pub attempt: u32,
-    /// What kind of failure.
-    pub class: Class,
-    /// What went wrong.
-    pub error: String,
-    /// The last lines of its output.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lines: Vec<String>,
+    pub work: Option<Box<LaneWork>>,
 }
 
 /// A recorded artifact.
@@ -268,56 +187,25 @@ pub struct Checkpoint {
     /// The commit that was checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-}
-
-impl Progress {
-    fn is_pending(&self) -> bool {
-        *self == Self::Pending
-    }
-
-    /// Whether nothing more is to be done: finished or left out.
-    pub fn is_over(&self) -> bool {
-        matches!(self, Self::Done | Self::Skipped { .. })
-    }
-}
-
-impl StepState {
-    /// Its status in words.
-    pub fn status(&self) -> Status {
-        match self.progress {
-            Progress::Pending => Status::Pending,
-            Progress::Running { .. } => Status::Running,
-            Progress::Waiting { class: Class::RateLimit, .. } => Status::Parked,
-            Progress::Waiting { .. } => Status::Retrying,
-            Progress::Failed => Status::Failed,
-            Progress::Done => Status::Complete,
-            Progress::Skipped { .. } => Status::Skipped,
-        }
-    }
-
-    /// Whether it counts as done for what needs it.
-    pub fn satisfies(&self) -> bool {
-        matches!(self.progress, Progress::Done | Progress::Skipped { satisfy: true })
-    }
-
-    /// The failed attempts as text: `Attempt N: error` and the last lines of each.
-    pub fn failure_text(&self) -> String {
-        use std::fmt::Write as _;
-        let mut text = String::new();
-        for failed in &self.failure_context {
-            let _ = writeln!(text, "Attempt {}: {}", failed.attempt, failed.error);
-            for line in &failed.lines {
-                let _ = writeln!(text, "  {line}");
-            }
-        }
-        text
-    }
+    /// The number of its event.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub event: u64,
+    /// The files at that point, with the lane of each workspace; none for the root.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<(Option<LanePath>, SnapshotRef)>,
 }
 
 impl LaneState {
-    /// Whether all its steps are finished or left out.
+    /// Whether all its steps are finished or left out, and its work is where it belongs.
     pub fn is_over(&self) -> bool {
         self.current().is_none()
+            && (self.isolation.is_in_place() || self.work.as_ref().is_none_or(|w| w.is_over()))
+    }
+
+    /// The folder it works in; empty for the project's root.
+    pub fn dir(&self) -> &str {
+        let own = self.work.as_ref().filter(|w| !w.isolation.is_in_place());
+        own.map_or("", |w| w.dir.as_str())
     }
 
     /// Whether it counts as done for what needs it.
@@ -374,6 +262,27 @@ impl RunState {
     /// Finds a lane.
     pub fn lane(&self, path: &LanePath) -> Option<&LaneState> {
         self.phase(&path.phase)?.lanes.iter().find(|l| l.id == path.lane)
+    }
+
+    /// Finds a lane to change.
+    pub(crate) fn lane_mut(&mut self, path: &LanePath) -> Option<&mut LaneState> {
+        let phase = self.phases.iter_mut().find(|p| p.id == path.phase)?;
+        phase.lanes.iter_mut().find(|l| l.id == path.lane)
+    }
+
+    /// Where a file of a step lies: below the root, or in the worktree of its lane.
+    pub fn place_of(&self, step: &StepPath, path: &str) -> String {
+        let dir = self.lane(&step.lane()).map_or("", LaneState::dir);
+        if dir.is_empty() { path.to_owned() } else { format!("{dir}/{path}") }
+    }
+
+    /// All lanes with their paths, in the plan's order.
+    pub fn lanes(&self) -> impl Iterator<Item = (LanePath, &LaneState)> {
+        self.phases.iter().flat_map(|phase| {
+            phase.lanes.iter().map(move |lane| {
+                (LanePath { phase: phase.id.clone(), lane: lane.id.clone() }, lane)
+            })
+        })
     }
 
     /// Where a step stands: indices of phase, lane and step, the same as in its plan.
@@ -448,13 +357,8 @@ impl RunState {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn zero(value: &u32) -> bool {
+fn is_zero(value: &u64) -> bool {
     *value == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn zero_ms(value: &Millis) -> bool {
-    value.0 == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

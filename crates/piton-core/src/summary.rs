@@ -13,7 +13,15 @@ pub fn lane_status(state: &RunState, phase: &PhaseState, lane: &LaneState) -> St
         return if skipped { Status::Skipped } else { Status::Complete };
     }
     let current = lane.current().map(|i| &lane.steps[i]);
-    let begun = lane.steps.iter().any(|s| s.attempts > 0);
+    let begun = lane.work.is_some() || lane.steps.iter().any(|s| s.attempts > 0);
+    if let Some(work) = &lane.work {
+        if work.blocked.is_some() {
+            return Status::Blocked;
+        }
+        if work.rolled_back.is_some() && !lane.is_running() {
+            return Status::RolledBack;
+        }
+    }
     match current.map(crate::state::StepState::status) {
         Some(Status::Pending) => {
             let own = GateRef(format!("{}/{}", phase.id, lane.id));
@@ -28,7 +36,9 @@ pub fn lane_status(state: &RunState, phase: &PhaseState, lane: &LaneState) -> St
             }
         }
         Some(status) => status,
-        None => Status::Pending,
+        // Its steps are over, its work is on the way to base.
+        None if lane.work.as_ref().is_some_and(|w| w.pull_request.is_some()) => Status::Waiting,
+        None => Status::Running,
     }
 }
 
@@ -73,6 +83,7 @@ fn combine(parts: &[Status]) -> Status {
         Status::Parked,
         Status::Waiting,
         Status::Blocked,
+        Status::RolledBack,
     ] {
         if any(status) {
             return status;
@@ -102,6 +113,7 @@ pub fn run_status(state: &RunState, driver_lives: bool) -> Status {
         Some(Verdict::Waiting) => Status::Waiting,
         Some(Verdict::Blocked | Verdict::Budget) => Status::Blocked,
         Some(Verdict::SelectionDone) => Status::Pending,
+        Some(Verdict::RolledBack) => Status::RolledBack,
         Some(Verdict::Complete) if state.is_over() => Status::Complete,
         _ => Status::Interrupted,
     }

@@ -142,7 +142,8 @@ fn a_failed_step_may_be_retried_and_a_skip_says_what_it_holds() {
 #[test]
 fn checkpoints_are_numbered_on() {
     let mut run = Run::new(plan());
-    let request = Request::Checkpoint { message: "here".to_owned(), head: None };
+    let request =
+        Request::Checkpoint { message: "here".to_owned(), head: None, snapshots: Vec::new() };
     carry_out(&mut run, &request);
     carry_out(&mut run, &request);
     let names: Vec<&str> = run.state.checkpoints.iter().map(|c| c.name.as_str()).collect();

@@ -7,23 +7,27 @@
 use std::collections::BTreeMap;
 
 use piton_core::Millis;
-use piton_core::event::{
-    BudgetExhausted, DriverLeft, Event, GateAsked, StepStarted, TimeSkipped, Verdict,
-};
+use piton_core::event::{BudgetExhausted, Event, GateAsked, StepStarted, TimeSkipped, Verdict};
+use piton_core::lane::SnapshotRef;
 use piton_core::plan::Step;
 use piton_core::redact::Redactor;
-use piton_core::{Action, Illegal, Limits, Plan, RunState, StepPath, Timestamp, apply, decide};
+use piton_core::{
+    Action, Illegal, LanePath, Limits, Plan, RunState, StepPath, Timestamp, apply, decide,
+};
 use piton_ledger::{HEARTBEAT_EVERY_MS, RunRow};
 
 use crate::error::{Error, Result};
 use crate::observer::{Note, Observer};
 use crate::order::Order;
 use crate::store::{Commit, Store};
-use crate::world::{Attempt, Happening, Notice, World};
+use crate::world::{Attempt, Happening, World};
 
 mod inbox;
+mod lanes;
+mod leave;
 mod outcome;
 mod recover;
+mod rewind;
 
 pub use inbox::REFUSED;
 
@@ -51,6 +55,10 @@ pub struct Options {
     pub redactor: Redactor,
     /// An abort to carry out at once instead of going on.
     pub abort: Option<piton_core::event::RunAborted>,
+    /// Gates of the phase document that are open, for each lane that waits for them.
+    pub open_gates: BTreeMap<LanePath, Vec<String>>,
+    /// A rollback, restore or undo to carry out instead of going on.
+    pub rewind: Option<crate::world::Rewind>,
     /// The status words that the person wants to be told of are sent to the notify command.
     pub notify: bool,
 }
@@ -66,6 +74,8 @@ pub struct Ending {
     pub state: RunState,
     /// Sequence of the last event.
     pub seq: u64,
+    /// Why a rollback, restore or undo was not carried out; everything is as before.
+    pub refused: Option<String>,
 }
 
 /// A driver at work. It holds the lease; dropping it without [`Driver::drive`] leaves a lease that
@@ -96,6 +106,14 @@ pub struct Driver<'a> {
     last_commit: Timestamp,
     /// The clock and the time awake when they were last compared.
     clock: (Timestamp, Millis),
+    /// Snapshots of this turn, by the folder; nothing ran since they were taken.
+    fresh: BTreeMap<String, SnapshotRef>,
+    /// When a pull request was last looked at.
+    asked_at: Option<Timestamp>,
+    /// What a rewind said.
+    refused: Option<String>,
+    /// Whether something was done for a lane that asks for a new decision.
+    again: bool,
 }
 
 impl<'a> Driver<'a> {
@@ -138,6 +156,10 @@ impl<'a> Driver<'a> {
             inbox_seen: false,
             last_commit: at,
             clock: (at, awake),
+            fresh: BTreeMap::new(),
+            asked_at: None,
+            refused: None,
+            again: false,
         }
     }
 
@@ -152,10 +174,17 @@ impl<'a> Driver<'a> {
             self.commit()?;
         }
         self.recover()?;
+        self.raise_fence()?;
+        self.finish_rewind()?;
         if self.abort.is_some() {
             self.end_all("aborted")?;
         }
+        if self.options.rewind.is_some() {
+            self.options.limits.draining = true;
+            self.end_all("it is taken back")?;
+        }
         loop {
+            self.forget_pull_requests();
             self.take_requests()?;
             self.recheck()?;
             let actions = decide(&self.plan, &self.state, &self.options.limits, self.at);
@@ -166,7 +195,14 @@ impl<'a> Driver<'a> {
                 if self.is_asked()? {
                     continue;
                 }
+                if let Some(rewind) = self.options.rewind.take() {
+                    self.refused = self.rewind(rewind)?;
+                    return self.leave(Verdict::RolledBack);
+                }
                 return self.leave(verdict);
+            }
+            if std::mem::take(&mut self.again) {
+                continue;
             }
             self.commit()?;
             self.wait(wake)?;
@@ -237,7 +273,28 @@ impl<'a> Driver<'a> {
         })?;
         self.last_commit = self.at;
         self.answered.clear();
+        if self.batch.iter().any(Event::is_viewed) {
+            self.views();
+        }
         Ok((before + 1..).zip(self.batch.drain(..)).collect())
+    }
+
+    /// Writes the views anew; one that can't be written is said, and written with the next.
+    fn views(&mut self) {
+        if let Some(rooms) = self.world.rooms()
+            && let Err(error) = rooms.views(&self.plan, &self.state)
+        {
+            self.observer.note(&Note::Warning(format!("a view was not written: {error}")));
+        }
+    }
+
+    /// From here on refs move only while this driver's epoch is the newest.
+    fn raise_fence(&mut self) -> Result<()> {
+        let epoch = self.epoch;
+        if let Some(rooms) = self.world.rooms() {
+            rooms.fence(epoch)?;
+        }
+        Ok(())
     }
 
     /// A step of the plan: it stands where the state has it.
@@ -256,6 +313,10 @@ impl<'a> Driver<'a> {
                 }
                 Action::Ask { gate, name } => {
                     self.record(Event::GateAsked(GateAsked { gate, name }))?;
+                }
+                Action::Lane { lane, act } => {
+                    self.again = true;
+                    self.lane_act(&lane, act)?;
                 }
                 Action::Exhausted(budget) => self.exhausted(budget)?,
                 Action::EndAll => self.end_all("a budget of time is used up")?,
@@ -276,7 +337,8 @@ impl<'a> Driver<'a> {
         } else {
             // Hashing may take long: outcomes at hand do not wait for it.
             self.commit()?;
-            self.world.inputs(&patterns)
+            let dir = self.state.lane(&attempt.step.lane()).map_or("", |l| l.dir()).to_owned();
+            self.world.inputs(&dir, &patterns)
         };
         // An input that can't be read is the step's trouble, not that of the run.
         let (inputs, unreadable) = match inputs {
@@ -284,16 +346,32 @@ impl<'a> Driver<'a> {
             Err(Error::World(why)) => (Vec::new(), Some(why)),
             Err(error) => return Err(error),
         };
+        let before = self.found_by(attempt);
+        let (before, lost) = match before {
+            Ok(before) => (before, None),
+            Err(why) => (None, Some(format!("its files could not be checkpointed: {why}"))),
+        };
         self.record(Event::StepStarted(StepStarted {
             step: attempt.step.clone(),
             attempt: attempt.number,
             definition,
             inputs,
+            before,
         }))?;
-        match unreadable {
-            Some(why) => self.not_started(attempt, &format!("an input can't be read: {why}")),
+        let unreadable = unreadable.map(|why| format!("an input can't be read: {why}"));
+        match unreadable.or(lost) {
+            Some(why) => self.not_started(attempt, &why),
             None => self.place_order(attempt),
         }
+    }
+
+    /// The files an attempt finds: those it starts from are checkpointed first.
+    fn found_by(&mut self, attempt: &Attempt) -> Result<Option<SnapshotRef>, String> {
+        if self.state.lane(&attempt.step.lane()).is_none_or(|l| l.work.is_none()) {
+            return Ok(None);
+        }
+        self.reset(&attempt.step)?;
+        self.snapshot(&attempt.step.lane(), &format!("before {attempt}"))
     }
 
     fn exhausted(&mut self, budget: BudgetExhausted) -> Result<()> {
@@ -331,6 +409,7 @@ impl<'a> Driver<'a> {
         let poll = now.after(if ticks { TICK_EVERY } else { INBOX_EVERY });
         let happenings = self.world.wait(wake.map_or(poll, |w| w.min(poll)))?;
         self.at = self.world.now();
+        self.fresh.clear();
         self.skip_sleep()?;
         if happenings.is_empty() && self.at.since(self.last_commit).0 >= heartbeat_every() {
             self.store.ledger().heartbeat(self.row.run, self.epoch, self.at.0)?;
@@ -403,56 +482,8 @@ impl<'a> Driver<'a> {
         }
         self.world.end_all()
     }
-
-    /// Records how the driver goes, gives up the lease, tells the person, lets the keeper go.
-    fn leave(mut self, verdict: Verdict) -> Result<Ending> {
-        let aborted = self.abort.take();
-        if let (Verdict::Complete, Some((_, Some(id)))) = (verdict, &aborted) {
-            self.answered.push((*id, format!("{REFUSED}the run is complete")));
-        }
-        let aborted = aborted.filter(|_| verdict != Verdict::Complete);
-        let verdict = if aborted.is_some() { Verdict::Aborted } else { verdict };
-        // What waits for a commit (acknowledgements) is sent before the last one.
-        self.commit()?;
-        self.at = self.world.now();
-        let head = self.world.head();
-        let signal = if verdict == Verdict::Interrupted { self.signal } else { None };
-        self.record(Event::DriverLeft(DriverLeft { verdict, head, signal }))?;
-        if let Some((event, request)) = aborted {
-            let answer = crate::store::describe(&[Event::RunAborted(event.clone())]);
-            self.record(Event::RunAborted(event))?;
-            self.answered.extend(request.map(|id| (id, answer)));
-        }
-        let durable = self.append(true)?;
-        self.tell(durable);
-        let notice = notice(&self.state, verdict).filter(|_| self.options.notify);
-        if let Some(notice) = notice {
-            // The run's outcome is recorded; a person who can't be told does not change it.
-            if let Err(error) = self.world.notify(&notice) {
-                self.observer.note(&Note::Warning(format!("the notify command: {error}")));
-            }
-        }
-        let left = self.world.leave()?;
-        if !left.is_empty() {
-            self.observer.note(&Note::LeftoversEnded { names: left });
-        }
-        Ok(Ending { verdict, signal: self.signal, state: self.state, seq: self.seq })
-    }
 }
 
 fn heartbeat_every() -> u64 {
     HEARTBEAT_EVERY_MS.unsigned_abs()
-}
-
-fn notice(state: &RunState, verdict: Verdict) -> Option<Notice> {
-    let run = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
-    let (status, message) = match verdict {
-        Verdict::Complete => ("complete", format!("run {run} is complete")),
-        Verdict::Failed => ("failed", format!("run {run} failed")),
-        Verdict::Waiting => ("waiting", format!("run {run} waits for a person")),
-        Verdict::Budget => ("failed", format!("run {run} was stopped by a budget")),
-        Verdict::Blocked => ("waiting", format!("run {run} is blocked")),
-        _ => return None,
-    };
-    Some(Notice { status: status.to_owned(), message })
 }

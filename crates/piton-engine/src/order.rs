@@ -1,7 +1,7 @@
 //! The order to start an attempt: everything filled in, nothing left to decide.
 
 use piton_core::plan::{Command, Step, Work};
-use piton_core::state::{FailedAttempt, StepState};
+use piton_core::state::{FailedAttempt, LaneState, StepState};
 use piton_core::{Plan, RunState};
 use piton_formats::template::{self, Vars};
 use serde::Serialize;
@@ -17,7 +17,9 @@ pub struct Order {
     pub commands: Vec<Vec<String>>,
     /// The prompt, where the work is one: given on stdin and as a file.
     pub prompt: Option<String>,
-    /// Working directory below the root; empty for the root.
+    /// The worktree of its lane; empty for the root.
+    pub room: String,
+    /// Working directory below that; empty for itself.
     pub dir: String,
     /// Variables of the step, and those promised to every attempt.
     pub env: Vec<(String, String)>,
@@ -53,13 +55,15 @@ pub fn order(
     let path = &attempt.step;
     let failures = state.step(path);
     let vars = vars(plan, state, failures, &run_id, attempt);
-    let (first, prompt) = match &step.work {
-        Work::Run(command) => (fill(command, &vars)?, None),
+    let (mut commands, prompt) = match &step.work {
+        Work::Run(command) => (vec![fill(command, &vars)?], None),
         Work::Prompt { command, prompt, .. } => {
-            (fill(command, &vars)?, Some(template::render(prompt, &vars)?))
+            (vec![fill(command, &vars)?], Some(template::render(prompt, &vars)?))
+        }
+        Work::Tests(tests) => {
+            (tests.iter().map(|t| fill(t, &vars)).collect::<Result<_, _>>()?, None)
         }
     };
-    let mut commands = vec![first];
     if let Some(test) = &step.test {
         commands.push(fill(test, &vars)?);
     }
@@ -73,6 +77,16 @@ pub fn order(
         ("PITON_ATTEMPT".to_owned(), attempt.number.to_string()),
         ("PITON_STEP_KEY".to_owned(), format!("{run_id}/{path}")),
     ]);
+    let lane = state.lane(&path.lane());
+    if let Some(work) = lane.and_then(|l| l.work.as_ref()).filter(|w| !w.branch.is_empty()) {
+        let commit = work.committed.as_ref().map(|c| c.commit.clone());
+        env.extend([
+            ("PITON_ROOT".to_owned(), state.root.clone()),
+            ("PITON_BRANCH".to_owned(), work.branch.clone()),
+            ("PITON_BASE_BRANCH".to_owned(), work.base_branch.clone()),
+            ("PITON_HEAD".to_owned(), commit.unwrap_or_default()),
+        ]);
+    }
     let failure_context = failures.filter(|s| !s.failure_context.is_empty()).map(|s| {
         let file = FailureFile {
             step: path.to_string(),
@@ -85,6 +99,7 @@ pub fn order(
         attempt: attempt.clone(),
         commands,
         prompt,
+        room: lane.map_or("", LaneState::dir).to_owned(),
         dir: step.dir.clone(),
         env,
         failure_context,

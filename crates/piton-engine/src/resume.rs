@@ -331,10 +331,14 @@ fn leave_out_unrecorded(
         let Some(step) = plan.step(&path).filter(|s| !s.artifacts.is_empty()) else {
             continue;
         };
-        let made = world.inputs(&step.artifacts)?;
+        let dir = state.lane(&path.lane()).map_or("", |l| l.dir());
+        let made = world.inputs(dir, &step.artifacts)?;
         let is_made =
             |path: &String| step.artifacts.contains(path) || made.iter().any(|f| f.path == *path);
-        files.retain(|path, _| !is_made(path));
+        let prefix = state.place_of(&path, "");
+        files.retain(|path, _| {
+            !path.strip_prefix(&prefix).is_some_and(|below| is_made(&below.to_owned()))
+        });
         for (reader, seen) in inputs.iter_mut() {
             let before = state.step(reader).map_or(&[][..], |s| s.inputs.as_slice());
             seen.retain(|f| !is_made(&f.path));
@@ -347,7 +351,9 @@ fn leave_out_unrecorded(
 fn see_inputs(plan: &Plan, state: &RunState, world: &mut dyn World) -> Result<Inputs> {
     let mut inputs = Inputs::new();
     for (path, patterns) in evidence::steps_with_inputs(plan, state) {
-        inputs.insert(path, world.inputs(patterns)?);
+        let dir = state.lane(&path.lane()).map_or("", |l| l.dir());
+        let seen = world.inputs(dir, patterns)?;
+        inputs.insert(path, seen);
     }
     Ok(inputs)
 }

@@ -11,6 +11,10 @@ use piton_core::{Millis, StepPath, Timestamp};
 use crate::error::Result;
 use crate::order::Order;
 
+mod rooms;
+
+pub use rooms::{Begin, Commit, Merging, Rebase, Refusal, Rewind, Room, RoomTarget, Rooms};
+
 /// One attempt of a step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt {
@@ -156,8 +160,9 @@ pub trait World {
 
     /// Observes files: the hash of each, or nothing where it is missing.
     fn files(&mut self, paths: &[String]) -> Result<Files>;
-    /// Observes declared inputs: paths and globs, those that exist.
-    fn inputs(&mut self, patterns: &[String]) -> Result<Vec<FileHash>>;
+    /// Observes declared inputs below a folder (the root where it is empty): paths and globs, those
+    /// that exist.
+    fn inputs(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>>;
     /// Observes the checked-out commit.
     fn head(&mut self) -> Option<String>;
     /// Observes the last lines of an attempt's output.
@@ -175,12 +180,17 @@ pub trait World {
     fn acknowledge(&mut self, attempts: &[Attempt]) -> Result<()>;
     /// Ends every running attempt with its whole tree; each is reported as ended.
     fn end_all(&mut self) -> Result<()>;
-    /// Hashes declared artifacts and makes them durable.
-    fn seal(&mut self, patterns: &[String]) -> Result<Vec<FileHash>, SealError>;
+    /// Hashes declared artifacts below a folder (the root where it is empty) and makes them durable.
+    fn seal(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>, SealError>;
     /// Tells the person.
     fn notify(&mut self, notice: &Notice) -> Result<()>;
     /// Lets the keeper go; returns what steps had left running and was ended.
     fn leave(&mut self) -> Result<Vec<String>>;
+
+    /// What it does for lanes; nothing where there is no repository.
+    fn rooms(&mut self) -> Option<&mut dyn Rooms> {
+        None
+    }
 
     /// Waits until something happens or a time comes.
     fn wait(&mut self, until: Timestamp) -> Result<Vec<Happening>>;

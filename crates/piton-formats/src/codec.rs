@@ -61,6 +61,20 @@ pub fn tag(event: &Event) -> &'static str {
         Event::TimeSkipped(_) => "time.skipped",
         Event::RunAborted(_) => "run.aborted",
         Event::RunArchived(_) => "run.archived",
+        Event::LaneBegun(_) => "lane.begun",
+        Event::LaneBlocked(_) => "lane.blocked",
+        Event::LaneReady(_) => "lane.ready",
+        Event::StepProven(_) => "step.proven",
+        Event::LaneCommitted(_) => "lane.committed",
+        Event::LaneRebased(_) => "lane.rebased",
+        Event::LaneReopened(_) => "lane.reopened",
+        Event::MergeIntended(_) => "merge.intended",
+        Event::MergeMissed(_) => "merge.missed",
+        Event::LaneMerged(_) => "lane.merged",
+        Event::PullRequestOpened(_) => "pull_request.opened",
+        Event::LaneRemoved(_) => "lane.removed",
+        Event::RewindIntended(_) => "rewind.intended",
+        Event::Rewound(_) => "rewind.done",
     }
 }
 
@@ -85,6 +99,20 @@ pub fn encode(event: &Event) -> Encoded {
         Event::TimeSkipped(x) => serde_json::to_vec(x),
         Event::RunAborted(x) => serde_json::to_vec(x),
         Event::RunArchived(x) => serde_json::to_vec(x),
+        Event::LaneBegun(x) => serde_json::to_vec(x),
+        Event::LaneBlocked(x) => serde_json::to_vec(x),
+        Event::LaneReady(x) => serde_json::to_vec(x),
+        Event::StepProven(x) => serde_json::to_vec(x),
+        Event::LaneCommitted(x) => serde_json::to_vec(x),
+        Event::LaneRebased(x) => serde_json::to_vec(x),
+        Event::LaneReopened(x) => serde_json::to_vec(x),
+        Event::MergeIntended(x) => serde_json::to_vec(x),
+        Event::MergeMissed(x) => serde_json::to_vec(x),
+        Event::LaneMerged(x) => serde_json::to_vec(x),
+        Event::PullRequestOpened(x) => serde_json::to_vec(x),
+        Event::LaneRemoved(x) => serde_json::to_vec(x),
+        Event::RewindIntended(x) => serde_json::to_vec(x),
+        Event::Rewound(x) => serde_json::to_vec(x),
     }
     .unwrap_or_default();
     Encoded { tag: tag(event), version: VERSION, body }
@@ -114,6 +142,22 @@ pub fn decode(tag: &str, version: u32, body: &[u8]) -> Result<Event, Error> {
         "time.skipped" => read(body).map(Event::TimeSkipped),
         "run.aborted" => read(body).map(Event::RunAborted),
         "run.archived" => read(body).map(Event::RunArchived),
+        "lane.begun" => read::<e::LaneBegun>(body).map(|x| Event::LaneBegun(Box::new(x))),
+        "lane.blocked" => read(body).map(Event::LaneBlocked),
+        "lane.ready" => read::<e::LaneReady>(body).map(|x| Event::LaneReady(Box::new(x))),
+        "step.proven" => read(body).map(Event::StepProven),
+        "lane.committed" => read(body).map(Event::LaneCommitted),
+        "lane.rebased" => read(body).map(Event::LaneRebased),
+        "lane.reopened" => read::<e::LaneReopened>(body).map(|x| Event::LaneReopened(Box::new(x))),
+        "merge.intended" => read(body).map(Event::MergeIntended),
+        "merge.missed" => read(body).map(Event::MergeMissed),
+        "lane.merged" => read(body).map(Event::LaneMerged),
+        "pull_request.opened" => read(body).map(Event::PullRequestOpened),
+        "lane.removed" => read(body).map(Event::LaneRemoved),
+        "rewind.intended" => {
+            read::<e::RewindIntended>(body).map(|x| Event::RewindIntended(Box::new(x)))
+        }
+        "rewind.done" => read(body).map(Event::Rewound),
         _ => return Err(newer()),
     };
     event.map_err(|source| Error::Damaged { tag: tag.to_owned(), source })

@@ -98,6 +98,7 @@ fn step_fields(old: &Step, new: &Step) -> Vec<FieldChange> {
         idle_timeout,
         grace,
         keep,
+        role: _,
     } = new;
     let mut fields = Vec::new();
     let mut compare = |name, old: String, new: String| {
@@ -129,10 +130,12 @@ fn work_texts(old: &Work, new: &Work) -> (&'static str, String, String) {
     let text = |work: &Work| match work {
         Work::Run(command) => command_text(command),
         Work::Prompt { prompt, .. } => prompt.clone(),
+        Work::Tests(_) => work.display(),
     };
     let name = match (old, new) {
         (Work::Run(_), Work::Run(_)) => "run",
         (Work::Prompt { .. }, Work::Prompt { .. }) => "prompt",
+        (Work::Tests(_), Work::Tests(_)) => "tests",
         _ => "work",
     };
     (name, text(old), text(new))
@@ -140,7 +143,7 @@ fn work_texts(old: &Work, new: &Work) -> (&'static str, String, String) {
 
 fn agent_text(work: &Work) -> String {
     match work {
-        Work::Run(_) => "none".to_owned(),
+        Work::Run(_) | Work::Tests(_) => "none".to_owned(),
         Work::Prompt { agent, command, .. } => format!("{agent}: {}", command_text(command)),
     }
 }

@@ -6,13 +6,11 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,12 +18,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SendFlags;
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup;
 use crate::error::{Error, Result};
 use crate::fence;
 use crate::frame::{self, Decoder};
 use crate::lock::keeper_alive;
-use crate::os;
+use crate::os::{self, Pid};
 use crate::protocol::{Env, Event, Hello, PROTOCOL, Reply, Request, Welcome};
+use crate::start::{Launched, launch};
 
 /// The socket's name in the run directory.
 pub(crate) const SOCKET: &str = "keeper.sock";
@@ -46,6 +46,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// The pause between two looks at a keeper that is ending its steps.
 const PAUSE_ENDING: Duration = Duration::from_millis(20);
+
+/// How long a keeper that has said its last word may take to end: it only has to exit.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How many times a start is tried when each new keeper is gone before it could be reached.
 const START_TRIES: u32 = 3;
@@ -69,8 +72,10 @@ pub struct Keeper {
     buffer: Vec<u8>,
     welcome: Welcome,
     gone: bool,
+    /// Whether the keeper said that it stays a while for its helpers.
+    stays: bool,
     /// The keeper itself, if this process started it: to be waited for when it is gone.
-    child: Option<Child>,
+    child: Option<Launched>,
 }
 
 impl Keeper {
@@ -126,24 +131,21 @@ impl Keeper {
                 return Ok(keeper);
             }
             let config = Config { mark: mark.to_owned(), epoch };
-            let mut child = launch(exe, args, dir, &config)?;
-            let Some(report) = report(&mut child)? else {
-                // Killed before it could speak, or broken: the tries will tell.
-                drop(child.wait());
-                continue;
-            };
-            match report.as_str() {
-                "ready" => {
-                    if let Some(mut keeper) = Self::connect(dir, epoch, env)? {
-                        keeper.child = Some(child);
-                        return Ok(keeper);
-                    }
-                    let _ = child.wait();
-                }
-                // Another driver's keeper was faster: the next round connects to it.
-                "taken" => drop(child.wait()),
-                other => {
-                    let _ = child.wait();
+            let (child, report) = launch(exe, args, dir, &config)?;
+            if report.as_deref() == Some("ready")
+                && let Some(mut keeper) = Self::connect(dir, epoch, env)?
+            {
+                keeper.child = Some(child);
+                return Ok(keeper);
+            }
+            child.wait();
+            // It never was the keeper, or is no more: the group that it was born in may be empty.
+            cgroup::tidy(dir);
+            match report.as_deref() {
+                // Killed before it could speak, or broken, or soon after: the tries will tell.
+                // Or another driver's keeper was faster: the next round connects to it.
+                None | Some("ready" | "taken") => {}
+                Some(other) => {
                     if let Some(highest) = other.strip_prefix("stale ").and_then(|n| n.parse().ok())
                     {
                         return Err(Error::Refused { highest });
@@ -202,6 +204,27 @@ impl Keeper {
         }
     }
 
+    /// To be called after `Leftovers`: waits until the keeper has ended, which then is a matter of
+    /// moments, and removes what it leaves in the system. One with helpers does that by itself.
+    pub fn farewell(mut self, dir: &Path) {
+        if self.stays {
+            return;
+        }
+        let pid = Pid::try_from(self.welcome.pid).ok();
+        let process = pid.and_then(os::one);
+        let deadline = Instant::now() + FAREWELL;
+        while !self.gone {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !matches!(self.receive(Some(left)), Ok(events) if !events.is_empty()) {
+                return;
+            }
+        }
+        if let Some(process) = process {
+            os::wait_gone(&[process], deadline.saturating_duration_since(Instant::now()));
+        }
+        cgroup::tidy(dir);
+    }
+
     /// Waits until something arrives and takes it; false when the time is over.
     fn fill(&mut self, deadline: Option<Instant>) -> Result<bool> {
         // Without a deadline the read itself waits.
@@ -231,7 +254,10 @@ impl Keeper {
                 Reply::Exited(exit) => Event::Exited(exit),
                 Reply::Refused { highest } => Event::Refused { highest },
                 Reply::Known { key, state } => Event::Known { key, state },
-                Reply::Leftovers { list } => Event::Leftovers(list),
+                Reply::Leftovers { list, stays } => {
+                    self.stays = stays;
+                    Event::Leftovers(list)
+                }
                 Reply::Welcome(welcome) => {
                     self.welcome = welcome;
                     continue;
@@ -255,8 +281,9 @@ impl Keeper {
             match decoder.next::<Reply>()? {
                 Some(Reply::Welcome(welcome)) => {
                     let pending = VecDeque::new();
-                    let (gone, child) = (false, None);
-                    let keeper = Self { stream, decoder, pending, buffer, welcome, gone, child };
+                    let (gone, stays, child) = (false, false, None);
+                    let keeper =
+                        Self { stream, decoder, pending, buffer, welcome, gone, stays, child };
                     return Ok(Greeting::Welcome(Box::new(keeper)));
                 }
                 Some(Reply::Refused { highest }) => return Err(Error::Refused { highest }),
@@ -278,7 +305,7 @@ impl Keeper {
     /// Takes the exit status of a keeper that this process started, if it has ended.
     fn reap(&mut self) {
         if let Some(child) = &mut self.child
-            && !matches!(child.try_wait(), Ok(None))
+            && child.is_over()
         {
             self.child = None;
         }
@@ -297,45 +324,6 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.reap();
     }
-}
-
-/// Starts a keeper process, its stderr on its log, its configuration on its stdin.
-fn launch(exe: &Path, args: &[&OsStr], dir: &Path, config: &Config) -> Result<Child> {
-    let path = dir.join(LOG);
-    let log = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(Error::io(format!("could not open {}", path.display())))?;
-    let mut child = Command::new(exe)
-        .args(args)
-        .arg(dir)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .map_err(Error::io(format!("could not start {} as the keeper", exe.display())))?;
-    let text = serde_json::to_vec(config).map_err(|error| Error::Protocol(error.to_string()))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // If it is dead already, its report says so.
-        let _ = stdin.write_all(&text);
-    }
-    Ok(child)
-}
-
-/// Reads how the start of a keeper went; nothing if it ended without a word.
-fn report(child: &mut Child) -> Result<Option<String>> {
-    let Some(stdout) = child.stdout.take() else {
-        return Ok(None);
-    };
-    for line in BufReader::new(stdout).lines() {
-        let line = line.map_err(Error::io("could not read from the new keeper"))?;
-        if let Some(report) = line.strip_prefix(REPORT) {
-            return Ok(Some(report.to_owned()));
-        }
-    }
-    Ok(None)
 }
 
 /// Waits until the stream can be read, or the deadline.

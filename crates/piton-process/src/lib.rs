@@ -6,6 +6,7 @@
 //! until acknowledged and journaled in case the keeper dies as well. This crate knows nothing of
 //! plans, ledgers or git, and it never reads its own environment.
 
+pub mod cgroup;
 pub mod client;
 mod error;
 mod fence;
@@ -17,6 +18,7 @@ pub mod logs;
 mod os;
 mod processes;
 pub mod protocol;
+mod start;
 pub mod strays;
 mod text;
 

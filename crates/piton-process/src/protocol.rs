@@ -159,12 +159,22 @@ pub struct Spawn {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
     Welcome(Welcome),
-    Refused { highest: u64 },
+    Refused {
+        highest: u64,
+    },
     Started(Started),
     NotStarted(NotStarted),
     Exited(Exit),
-    Known { key: String, state: State },
-    Leftovers { list: Vec<Leftover> },
+    Known {
+        key: String,
+        state: State,
+    },
+    /// `stays`: helpers still run, and the keeper stays for them.
+    Leftovers {
+        list: Vec<Leftover>,
+        #[serde(default)]
+        stays: bool,
+    },
 }
 
 /// What a driver hears from the keeper.

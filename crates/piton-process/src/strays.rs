@@ -1,14 +1,17 @@
-//! What still runs of a dead run: found by its mark in the environment, or by the journal.
+//! What still runs of a dead run: found by its cgroup, by its mark in the environment, or by the
+//! journal.
 //!
-//! The last resort at take-over, after the keeper is known to be dead. It cannot see a process
-//! that cleared its environment and left its session and whose parents are all gone; and one that
-//! runs as another user cannot be read. While a keeper lives it ends its children better.
+//! The last resort at take-over, after the keeper is known to be dead. Where the run had no cgroup
+//! it cannot see a process that cleared its environment and left its session and whose parents
+//! are all gone, nor one that runs as another user. While a keeper lives it ends its children
+//! better.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
 
+use crate::cgroup::{self, Belonging};
 use crate::journal::{Fact, JournalFacts};
 use crate::lock;
 use crate::os::{self, Pid, Process};
@@ -37,7 +40,7 @@ pub struct Stray {
     process: Process,
 }
 
-/// Finds the processes of a run by its mark. Left out are this process and its ancestors; if a
+/// Finds the processes of a run by its cgroup and its mark. Left out are this process and its ancestors; if a
 /// keeper is named (one that lives), that keeper and all it holds; and daemons with a name in
 /// `keep`, with all below them. What still has a parent in the run is no daemon.
 pub fn find(mark: &str, keeper: Option<u32>, keep: &[String]) -> Vec<Stray> {
@@ -50,7 +53,9 @@ pub fn find(mark: &str, keeper: Option<u32>, keep: &[String]) -> Vec<Stray> {
         .iter()
         .filter(|process| !process.zombie)
         .filter(|process| !excluded.contains(&process.pid) && !held.contains(&process.pid))
-        .filter(|process| os::variable(process.pid, MARK_VARIABLE).as_deref() == Some(mark))
+        .filter(|process| belongs(process, mark))
+        // The picture may be torn; nothing that a living keeper holds may be taken for a stray.
+        .filter(|process| !keeper.is_some_and(|keeper| is_below(process, keeper)))
         .collect();
     let is_orphan = |process: &Process| !found.iter().any(|other| other.pid == process.parent);
     let kept = found.iter().filter(|process| is_orphan(process) && is_named(process, keep));
@@ -67,6 +72,25 @@ pub fn find(mark: &str, keeper: Option<u32>, keep: &[String]) -> Vec<Stray> {
         .collect()
 }
 
+/// Whether a process is of the run with this mark. A keeper is nobody's stray: one that lost its
+/// run directory ends by itself, and holds what is to be kept until then.
+fn belongs(process: &Process, mark: &str) -> bool {
+    if os::variable(process.pid, MARK_VARIABLE).as_deref() == Some(mark) {
+        return true;
+    }
+    let of_run = match cgroup::belongs(process.pid, mark) {
+        Belonging::None => false,
+        Belonging::Within => os::command_line(process.pid).get(1).is_none_or(|w| w != KEEPER_WORD),
+        Belonging::Below => true,
+    };
+    // Asked last: one that has no arguments any more, as a keeper just killed, is exiting.
+    of_run && !os::is_exiting(process.pid)
+}
+
+fn is_below(process: &Process, keeper: &Process) -> bool {
+    ancestors(process.pid).any(|above| above.pid == keeper.pid && above.start == keeper.start)
+}
+
 /// Ends these processes with everything below them, by force, and waits until they are gone;
 /// gives those that would not go.
 pub fn end(strays: &[Stray]) -> Vec<Stray> {
@@ -76,7 +100,7 @@ pub fn end(strays: &[Stray]) -> Vec<Stray> {
 }
 
 /// Finds and ends the processes of a run until there are none: one that forks while it is being
-/// ended is found again by its mark. Gives all that were ended, or those that would not go.
+/// ended is found again. Gives all that were ended, or those that would not go.
 pub fn sweep(mark: &str, keeper: Option<u32>, keep: &[String]) -> Result<Vec<Stray>, Vec<Stray>> {
     let mut ended = Vec::new();
     for _ in 0..PASSES_MAX {
@@ -84,10 +108,14 @@ pub fn sweep(mark: &str, keeper: Option<u32>, keep: &[String]) -> Result<Vec<Str
         if found.is_empty() {
             return Ok(ended);
         }
-        end(&found);
+        let stubborn = end(&found);
         ended.extend(found);
+        if !stubborn.is_empty() {
+            break;
+        }
     }
-    Err(find(mark, keeper, keep))
+    let left = find(mark, keeper, keep);
+    if left.is_empty() { Ok(ended) } else { Err(left) }
 }
 
 /// Ends what the journal says was started and not seen to end, where it still lives: the process

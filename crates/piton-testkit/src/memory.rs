@@ -109,6 +109,7 @@ fn blank(event: &StoredEvent) -> StoredEvent {
         message: String::new(),
         by: String::new(),
         head: None,
+        snapshots: Vec::new(),
     }));
     StoredEvent {
         tag: blank.tag.to_owned(),

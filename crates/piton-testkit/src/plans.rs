@@ -24,12 +24,19 @@ pub fn step(id: &str) -> Step {
         idle_timeout: None,
         grace: Millis::from_secs(1),
         keep: Vec::new(),
+        role: piton_core::lane::Role::Work,
     }
 }
 
 /// A lane of steps, without gate and needs.
 pub fn lane(id: &str, steps: Vec<Step>) -> Lane {
-    Lane { id: id.to_owned(), needs: Vec::new(), gate: None, steps }
+    Lane {
+        id: id.to_owned(),
+        needs: Vec::new(),
+        gate: None,
+        steps,
+        rules: piton_core::lane::LaneRules::default(),
+    }
 }
 
 /// A lane of plain steps.

@@ -65,7 +65,7 @@ impl World for SimWorld {
         Ok(paths.iter().map(|path| (path.clone(), machine.hash(path))).collect())
     }
 
-    fn inputs(&mut self, patterns: &[String]) -> Result<Vec<FileHash>> {
+    fn inputs(&mut self, _dir: &str, patterns: &[String]) -> Result<Vec<FileHash>> {
         self.crash.check().map_err(fell)?;
         let machine = self.machine.borrow();
         Ok(patterns.iter().flat_map(|pattern| machine.matching(pattern)).collect())
@@ -122,7 +122,7 @@ impl World for SimWorld {
         self.act("end all", |machine| machine.end_all(self.epoch))
     }
 
-    fn seal(&mut self, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
+    fn seal(&mut self, _dir: &str, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
         let sealed = self.crash.around("seal", || self.machine.borrow_mut().seal(patterns));
         sealed.map_err(|Fallen| SealError::Failed("crash".to_owned()))?
     }

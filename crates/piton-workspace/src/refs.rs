@@ -22,14 +22,14 @@ impl Fence {
     /// Raises the epoch of a run; a lower one than is there is refused.
     pub fn raise(dir: &Path, run_id: &str, epoch: u64) -> Result<Self, Error> {
         let name = format!("{}epoch", run_prefix(run_id));
-        if let Some(found) = Self::epoch(dir, run_id)? {
-            if found > epoch {
-                return Err(Error {
-                    command: "update-ref".to_owned(),
-                    code: None,
-                    message: format!("epoch {epoch} was superseded by {found}"),
-                });
-            }
+        if let Some(found) = Self::epoch(dir, run_id)?
+            && found > epoch
+        {
+            return Err(Error {
+                command: "update-ref".to_owned(),
+                code: None,
+                message: format!("epoch {epoch} was superseded by {found}"),
+            });
         }
         let blob = Git::at(dir)
             .durable()

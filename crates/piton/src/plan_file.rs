@@ -174,6 +174,7 @@ fn texts(step: &mut Step) -> Vec<&mut String> {
             found.push(prompt);
             found
         }
+        Work::Tests(tests) => tests.iter_mut().flat_map(of).collect(),
     };
     found.extend(step.test.iter_mut().flat_map(of));
     found.extend(step.env.iter_mut().map(|(_, value)| value));

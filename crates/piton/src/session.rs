@@ -9,6 +9,7 @@ use piton_core::request::{self, Request};
 use piton_core::state::Progress;
 use piton_core::{Limits, Plan, RunState};
 use piton_engine::store::{Asked, Loaded};
+use piton_engine::world::{Rewind, World as _};
 use piton_engine::{Driver, Ending, Observer, Options, Store};
 use piton_ledger::{Lease, owner_liveness};
 
@@ -31,6 +32,8 @@ pub struct Session {
     pub opening: Vec<Event>,
     /// An abort to carry out instead of going on.
     pub abort: Option<RunAborted>,
+    /// A rollback, restore or undo to carry out instead of going on.
+    pub rewind: Option<Rewind>,
 }
 
 /// The event that says who drives now.
@@ -85,10 +88,14 @@ pub fn drive(
             draining: false,
             phase: args.phase.clone(),
             lane: args.lane.clone(),
+            checkpoints: world.rooms().is_some(),
+            unmerged: Vec::new(),
         },
         retries: args.retries,
         redactor,
         abort: session.abort,
+        open_gates: std::collections::BTreeMap::new(),
+        rewind: session.rewind,
         notify: true,
     };
     let mut tally = ui::Tally::default();
@@ -189,7 +196,7 @@ pub fn check_selection(plan: &Plan, args: &DriveArgs) -> Result<()> {
 /// The exit that belongs to an ending.
 pub fn exit(ending: &Ending) -> Result<()> {
     let kind = match ending.verdict {
-        Verdict::Complete | Verdict::SelectionDone => return Ok(()),
+        Verdict::Complete | Verdict::SelectionDone | Verdict::RolledBack => return Ok(()),
         Verdict::Failed | Verdict::Aborted | Verdict::Unknown => Kind::Failed,
         Verdict::Waiting => Kind::Waiting,
         Verdict::Blocked => Kind::Blocked,

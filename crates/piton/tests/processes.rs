@@ -7,6 +7,8 @@
 
 mod common;
 
+#[path = "processes/cgroups.rs"]
+mod cgroups;
 #[path = "processes/environment.rs"]
 mod environment;
 #[path = "processes/failures.rs"]

@@ -121,7 +121,13 @@ impl Driven {
         let attempt = self.state.step(&step).map_or(0, |state| state.attempts) + 1;
         let definition = self.plan.step(&step).map(piton_core::plan::Step::definition);
         let definition = definition.unwrap_or_else(|| self.plan.hash());
-        Event::StepStarted(StepStarted { step, attempt, definition, inputs: Vec::new() })
+        Event::StepStarted(StepStarted {
+            step,
+            attempt,
+            definition,
+            inputs: Vec::new(),
+            before: None,
+        })
     }
 
     fn finished(&self, index: usize) -> Event {
@@ -138,6 +144,10 @@ impl Driven {
             logs: LogRanges::default(),
             artifacts: Vec::new(),
             facts: Facts::default(),
+            after: None,
+            tests: Vec::new(),
+            command: None,
+            retries_max: None,
         }))
     }
 

@@ -52,7 +52,7 @@ pub fn started(plan: &Plan, step: &str, attempt: u32, inputs: Vec<FileHash>) -> 
     let step = path(step);
     let definition =
         plan.step(&step).map_or_else(|| Sha::of(b""), piton_core::plan::Step::definition);
-    Event::StepStarted(StepStarted { step, attempt, definition, inputs })
+    Event::StepStarted(StepStarted { step, attempt, definition, inputs, before: None })
 }
 
 pub fn finished(step: &str, attempt: u32, outcome: Outcome, artifacts: Vec<FileHash>) -> Event {
@@ -67,6 +67,10 @@ pub fn finished(step: &str, attempt: u32, outcome: Outcome, artifacts: Vec<FileH
         artifacts,
         inputs: None,
         facts: Facts::default(),
+        after: None,
+        tests: Vec::new(),
+        command: None,
+        retries_max: None,
     }))
 }
 

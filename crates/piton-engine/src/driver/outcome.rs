@@ -1,8 +1,11 @@
 //! From what became of an attempt to its recorded outcome.
 
 use piton_core::Millis;
-use piton_core::event::{Class, Event, Facts, FileHash, LogRanges, Next, Outcome, StepFinished};
+use piton_core::event::{
+    Class, Event, Facts, FileHash, LogRanges, Next, Outcome, PullRequestOpened, StepFinished,
+};
 use piton_core::failure::{self, Classified, LINES_LOOKED_AT, LINES_TOLD, Remains};
+use piton_core::lane::{Role, SnapshotRef};
 use piton_core::plan::{Step, Work};
 use piton_core::state::{Progress, StepState};
 
@@ -39,18 +42,20 @@ impl Driver<'_> {
             Cause::Exited if begun_as != Some(step.definition()) => Outcome::Interrupted {
                 why: "its definition in the plan changed while it ran".to_owned(),
             },
-            Cause::Exited if ended.code == Some(0) => match self.seal(&step, reported.artifacts) {
-                Ok(sealed) => {
-                    artifacts = sealed;
-                    Outcome::Succeeded
+            Cause::Exited if ended.code == Some(0) => {
+                match self.seal(ended, &step, reported.artifacts) {
+                    Ok(sealed) => {
+                        artifacts = sealed;
+                        Outcome::Succeeded
+                    }
+                    Err(error) => self.failed(&step, ended, Class::Artifact, &error),
                 }
-                Err(error) => self.failed(&step, ended, Class::Artifact, &error),
-            },
+            }
             Cause::Exited if was_killed(ended) => {
                 self.interrupted(&ended.attempt, "it was killed from outside (SIGKILL)".to_owned())
             }
             Cause::Exited => {
-                let in_test = ended.part > 0;
+                let in_test = ended.part > 0 || matches!(step.work, Work::Tests(_));
                 let what = if in_test { "the test failed: " } else { "" };
                 self.failed(&step, ended, Class::Command, &format!("{what}{}", how(ended)))
             }
@@ -79,6 +84,7 @@ impl Driver<'_> {
             &ended.attempt,
             outcome,
             Remainder {
+                part: ended.part,
                 code: ended.code,
                 signal: ended.signal,
                 duration: ended.duration,
@@ -87,7 +93,8 @@ impl Driver<'_> {
                 inputs,
                 facts,
             },
-        )
+        )?;
+        self.follow(&step, ended)
     }
 
     /// Records that an attempt could not be started.
@@ -127,12 +134,18 @@ impl Driver<'_> {
         Outcome::Interrupted { why }
     }
 
-    fn seal(&mut self, step: &Step, more: Vec<String>) -> Result<Vec<FileHash>, String> {
+    fn seal(
+        &mut self,
+        ended: &Ended,
+        step: &Step,
+        more: Vec<String>,
+    ) -> Result<Vec<FileHash>, String> {
         if step.artifacts.is_empty() && more.is_empty() {
             return Ok(Vec::new());
         }
         let patterns: Vec<String> = step.artifacts.iter().cloned().chain(more).collect();
-        self.world.seal(&patterns).map_err(|error| match error {
+        let dir = self.room(&ended.attempt);
+        self.world.seal(&dir, &patterns).map_err(|error| match error {
             SealError::Missing(path) => format!("it succeeded, but artifact {path} is missing"),
             SealError::Failed(why) => format!("an artifact could not be recorded: {why}"),
         })
@@ -148,7 +161,7 @@ impl Driver<'_> {
         let classified = match class {
             Class::Command => failure::classify(
                 Remains {
-                    in_test: ended.part > 0,
+                    in_test: ended.part > 0 || matches!(step.work, Work::Tests(_)),
                     is_agent: matches!(step.work, Work::Prompt { .. }),
                     lines: &lines,
                 },
@@ -156,8 +169,16 @@ impl Driver<'_> {
             ),
             other => Classified { class: other, reset: None },
         };
+        let mut classified = classified;
+        if step.role == Role::PullRequest && classified.class == Class::Command {
+            classified.class = Class::PullRequest;
+        }
         let step = Step { retries: self.options.retries.unwrap_or(step.retries), ..step.clone() };
         let next = self.state.step(&ended.attempt.step).map_or(Next::Fail, |state| {
+            if step.role == Role::Tests && matches!(classified.class, Class::Test | Class::Timeout)
+            {
+                return self.next_of_tests(ended);
+            }
             failure::next(&step, &self.plan.budgets, state, classified, self.at)
         });
         let told = lines.len().saturating_sub(LINES_TOLD);
@@ -176,9 +197,15 @@ impl Driver<'_> {
             return None;
         }
         // One that can't be read any more stays on record as it was given.
-        let now = self.world.inputs(&step.inputs).ok()?;
+        let dir = self.room(attempt);
+        let now = self.world.inputs(&dir, &step.inputs).ok()?;
         let before = self.state.step(&attempt.step).map(|s| &s.inputs);
         Some(now).filter(|now| before != Some(now))
+    }
+
+    /// The folder an attempt's files lie in; empty for the root.
+    fn room(&self, attempt: &Attempt) -> String {
+        self.state.lane(&attempt.step.lane()).map_or("", |l| l.dir()).to_owned()
     }
 
     fn redacted(&self, mut facts: Facts) -> Facts {
@@ -189,6 +216,19 @@ impl Driver<'_> {
     }
 
     fn finish(&mut self, attempt: &Attempt, outcome: Outcome, rest: Remainder) -> Result<()> {
+        let left = self.snapshot(&attempt.step.lane(), &format!("after {attempt}"));
+        let (outcome, after) = self.checkpointed(attempt, outcome, left);
+        let (mut tests, mut command, mut retries_max) = (Vec::new(), None, None);
+        if let Some(step) = self.planned(&attempt.step) {
+            match &outcome {
+                Outcome::Succeeded if after.is_some() => tests = step.tests(),
+                Outcome::Failed { .. } if self.has_records(attempt) => {
+                    command = Some(step.command(rest.part));
+                    retries_max = Some(self.options.retries.unwrap_or(step.retries));
+                }
+                _ => {}
+            }
+        }
         self.record(Event::StepFinished(Box::new(StepFinished {
             step: attempt.step.clone(),
             attempt: attempt.number,
@@ -200,16 +240,73 @@ impl Driver<'_> {
             artifacts: rest.artifacts,
             inputs: rest.inputs,
             facts: rest.facts,
+            after,
+            tests,
+            command: command.map(|c| self.options.redactor.redact(&c).into_owned()),
+            retries_max,
         })))?;
         let redone = self.state.step(&attempt.step).is_some_and(|s| s.successes > 1);
         self.recheck_inputs |= redone;
         Ok(())
+    }
+
+    fn has_records(&self, attempt: &Attempt) -> bool {
+        self.state.lane(&attempt.step.lane()).is_some_and(|l| l.work.is_some())
+    }
+
+    /// An outcome with the files it left. A success whose files can't be held is none.
+    fn checkpointed(
+        &mut self,
+        attempt: &Attempt,
+        outcome: Outcome,
+        left: Result<Option<SnapshotRef>, String>,
+    ) -> (Outcome, Option<SnapshotRef>) {
+        let why = match left {
+            Ok(after) => return (outcome, after),
+            Err(why) => format!("its files could not be checkpointed: {why}"),
+        };
+        if outcome == Outcome::Succeeded {
+            let error = self.options.redactor.redact(&why).into_owned();
+            let (class, lines, next) = (Class::Input, Vec::new(), Next::Fail);
+            return (Outcome::Failed { class, error, lines, next }, None);
+        }
+        self.observer.note(&Note::Warning(format!("{}: {why}", attempt.step)));
+        (outcome, None)
+    }
+
+    /// What follows an attempt for its lane: a test that failed lets the work go on, a pull request
+    /// is noted.
+    fn follow(&mut self, step: &Step, ended: &Ended) -> Result<()> {
+        let path = ended.attempt.step.lane();
+        let Some(lane) = self.plan.lane(&path).cloned() else { return Ok(()) };
+        let Some(state) = self.state.step(&ended.attempt.step) else { return Ok(()) };
+        match (step.role, state.progress) {
+            (Role::Tests, Progress::Waiting { class: Class::Test | Class::Timeout, .. }) => {
+                let Some(failed) = state.failure_context.last().cloned() else { return Ok(()) };
+                self.reopen(&path, &lane, failed.class, failed.error, failed.lines, None)
+            }
+            (Role::PullRequest, Progress::Done) => {
+                let lines = self.world.tail(ended, LINES_TOLD);
+                let url = lines.iter().rev().find(|l| !l.trim().is_empty()).cloned();
+                let url = self.options.redactor.redact(url.unwrap_or_default().trim()).into_owned();
+                self.record(Event::PullRequestOpened(PullRequestOpened { lane: path, url }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What follows a failed test of a whole lane: its work goes on, while a retry is left.
+    fn next_of_tests(&self, ended: &Ended) -> Next {
+        let path = ended.attempt.step.lane();
+        let reopens = self.plan.lane(&path).and_then(|lane| self.reopens(&path, lane));
+        if reopens.is_some() { Next::Retry { at: self.at } } else { Next::Fail }
     }
 }
 
 /// What else an outcome records.
 #[derive(Default)]
 struct Remainder {
+    part: usize,
     code: Option<i32>,
     signal: Option<i32>,
     duration: Millis,

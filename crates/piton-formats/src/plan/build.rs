@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use piton_core::Millis;
 use piton_core::Plan;
+use piton_core::lane::{LaneRules, Role};
 use piton_core::plan::{Command, IMPLICIT_LANE, IMPLICIT_STEP, Lane, Phase, Step, Work};
 
 use super::text_rules::{check_globs, check_id, check_path, read_command};
@@ -236,6 +237,7 @@ impl Builder<'_, '_> {
             idle_timeout: defaults.idle_timeout,
             grace: defaults.grace.unwrap_or(GRACE_DEFAULT),
             keep: defaults.keep.clone().unwrap_or_default(),
+            role: Role::Work,
         };
         lane.lane.steps.push(step);
         lane.step_ids.push(id);
@@ -297,7 +299,13 @@ impl Builder<'_, '_> {
 }
 
 fn empty_lane(id: Located<String>, gate: Option<String>, needs: Vec<Located<String>>) -> LaneDraft {
-    let lane = Lane { id: id.value.clone(), needs: Vec::new(), gate, steps: Vec::new() };
+    let lane = Lane {
+        id: id.value.clone(),
+        needs: Vec::new(),
+        gate,
+        steps: Vec::new(),
+        rules: LaneRules::default(),
+    };
     LaneDraft { lane, id, needs, step_ids: Vec::new(), artifacts: Vec::new() }
 }
 

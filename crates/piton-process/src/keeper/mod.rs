@@ -20,6 +20,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+use crate::cgroup::Group;
 use crate::client::{Config, REPORT, SOCKET};
 use crate::error::{Error, Result};
 use crate::fence;
@@ -40,10 +41,15 @@ pub fn main(dir: &Path) -> Result<()> {
     os::ignore_signals();
     let prepared = configuration().and_then(|config| prepare(dir, &config));
     match prepared {
-        Ok(Prepared::Ready(mut hold)) => {
+        Ok(Prepared::Ready(mut hold, group)) => {
             report("ready");
             silence(&hold)?;
-            hold.run()
+            let ended = hold.run();
+            // Under the lock: the next keeper of this run must find the group whole or gone.
+            if let Some(group) = group.filter(|_| !hold.is_tidied_by_driver()) {
+                group.leave();
+            }
+            ended
         }
         Ok(Prepared::Taken) => {
             report("taken");
@@ -60,7 +66,7 @@ pub fn main(dir: &Path) -> Result<()> {
 }
 
 enum Prepared {
-    Ready(Box<Hold>),
+    Ready(Box<Hold>, Option<Group>),
     /// Another keeper has the lock.
     Taken,
 }
@@ -86,6 +92,11 @@ fn prepare(dir: &Path, config: &Config) -> Result<Prepared> {
         _ => Error::io("could not become a subreaper")(error),
     })?;
     let diagnostics = Diagnostics::open(here)?;
+    // Before anything is started, and after it is certain that we are the keeper.
+    let group = Group::enter(here, &config.mark);
+    if let Err(reason) = &group {
+        diagnostics.say(&format!("no cgroup for this run: {reason}"));
+    }
     let journal = Journal::create(here, &config.mark, highest)?;
     // The lock is ours, so whatever socket is there is a dead keeper's.
     let _ = fs::remove_file(SOCKET);
@@ -98,7 +109,7 @@ fn prepare(dir: &Path, config: &Config) -> Result<Prepared> {
         .open("/dev/null")
         .map_err(Error::io("could not open /dev/null"))?;
     let hold = Hold::new(lock, &config.mark, highest, journal, diagnostics, listener, null)?;
-    Ok(Prepared::Ready(Box::new(hold)))
+    Ok(Prepared::Ready(Box::new(hold), group.ok()))
 }
 
 fn configuration() -> Result<Config> {

@@ -43,6 +43,8 @@ pub(super) struct Shutdown {
     leftovers: Vec<Leftover>,
     /// Since when leftovers are dealt with and only helpers are waited for.
     swept: Option<Instant>,
+    /// Whether the driver waits for the end of this process and removes its cgroup.
+    driver_tidies: bool,
 }
 
 impl Hold {
@@ -54,7 +56,9 @@ impl Hold {
         }
         let (told, leftovers) = (HashSet::new(), Vec::new());
         let (since, looked, swept) = (None, None, None);
-        self.shutdown = Some(Shutdown { asked_by, since, looked, told, leftovers, swept });
+        let driver_tidies = false;
+        let shutdown = Shutdown { asked_by, since, looked, told, leftovers, swept, driver_tidies };
+        self.shutdown = Some(shutdown);
         let all: Vec<_> = self
             .attempts
             .iter()
@@ -142,6 +146,11 @@ impl Hold {
         left.into_iter().filter(|process| !process.zombie).cloned().collect()
     }
 
+    /// Whether the driver was told that it is the one to remove the run's cgroup.
+    pub(super) fn is_tidied_by_driver(&self) -> bool {
+        self.shutdown.as_ref().is_some_and(|shutdown| shutdown.driver_tidies)
+    }
+
     fn answer(&mut self, shutdown: &mut Shutdown) {
         let list = std::mem::take(&mut shutdown.leftovers);
         for leftover in &list {
@@ -149,7 +158,10 @@ impl Hold {
             self.diagnostics.say(&format!("ended what was left behind: {name} ({pid}) of {key:?}"));
         }
         if shutdown.asked_by.is_some() && shutdown.asked_by == self.driver {
-            self.say(&Reply::Leftovers { list });
+            // Nobody waits for helpers.
+            let stays = !self.attempts.is_empty();
+            shutdown.driver_tidies = !stays;
+            self.say(&Reply::Leftovers { list, stays });
         }
     }
 }

@@ -6,7 +6,7 @@
 
 #![expect(unsafe_code, reason = "posix_spawn and signal dispositions have no safe interface")]
 
-use std::ffi::{CStr, c_char, c_short};
+use std::ffi::{CStr, CString, c_char, c_short};
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
@@ -123,6 +123,64 @@ pub(crate) fn spawn(command: &Command<'_>) -> io::Result<Pid> {
         )
     })?;
     Ok(pid)
+}
+
+/// The arguments of `clone3`, up to the newest that is used here.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+/// Lets the child be born in the cgroup given; the kernel knows it since 5.7.
+const CLONE_INTO_CGROUP: u64 = 1 << 33;
+
+/// Starts a program (by its path) in a cgroup, with our environment and these standard streams.
+/// If it cannot be executed, the child exits at once.
+pub(crate) fn spawn_into(
+    group: BorrowedFd<'_>,
+    argv: &[CString],
+    streams: [BorrowedFd<'_>; 3],
+) -> io::Result<Pid> {
+    let words = pointers(argv.iter().map(AsRef::as_ref));
+    let program = argv.first().ok_or(io::ErrorKind::InvalidInput)?;
+    let convert = |number: i32| u64::try_from(number).map_err(io::Error::other);
+    let arguments = CloneArguments {
+        flags: CLONE_INTO_CGROUP,
+        exit_signal: convert(libc::SIGCHLD)?,
+        cgroup: convert(group.as_raw_fd())?,
+        ..CloneArguments::default()
+    };
+    let size = size_of::<CloneArguments>();
+    // SAFETY: without CLONE_VM this is a fork: the child has a copy of everything, and of all
+    // threads only this one. The structure is the kernel's, and its size is told.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size) };
+    if pid == 0 {
+        // SAFETY: in the child, only calls that are safe after a fork of a process with threads:
+        // nothing here allocates or takes a lock. Streams and words were made before.
+        unsafe {
+            for (to, stream) in (0..).zip(&streams) {
+                libc::dup2(stream.as_raw_fd(), to);
+            }
+            libc::execv(program.as_ptr(), words.as_ptr().cast());
+            libc::_exit(127)
+        }
+    }
+    if pid < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Pid::try_from(pid).map_err(io::Error::other)
+    }
 }
 
 fn pointers<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*mut c_char> {

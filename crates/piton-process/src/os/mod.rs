@@ -12,16 +12,18 @@ mod table;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
     become_subreaper, close_inherited, ignore_signals, memory_file, now_ticks, peer_pid,
-    punch_hole, socket_path, spawn,
+    punch_hole, socket_path, spawn, spawn_into,
 };
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::{
-    all, become_subreaper, boot_id, close_inherited, command_line, ignore_signals, memory_file,
-    namespace, now_ticks, one, peer_pid, punch_hole, signal, socket_path, spawn, variable,
-    wait_gone,
+    all, become_subreaper, boot_id, close_inherited, command_line, ignore_signals, is_exiting,
+    memory_file, namespace, now_ticks, one, peer_pid, punch_hole, signal, socket_path, spawn,
+    spawn_into, variable, wait_gone,
 };
 #[cfg(target_os = "linux")]
-pub(crate) use table::{all, boot_id, command_line, namespace, one, signal, variable, wait_gone};
+pub(crate) use table::{
+    all, boot_id, command_line, is_exiting, namespace, one, signal, variable, wait_gone,
+};
 
 use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;

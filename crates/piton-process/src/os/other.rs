@@ -3,6 +3,7 @@
 //! The table of processes is empty here and the keeper refuses to run, so that nobody takes half
 //! the promises for all of them.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,6 +19,18 @@ fn unsupported<T>() -> io::Result<T> {
 }
 
 pub(crate) fn spawn(_command: &Command<'_>) -> io::Result<Pid> {
+    unsupported()
+}
+
+pub(crate) fn is_exiting(_pid: Pid) -> bool {
+    false
+}
+
+pub(crate) fn spawn_into(
+    _group: BorrowedFd<'_>,
+    _argv: &[CString],
+    _streams: [BorrowedFd<'_>; 3],
+) -> io::Result<Pid> {
     unsupported()
 }
 

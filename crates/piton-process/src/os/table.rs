@@ -56,6 +56,21 @@ fn parse(pid: Pid, line: &[u8]) -> Option<Process> {
     })
 }
 
+/// Whether a process is on its way out and runs nothing of its own any more; its environment and
+/// arguments are gone before it counts as dead.
+pub(crate) fn is_exiting(pid: Pid) -> bool {
+    /// The kernel's flag of such a process.
+    const EXITING: u64 = 4;
+    let flags = || -> Option<u64> {
+        let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let close = line.iter().rposition(|&byte| byte == b')')?;
+        let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
+        // Counted from the state.
+        rest.split_ascii_whitespace().nth(6)?.parse().ok()
+    };
+    flags().is_none_or(|flags| flags & EXITING != 0)
+}
+
 /// Reads a variable of the environment that a process was started with; none if it has none, or
 /// if it may not be read.
 pub(crate) fn variable(pid: Pid, name: &str) -> Option<String> {
@@ -129,6 +144,13 @@ mod tests {
                 name: "a) R 1 (b".into()
             })
         );
+    }
+
+    /// A process at work must not be passed over as one that ends by itself.
+    #[test]
+    fn only_the_dying_exit() {
+        assert!(!is_exiting(rustix::process::getpid().as_raw_nonzero().get()));
+        assert!(is_exiting(Pid::MAX));
     }
 
     /// The start time recorded around a spawn must be comparable with the table's.

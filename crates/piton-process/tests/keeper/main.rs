@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 #![cfg(target_os = "linux")]
 
+mod cgroups;
 mod ends;
 mod steps;
 mod support;

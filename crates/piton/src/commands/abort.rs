@@ -111,7 +111,8 @@ fn drive_to_the_end(
     }
     let plan = store.plan(&loaded.state)?;
     let opening = vec![session::attached(context, &lease, false)];
-    let session = Session { loaded, live: plan.clone(), plan, opening, abort: Some(event) };
+    let session =
+        Session { loaded, live: plan.clone(), plan, opening, abort: Some(event), rewind: None };
     session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
     Ok(())
 }

@@ -243,7 +243,7 @@ fn finish(loaded: &Loaded, end: End) -> Result<()> {
 /// The ending that the driver itself gave its caller.
 fn exit(left: &DriverLeft) -> Result<()> {
     let kind = match left.verdict {
-        Verdict::Complete | Verdict::SelectionDone => return Ok(()),
+        Verdict::Complete | Verdict::SelectionDone | Verdict::RolledBack => return Ok(()),
         Verdict::Failed | Verdict::Aborted | Verdict::Unknown => Kind::Failed,
         Verdict::Waiting => Kind::Waiting,
         Verdict::Blocked => Kind::Blocked,

@@ -28,7 +28,8 @@ pub fn run(context: &Context, args: &CheckpointArgs) -> Result<()> {
     };
     let loaded = store.load_row(row)?;
     let message = request::message(context, &args.message)?;
-    let asked = Request::Checkpoint { message, head: context.project.head() };
+    let asked =
+        Request::Checkpoint { message, head: context.project.head(), snapshots: Vec::new() };
     let sent = request::send(&mut store, &loaded, &asked, Target::Run)?;
     request::report(context, &mut store, &loaded.row.run_id, &[sent])
 }

@@ -1,4 +1,5 @@
-//! `piton doctor`: looks at ledger, runs, keepers, strays, disk and git, and says what to do.
+//! `piton doctor`: looks at ledger, runs, keepers, strays, cgroups, disk and git, and says what to
+//! do.
 //!
 //! It only reads: nothing is repaired, ended or deleted here. What Piton takes care of by itself (a
 //! run whose driver died, say) is told, but is no warning.
@@ -72,6 +73,7 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
     if readable {
         checks::runs(context, &mut findings);
     }
+    findings.push(checks::cgroups(context));
     findings.push(checks::disk(context));
     findings.push(checks::git(context));
     report(context, &findings);

@@ -67,13 +67,19 @@ fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Vec<Vec<StepPath>> 
     }
     for phase in &mut state.phases {
         phase.gate = None;
-        phase.lanes.iter_mut().for_each(|l| l.gate = None);
+        for lane in &mut phase.lanes {
+            lane.gate = None;
+            // Where a lane works, and how it is merged, makes no difference to the order.
+            lane.isolation = piton_core::lane::Isolation::InPlace;
+            lane.work = None;
+        }
     }
     let limits = Limits {
         jobs: usize::MAX,
         draining: false,
         phase: args.phase.clone(),
         lane: args.lane.clone(),
+        ..Limits::default()
     };
     let mut waves = Vec::new();
     loop {

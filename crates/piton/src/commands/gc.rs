@@ -13,6 +13,7 @@ use piton_core::summary::run_status;
 use piton_core::{Status, Timestamp};
 use piton_engine::Store;
 use piton_ledger::{RunRow, owner_liveness};
+use piton_process::cgroup;
 use serde::Serialize;
 
 use super::log::size;
@@ -68,6 +69,11 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
     let mut store = request::open(context)?;
     let policy = policy(context, args);
     let candidates = candidates(context, &mut store)?;
+    if !args.dry_run {
+        // Those that were still in use when their run ended: by a daemon that was to be kept, say.
+        let over = candidates.iter().filter(|run| !run.lives);
+        over.for_each(|run| cgroup::tidy(&context.run_dir(&run.row.run_id)));
+    }
     let doomed = Doomed {
         runs: choose(&candidates, policy, now())
             .into_iter()
@@ -239,6 +245,8 @@ fn remove(dir: &Path) -> Result<()> {
     if !dir.file_name().and_then(|n| n.to_str()).is_some_and(is_valid_id) {
         return Ok(());
     }
+    // With the folder goes the last trace of them; daemons in them stay.
+    cgroup::disband(dir);
     match fs::remove_dir_all(dir) {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),

@@ -134,7 +134,7 @@ fn prepare(
     }
     let mut opening = vec![session::attached(context, lease, args.takeover)];
     opening.extend(resets_that_apply(&loaded.state, &opening[0], check.events));
-    Ok(Some(Session { loaded, plan: check.plan, live, opening, abort: None }))
+    Ok(Some(Session { loaded, plan: check.plan, live, opening, abort: None, rewind: None }))
 }
 
 /// Lets the keeper of a complete run go, and its temporary files, if its last driver could not.

@@ -221,6 +221,7 @@ fn start(
         live: plan.live.clone(),
         opening,
         abort: None,
+        rewind: None,
     };
     let ending = session::drive(context, store, session, lease.epoch, &args.drive)?;
     if session::questions(context, store, &row.run_id, &ending)? {
@@ -246,7 +247,7 @@ pub fn begin(
     store.keep_plan(&plan.recorded)?;
     let created = created(context, &plan, &run_id, see_spec(context, &plan)?);
     let opening = vec![created, session::attached(context, lease, false)];
-    Ok(Session { loaded, plan: plan.recorded, live: plan.live, opening, abort: None })
+    Ok(Session { loaded, plan: plan.recorded, live: plan.live, opening, abort: None, rewind: None })
 }
 
 fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {

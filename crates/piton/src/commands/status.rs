@@ -80,7 +80,9 @@ fn rerun(context: &Context, store: &mut Store, loaded: &Loaded, lives: bool) -> 
     let files = world.files(&paths)?;
     let mut inputs = evidence::Inputs::new();
     for (step, patterns) in evidence::steps_with_inputs(&plan, state) {
-        inputs.insert(step, world.inputs(patterns)?);
+        let dir = state.lane(&step.lane()).map_or("", |l| l.dir());
+        let seen = world.inputs(dir, patterns)?;
+        inputs.insert(step, seen);
     }
     Ok(evidence::stale(&plan, state, &files, &inputs))
 }

@@ -9,6 +9,7 @@ pub mod ask;
 mod fixture;
 pub mod frame;
 pub mod json;
+pub mod lane_words;
 pub mod live;
 pub mod look;
 pub mod plain;

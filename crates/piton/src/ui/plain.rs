@@ -94,6 +94,10 @@ mod tests {
             artifacts: Vec::new(),
             inputs: None,
             facts: piton_core::event::Facts::default(),
+            after: None,
+            tests: Vec::new(),
+            command: None,
+            retries_max: None,
         }))
     }
 
@@ -105,6 +109,7 @@ mod tests {
                 attempt,
                 definition: Sha("d".to_owned()),
                 inputs: Vec::new(),
+                before: None,
             })
         };
         assert_eq!(lines(&start(1)), "12:03:04 P1/A/build started\n");

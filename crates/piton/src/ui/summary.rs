@@ -191,6 +191,7 @@ fn status_of(state: &RunState, verdict: Verdict) -> Status {
         Verdict::Waiting => Status::Waiting,
         Verdict::Blocked | Verdict::Budget => Status::Blocked,
         Verdict::Aborted => state.ended.unwrap_or(Status::Aborted),
+        Verdict::RolledBack => Status::RolledBack,
         Verdict::Interrupted | Verdict::Unknown => Status::Interrupted,
     }
 }
@@ -233,6 +234,7 @@ pub fn next_commands(state: &RunState, verdict: Verdict) -> Vec<String> {
         Verdict::Aborted if state.ended.is_some_and(Status::is_final) => {
             vec![format!("piton show {run}")]
         }
+        Verdict::RolledBack => vec![resume, format!("piton undo {run}")],
         Verdict::Interrupted | Verdict::SelectionDone | Verdict::Aborted | Verdict::Unknown => {
             vec![resume]
         }
@@ -274,6 +276,7 @@ mod tests {
             attempt,
             definition: Sha("d".to_owned()),
             inputs: Vec::new(),
+            before: None,
         })
     }
 
@@ -289,6 +292,10 @@ mod tests {
             artifacts: Vec::new(),
             inputs: None,
             facts: piton_core::event::Facts::default(),
+            after: None,
+            tests: Vec::new(),
+            command: None,
+            retries_max: None,
         }))
     }
 

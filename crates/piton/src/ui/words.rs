@@ -69,6 +69,7 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
             format!("run {run} {verb} by {}{}", sanitize(&e.by), said(&e.message))
         }
         Event::RunArchived(e) => format!("run {run} archived by {}", sanitize(&e.by)),
+        other => super::lane_words::event(other),
     }
 }
 
@@ -138,6 +139,7 @@ pub fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Budget => "was stopped by a budget",
         Verdict::Interrupted => "was interrupted",
         Verdict::Aborted => "was ended by a person",
+        Verdict::RolledBack => "was taken back",
         Verdict::Unknown => "ended in a way that only a newer piton knows",
     }
 }

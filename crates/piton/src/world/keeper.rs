@@ -16,7 +16,7 @@ use piton_process::journal::{Fact, Journal};
 use piton_process::protocol::{
     self, Env, Event, Exit, NewFile, Part, Request, Spawn, Start, State,
 };
-use piton_process::{Keeper, strays};
+use piton_process::{Keeper, cgroup, strays};
 
 use super::{Running, failed, lane_logs, scratch};
 
@@ -125,6 +125,7 @@ impl Connection {
         }
         if !fresh {
             self.end_strays(&mut attached)?;
+            cgroup::tidy(&self.dir);
         }
         Ok(Some(attached))
     }
@@ -248,7 +249,7 @@ impl Connection {
         Start {
             key: order.attempt.to_string(),
             parts: parts.collect(),
-            dir: if order.dir.is_empty() { root.to_owned() } else { root.join(&order.dir) },
+            dir: root.join(&order.room).join(&order.dir),
             env,
             unset: Vec::new(),
             files,
@@ -306,6 +307,7 @@ impl Connection {
         if let Some(mut keeper) = self.keeper.take() {
             let deadline = Instant::now() + LEAVE_WAIT;
             let mut told = keeper.send(&[Request::Shutdown]).is_ok();
+            let mut answered = false;
             while told && Instant::now() < deadline {
                 let events = keeper.receive(Some(deadline - Instant::now())).unwrap_or_default();
                 told = !events.is_empty();
@@ -313,12 +315,15 @@ impl Connection {
                     match event {
                         Event::Leftovers(list) => {
                             names.extend(list.iter().map(|l| format!("{} ({})", l.name, l.pid)));
-                            told = false;
+                            (told, answered) = (false, true);
                         }
                         Event::Gone | Event::Refused { .. } => told = false,
                         _ => {}
                     }
                 }
+            }
+            if answered {
+                keeper.farewell(&self.dir);
             }
         }
         // Nothing ran any more when the lease was given up. Another driver may hold it by now: its

@@ -132,8 +132,8 @@ impl World for RealWorld {
             .collect()
     }
 
-    fn inputs(&mut self, patterns: &[String]) -> Result<Vec<FileHash>> {
-        files::observe(&self.root, patterns).map_err(failed)
+    fn inputs(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>> {
+        files::observe(&self.root.join(dir), patterns).map_err(failed)
     }
 
     fn head(&mut self) -> Option<String> {
@@ -183,8 +183,8 @@ impl World for RealWorld {
         Ok(())
     }
 
-    fn seal(&mut self, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
-        files::seal(&self.root, patterns)
+    fn seal(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
+        files::seal(&self.root.join(dir), patterns)
     }
 
     fn notify(&mut self, notice: &Notice) -> Result<()> {

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use piton_core::event::Event;
 use piton_engine::Store;
 use piton_ledger::{Open, Sqlite};
+use piton_process::cgroup;
 use serde_json::Value;
 
 pub use command::{Driver, Output};
@@ -75,6 +76,17 @@ impl Project {
     pub fn state_dir(&self) -> PathBuf {
         let git = self.root.join(".git");
         if git.is_dir() { git.join("piton") } else { self.root.join(".piton") }
+    }
+
+    /// The folders of all runs.
+    pub fn run_dirs(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.state_dir().join("runs")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    }
+
+    /// The cgroups of all runs that are there.
+    pub fn cgroups(&self) -> Vec<PathBuf> {
+        self.run_dirs().iter().flat_map(|dir| cgroup::groups(dir)).collect()
     }
 
     /// A command in the project's root with the hermetic environment.
@@ -300,5 +312,6 @@ impl Drop for Project {
             }
             left.is_empty()
         });
+        self.run_dirs().iter().for_each(|dir| cgroup::disband(dir));
     }
 }

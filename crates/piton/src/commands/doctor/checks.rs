@@ -7,7 +7,7 @@ use piton_core::summary::run_status;
 use piton_core::{Plan, RunState, apply};
 use piton_engine::{Loaded, Store};
 use piton_ledger::{Liveness, RunRow, owner_liveness};
-use piton_process::strays;
+use piton_process::{cgroup, strays};
 
 use super::Finding;
 use crate::commands::gc::folders_without_run;
@@ -188,6 +188,19 @@ fn kept_programs(store: &mut Store, state: &RunState) -> BTreeSet<String> {
 fn same_program(kept: &str, name: &str) -> bool {
     let base = Path::new(kept).file_name().and_then(|n| n.to_str()).unwrap_or(kept);
     base == name || (name.len() >= PROGRAM_NAME_BYTES && base.starts_with(name))
+}
+
+/// Whether runs have a cgroup: as the newest keeper found it, else as it looks from here.
+pub fn cgroups(context: &Context) -> Finding {
+    let rows = context.read_store().and_then(|mut store| Ok(store.runs()?)).unwrap_or_default();
+    let newest = rows.iter().find_map(|row| cgroup::used(&context.run_dir(&row.run_id)));
+    Finding::ok(match newest.unwrap_or_else(cgroup::look) {
+        Ok(()) => "cgroups: used".to_owned(),
+        Err(reason) => format!(
+            "cgroups: not used: {reason}; without them a process that hides may outlive a killed \
+             keeper"
+        ),
+    })
 }
 
 /// Free space where the state lives.

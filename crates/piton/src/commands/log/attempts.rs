@@ -130,6 +130,7 @@ mod tests {
             attempt,
             definition: Sha::of(b""),
             inputs: Vec::new(),
+            before: None,
         })
     }
 
@@ -145,6 +146,10 @@ mod tests {
             artifacts: Vec::new(),
             inputs: None,
             facts: Facts::default(),
+            after: None,
+            tests: Vec::new(),
+            command: None,
+            retries_max: None,
         }))
     }
 

@@ -161,6 +161,7 @@ mod tests {
             attempt: number,
             definition: Sha::of(b""),
             inputs: Vec::new(),
+            before: None,
         }));
         attempts.list.remove(0)
     }

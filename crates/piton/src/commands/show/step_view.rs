@@ -276,8 +276,13 @@ mod tests {
         let step = StepPath::new("P1", "A", "build");
         let mut all = Vec::new();
         let definition = Sha::of(b"");
-        let started =
-            StepStarted { step: step.clone(), attempt: 1, definition, inputs: Vec::new() };
+        let started = StepStarted {
+            step: step.clone(),
+            attempt: 1,
+            definition,
+            inputs: Vec::new(),
+            before: None,
+        };
         let outcome = Outcome::Failed {
             class: Class::Test,
             error: "exit 1".to_owned(),
@@ -295,6 +300,10 @@ mod tests {
             artifacts: Vec::new(),
             inputs: None,
             facts: Facts::default(),
+            after: None,
+            tests: Vec::new(),
+            command: None,
+            retries_max: None,
         };
         take(&mut all, Timestamp(0), &Event::StepStarted(started));
         take(&mut all, Timestamp(4200), &Event::StepFinished(Box::new(finished)));

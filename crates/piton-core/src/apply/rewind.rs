@@ -1,0 +1,157 @@
+//! Rollback, restore and undo: how they change steps and lanes, and what stays to undo them.
+
+use crate::event::{RewindIntended, RewindKind, Rewound};
+use crate::id::{LanePath, StepPath};
+use crate::lane::{Stage, StageStatus};
+use crate::lane_state::{Act, LaneWork, UNDO_KEPT_MAX, Undoable};
+use crate::state::{Progress, RunState, StepState};
+use crate::time::Timestamp;
+
+/// Remembers an act; the oldest is forgotten beyond the limit.
+pub fn push(state: &mut RunState, act: Undoable) {
+    if state.undo.len() == UNDO_KEPT_MAX {
+        state.undo.remove(0);
+    }
+    state.undo.push(act);
+}
+
+/// The rewind that was intended has happened.
+pub fn rewound(state: &mut RunState, at: Timestamp, event: &Rewound) {
+    let Some(intent) = state.rewinding.take() else { return };
+    if !event.reverted.is_empty() {
+        return;
+    }
+    match intent.kind {
+        RewindKind::Undo => undone(state, at, &intent),
+        RewindKind::Restore => remember(state, at, &intent, Act::Restore, Vec::new(), Vec::new()),
+        RewindKind::Rollback | RewindKind::Unknown => rolled_back(state, at, &intent),
+    }
+}
+
+type Works = Vec<(LanePath, Option<Box<LaneWork>>)>;
+
+fn remember(
+    state: &mut RunState,
+    at: Timestamp,
+    intent: &RewindIntended,
+    act: Act,
+    steps: Vec<(StepPath, StepState)>,
+    lanes: Works,
+) {
+    let undo = Undoable {
+        id: state.events,
+        at,
+        act,
+        words: format!("{} to {}", act.as_str(), intent.to),
+        steps,
+        lanes,
+        rooms: intent.rooms.clone(),
+        reverts: intent.reverts.clone(),
+        undone: false,
+    };
+    push(state, undo);
+}
+
+fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
+    let (mut steps, mut works) = (Vec::new(), Vec::new());
+    for path in &intent.lanes {
+        let Some(lane) = state.lane_mut(path) else { continue };
+        for step in &mut lane.steps {
+            let name = StepPath::new(&path.phase, &path.lane, &step.id);
+            steps.push((name, step.clone()));
+            let stays = step.progress.is_over() && step.done_event <= intent.after_event;
+            if !stays {
+                *step = StepState {
+                    id: step.id.clone(),
+                    attempts: step.attempts,
+                    interruptions: step.interruptions,
+                    successes: step.successes,
+                    rerun: Some(format!("rolled back to {}", intent.to)),
+                    ..StepState::default()
+                };
+            }
+        }
+        lane.settle(0);
+        works.push((path.clone(), lane.work.clone()));
+        if let Some(work) = &mut lane.work {
+            wind_back(work, intent);
+            let room = intent.rooms.iter().find(|r| r.lane.as_ref() == Some(path));
+            let room = room.or_else(|| intent.rooms.iter().find(|r| r.lane.is_none()));
+            if let Some(room) = room {
+                work.snapshot = Some(room.target.clone());
+                work.tree = None;
+            }
+        }
+        // A merged lane whose work was reverted starts over, from the base of now.
+        if intent.reverts.iter().any(|r| r.lane == *path)
+            && let Some(work) = &mut lane.work
+        {
+            work.ready = false;
+            work.removed = true;
+        }
+    }
+    remember(state, at, intent, Act::Rollback, steps, works);
+}
+
+fn wind_back(work: &mut LaneWork, intent: &RewindIntended) {
+    for record in &mut work.records {
+        if record.event > intent.after_event && Some(record.stage) != intent.stage {
+            record.status = StageStatus::RolledBack;
+        }
+    }
+    let tested = matches!(intent.stage, Some(Stage::AfterLaneTests | Stage::PrePr));
+    if !tested {
+        work.committed = None;
+        work.tested.clear();
+    }
+    work.onto = None;
+    work.conflict = None;
+    work.merging = None;
+    work.merged = None;
+    work.rounds = 0;
+    work.blocked = None;
+    work.rolled_back = Some(intent.to.clone());
+}
+
+/// Brings back what an act had changed; what was there before is what a further undo brings back.
+fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
+    let Some(index) = state.undo.iter().position(|u| Some(u.id) == intent.undoes) else { return };
+    state.undo[index].undone = true;
+    let old = state.undo[index].clone();
+    let (mut steps, mut works) = (Vec::new(), Vec::new());
+    for (path, saved) in old.steps {
+        let Some(step) = state.step_mut(&path) else { continue };
+        // Numbers of attempts are never used twice, whatever is undone.
+        let attempts = step.attempts.max(saved.attempts);
+        let mut back = StepState { attempts, ..saved };
+        if matches!(back.progress, Progress::Running { .. }) {
+            back.progress = Progress::Pending;
+        }
+        steps.push((path.clone(), std::mem::replace(step, back)));
+        if let Some(lane) = state.lane_mut(&path.lane()) {
+            lane.settle(0);
+        }
+    }
+    for (path, saved) in old.lanes {
+        let Some(lane) = state.lane_mut(&path) else { continue };
+        works.push((path.clone(), std::mem::replace(&mut lane.work, saved)));
+        let Some(work) = &mut lane.work else { continue };
+        match old.act {
+            Act::Removal => {
+                work.stays = true;
+                work.ready = true;
+                work.removed = false;
+            }
+            Act::Merge => {
+                work.held = true;
+                work.blocked = Some((
+                    "its merge was undone".to_owned(),
+                    "`piton undo` merges it again, `piton rollback` starts it over".to_owned(),
+                ));
+            }
+            _ => {}
+        }
+    }
+    let intent = RewindIntended { to: old.words, ..intent.clone() };
+    remember(state, at, &intent, Act::Undo, steps, works);
+}

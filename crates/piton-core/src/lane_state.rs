@@ -1,0 +1,258 @@
+//! The state of a lane beside its steps: its workspace, its stages, its way to base; and what can
+//! be undone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{LanePath, StepPath};
+use crate::lane::{Isolation, Missed, Stage, StageStatus};
+use crate::lane_event::{LaneMerged, MergeIntended, MergedBy, Revert, RewindKind, RewindRoom};
+use crate::state::StepState;
+use crate::time::Timestamp;
+
+/// Acts that can be undone; older ones only through their checkpoints.
+pub const UNDO_KEPT_MAX: usize = 20;
+/// Rounds a lane may go through the merge queue because base moved under it.
+pub const MERGE_ROUNDS_MAX: u32 = 5;
+
+/// A lane at work: where it works, what stages it passed, how far it is on its way to base.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, stored by its name")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LaneWork {
+    /// The folder it works in.
+    pub dir: String,
+    /// The branch it works on; empty in place.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub branch: String,
+    /// The branch its work goes to.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub base_branch: String,
+    /// The commit it started from, or was last moved to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_sha: Option<String>,
+    /// Where it works.
+    #[serde(default, skip_serializing_if = "Isolation::is_in_place")]
+    pub isolation: Isolation,
+    /// Whether its workspace is there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ready: bool,
+    /// Its checkpoints, one for each stage it passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub records: Vec<StageRecord>,
+    /// Its last snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// The tree of its last snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// What its last snapshot does not hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<Missed>,
+    /// Each test that passed, and the tree it last passed on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tested: Vec<(String, String)>,
+    /// Its work as a commit of its branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub committed: Option<Committed>,
+    /// The commit of base its work stands on for the merge at hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onto: Option<String>,
+    /// The merge that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merging: Option<MergeIntended>,
+    /// The two commits whose conflict is to be put into its workspace: of base, and its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflict: Option<(String, String)>,
+    /// Times base moved under its merge.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rounds: u32,
+    /// Its pull request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<String>,
+    /// How its work reached base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<LaneMerged>,
+    /// Whether its worktree is gone again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
+    /// Whether its worktree stays, because a person brought it back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stays: bool,
+    /// Whether a person took its merge back, and it waits for their word.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
+    /// Why it can't go on, and what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<(String, String)>,
+    /// The checkpoint it was rolled back to, until it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolled_back: Option<String>,
+}
+
+/// A lane's work as a commit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Committed {
+    /// The commit.
+    pub commit: String,
+    /// Its tree.
+    pub tree: String,
+    /// Whether it differs from what the lane started from.
+    pub changed: bool,
+}
+
+/// A checkpoint of a lane at one of its stages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageRecord {
+    /// Which stage.
+    pub stage: Stage,
+    /// Where it stands.
+    pub status: StageStatus,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// The number of the event that recorded it, counted from the first of the run.
+    pub event: u64,
+    /// What a person should know.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub notes: String,
+    /// The files at that point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// The commit of base at that point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_sha: Option<String>,
+    /// The lane's own commit at that point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_sha: Option<String>,
+    /// The branch its work goes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_branch: Option<String>,
+    /// The test that ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_command: Option<String>,
+    /// How it exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The last command that was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_command: Option<String>,
+    /// Number of the retry, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_attempt: Option<u32>,
+    /// Retries there may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// What went wrong so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failure_context: Vec<String>,
+}
+
+/// An act that can be undone, with what it needs for that.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Undoable {
+    /// Its number: that of its event.
+    pub id: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// What it was.
+    pub act: Act,
+    /// What it was about, in words.
+    pub words: String,
+    /// The steps as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<(StepPath, StepState)>,
+    /// The lanes as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<(LanePath, Option<Box<LaneWork>>)>,
+    /// The work trees it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rooms: Vec<RewindRoom>,
+    /// The moves of base it made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reverts: Vec<Revert>,
+    /// Whether it was undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undone: bool,
+}
+
+/// The kinds of acts that can be undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// A rollback.
+    Rollback,
+    /// A restore.
+    Restore,
+    /// A merge.
+    Merge,
+    /// A step left out.
+    Skip,
+    /// A worktree removed.
+    Removal,
+    /// The undoing of another act.
+    Undo,
+}
+
+impl Act {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rollback => "rollback",
+            Self::Restore => "restore",
+            Self::Merge => "merge",
+            Self::Skip => "skip",
+            Self::Removal => "removal of a worktree",
+            Self::Undo => "undo",
+        }
+    }
+}
+
+impl From<RewindKind> for Act {
+    fn from(kind: RewindKind) -> Self {
+        match kind {
+            RewindKind::Restore => Self::Restore,
+            RewindKind::Undo => Self::Undo,
+            RewindKind::Rollback | RewindKind::Unknown => Self::Rollback,
+        }
+    }
+}
+
+impl LaneWork {
+    /// The record of a stage.
+    pub fn record(&self, stage: Stage) -> Option<&StageRecord> {
+        self.records.iter().find(|r| r.stage == stage)
+    }
+
+    /// Sets the record of a stage, in the place of an older one.
+    pub(crate) fn put(&mut self, record: StageRecord) {
+        self.records.retain(|r| r.stage != record.stage);
+        self.records.push(record);
+    }
+
+    /// The stage it stands at: the last one recorded that advances, and is not rolled back.
+    pub fn stage(&self) -> Option<Stage> {
+        let advances = |r: &&StageRecord| {
+            r.stage != Stage::RetryAttempt && r.status != StageStatus::RolledBack
+        };
+        self.records.iter().filter(advances).max_by_key(|r| r.event).map(|r| r.stage)
+    }
+
+    /// Whether each test passed on a tree.
+    pub fn proven(&self, tests: &[String], tree: &str) -> bool {
+        tests.iter().all(|test| self.tested.iter().any(|(t, on)| t == test && on == tree))
+    }
+
+    /// Notes that a test passed on a tree.
+    pub(crate) fn passed(&mut self, test: &str, tree: &str) {
+        self.tested.retain(|(t, _)| t != test);
+        self.tested.push((test.to_owned(), tree.to_owned()));
+    }
+
+    /// Whether nothing more is to be done for it.
+    pub fn is_over(&self) -> bool {
+        self.merged.as_ref().is_some_and(|m| m.by == MergedBy::Kept || self.removed || self.stays)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}

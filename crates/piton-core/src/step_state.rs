@@ -1,0 +1,175 @@
+//! The state of a step: where it stands, its counters, its last attempt.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Class, FileHash, LogRanges};
+use crate::hash::Sha;
+use crate::status::Status;
+use crate::time::{Millis, Timestamp};
+
+/// The state of a step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepState {
+    /// Its id.
+    pub id: String,
+    /// Where it stands.
+    #[serde(default, skip_serializing_if = "Progress::is_pending")]
+    pub progress: Progress,
+    /// Number of the last attempt.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub attempts: u32,
+    /// Failed attempts since a person last granted new ones.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub failures: u32,
+    /// Attempts that were ended or lost.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub interruptions: u32,
+    /// Times it finished with success.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub successes: u32,
+    /// Attempts since the last success or grant that ended in a wait for the network.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub network_waits: u32,
+    /// The same for rate limits.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub rate_limit_waits: u32,
+    /// Time spent waiting for the network since then.
+    #[serde(default, skip_serializing_if = "zero_ms")]
+    pub network_waited_ms: Millis,
+    /// Time spent waiting for rate limits since then.
+    #[serde(default, skip_serializing_if = "zero_ms")]
+    pub rate_limit_waited_ms: Millis,
+    /// Exit code of the last attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Time the last finished attempt took.
+    #[serde(default, skip_serializing_if = "zero_ms")]
+    pub duration_ms: Millis,
+    /// Its definition when it last started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Sha>,
+    /// Its inputs when it last started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<FileHash>,
+    /// What it last made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<FileHash>,
+    /// Where its last attempt's output lies.
+    #[serde(default, skip_serializing_if = "LogRanges::is_empty")]
+    pub logs: LogRanges,
+    /// Its failed attempts so far, for the next one to read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failure_context: Vec<FailedAttempt>,
+    /// Why it runs again although it had finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerun: Option<String>,
+    /// The event of its last success.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub done_event: u64,
+    /// The files its first attempt found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// To be started.
+    #[default]
+    Pending,
+    /// An attempt was started.
+    Running {
+        /// When.
+        since: Timestamp,
+    },
+    /// To be started again, not before a time.
+    Waiting {
+        /// Not before.
+        until: Timestamp,
+        /// After what kind of failure.
+        class: Class,
+    },
+    /// No attempt is left.
+    Failed,
+    /// Finished with success.
+    Done,
+    /// Left out.
+    Skipped {
+        /// Whether it counts as done for what needs it.
+        satisfy: bool,
+    },
+}
+
+/// A failed attempt as the next one is told of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailedAttempt {
+    /// Its number.
+    pub attempt: u32,
+    /// What kind of failure.
+    pub class: Class,
+    /// What went wrong.
+    pub error: String,
+    /// The last lines of its output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<String>,
+}
+
+impl Progress {
+    fn is_pending(&self) -> bool {
+        *self == Self::Pending
+    }
+
+    /// Whether nothing more is to be done: finished or left out.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Done | Self::Skipped { .. })
+    }
+}
+
+impl StepState {
+    /// Its status in words.
+    pub fn status(&self) -> Status {
+        match self.progress {
+            Progress::Pending => Status::Pending,
+            Progress::Running { .. } => Status::Running,
+            Progress::Waiting { class: Class::RateLimit, .. } => Status::Parked,
+            Progress::Waiting { .. } => Status::Retrying,
+            Progress::Failed => Status::Failed,
+            Progress::Done => Status::Complete,
+            Progress::Skipped { .. } => Status::Skipped,
+        }
+    }
+
+    /// Whether it counts as done for what needs it.
+    pub fn satisfies(&self) -> bool {
+        matches!(self.progress, Progress::Done | Progress::Skipped { satisfy: true })
+    }
+
+    /// The failed attempts as text: `Attempt N: error` and the last lines of each.
+    pub fn failure_text(&self) -> String {
+        use std::fmt::Write as _;
+        let mut text = String::new();
+        for failed in &self.failure_context {
+            let _ = writeln!(text, "Attempt {}: {}", failed.attempt, failed.error);
+            for line in &failed.lines {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+        text
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn zero(value: &u32) -> bool {
+    *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn zero_ms(value: &Millis) -> bool {
+    value.0 == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}

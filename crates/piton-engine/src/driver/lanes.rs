@@ -1,0 +1,386 @@
+//! What a driver does for lanes beside their steps: begin, make room, commit, rebase, merge, remove.
+
+use piton_core::decide::{LaneAct, worker};
+use piton_core::event::{
+    Class, Event, LaneBlocked, LaneCommitted, LaneMerged, LaneReady, LaneRebased, LaneRemoved,
+    LaneReopened, MergeIntended, MergeMissed, MergedBy, StepProven, StepReset,
+};
+use piton_core::lane::{SnapshotRef, Stage, TESTS_STEP};
+use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX};
+use piton_core::plan::Lane;
+use piton_core::{LanePath, StepPath};
+
+use super::Driver;
+use crate::error::{Error, Result};
+use crate::observer::Note;
+use crate::world::{Begin, Commit, Merging, Rebase, Refusal, Room, Rooms};
+
+/// How often a pull request is looked at while something else goes on.
+const PULL_REQUEST_EVERY_MS: u64 = 30_000;
+/// Files of a conflict that are named to the next attempt; more would drown the rest.
+const CONFLICTS_TOLD_MAX: usize = 50;
+/// The message of a lane's commit where the plan gives none.
+const MESSAGE: &str = "{{ lane }}: {{ title }}";
+
+impl Driver<'_> {
+    /// Carries out what was decided for a lane.
+    pub(super) fn lane_act(&mut self, path: &LanePath, act: LaneAct) -> Result<()> {
+        let Some(lane) = self.plan.lane(path).cloned() else { return Ok(()) };
+        match act {
+            LaneAct::Begin => self.begin_lane(path, &lane),
+            LaneAct::MakeRoom => self.make_room(path, &lane),
+            LaneAct::Prove => self.prove(path),
+            LaneAct::Commit => self.commit_lane(path, &lane),
+            LaneAct::Rebase => self.rebase(path, &lane),
+            LaneAct::Merge => self.merge(path, &lane),
+            LaneAct::CheckPullRequest => self.check_pull_request(path),
+            LaneAct::Conclude(by) => {
+                let note = match by {
+                    MergedBy::Nothing => "nothing to merge",
+                    _ => "stays on its branch",
+                };
+                self.merged(path, by, None, None, note)
+            }
+            LaneAct::Remove => self.remove(path),
+        }
+    }
+
+    fn rooms(&mut self) -> Result<&mut dyn Rooms> {
+        let missing = "lanes in worktrees need a git repository";
+        self.world.rooms().ok_or_else(|| Error::World(missing.to_owned()))
+    }
+
+    /// The lane's work; lane acts are only decided for lanes that have some.
+    fn work(&self, path: &LanePath) -> LaneWork {
+        let work = self.state.lane(path).and_then(|l| l.work.as_deref());
+        work.cloned().unwrap_or_default()
+    }
+
+    fn block(&mut self, path: &LanePath, stage: Stage, refusal: Refusal) -> Result<()> {
+        self.observer.note(&Note::Warning(format!("{path}: {}; {}", refusal.why, refusal.fix)));
+        let (lane, why, fix) = (path.clone(), refusal.why, refusal.fix);
+        self.record(Event::LaneBlocked(LaneBlocked { lane, stage, why, fix }))
+    }
+
+    fn begin_lane(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
+        if let Some(open) = self.options.open_gates.get(path).filter(|open| !open.is_empty()) {
+            let refusal = Refusal {
+                why: format!("open gates: {}", open.join(", ")),
+                fix: "close them in the phase document (`- [x]`), then resume".to_owned(),
+            };
+            return self.block(path, Stage::BeforeLaneStart, refusal);
+        }
+        // Git takes its time: outcomes at hand do not wait for it.
+        self.commit()?;
+        let state = self.state.clone();
+        match self.rooms()?.begin(path, &lane.rules, &state)? {
+            Begin::Refused(refusal) => self.block(path, Stage::BeforeLaneStart, refusal),
+            Begin::Ready(begun) => {
+                if !begun.note.is_empty() {
+                    self.observer.note(&Note::Warning(format!("{path}: {}", begun.note)));
+                }
+                if let Some(snapshot) = &begun.snapshot {
+                    self.fresh.insert(String::new(), snapshot.clone());
+                }
+                let isolated = !begun.isolation.is_in_place();
+                self.record(Event::LaneBegun(begun))?;
+                // The point before anything is created must be durable before it is.
+                if isolated { self.commit() } else { Ok(()) }
+            }
+        }
+    }
+
+    fn make_room(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
+        self.commit()?;
+        let work = self.work(path);
+        match self.rooms()?.make_room(path, &lane.rules, &work)? {
+            Room::Refused(refusal) => self.block(path, Stage::AfterLaneStart, refusal),
+            Room::Ready(ready) => {
+                if !ready.note.is_empty() {
+                    self.observer.note(&Note::Warning(format!("{path}: {}", ready.note)));
+                }
+                if let Some(snapshot) = &ready.snapshot {
+                    self.fresh.insert(ready.dir.clone(), snapshot.clone());
+                }
+                self.record(Event::LaneReady(ready))
+            }
+        }
+    }
+
+    fn prove(&mut self, path: &LanePath) -> Result<()> {
+        let tree = self.work(path).tree.unwrap_or_default();
+        let step = StepPath::new(&path.phase, &path.lane, TESTS_STEP);
+        self.record(Event::StepProven(StepProven { step, tree }))
+    }
+
+    /// Snapshots where a lane works; the same turn needs it once.
+    pub(super) fn snapshot(
+        &mut self,
+        path: &LanePath,
+        why: &str,
+    ) -> Result<Option<SnapshotRef>, String> {
+        let Some(work) = self.state.lane(path).and_then(|l| l.work.as_deref()) else {
+            return Ok(None);
+        };
+        if !work.ready {
+            return Ok(None);
+        }
+        let own = !work.isolation.is_in_place();
+        let dir = if own { work.dir.clone() } else { String::new() };
+        if let Some(fresh) = self.fresh.get(&dir) {
+            return Ok(Some(fresh.clone()));
+        }
+        let at = self.at;
+        let Some(rooms) = self.world.rooms() else { return Ok(None) };
+        let taken = rooms.snapshot(own.then_some(path), &dir, why, at)?;
+        self.fresh.insert(dir, taken.clone());
+        Ok(Some(taken))
+    }
+
+    /// Takes a lane's files back to what its first attempt found, where the plan says so.
+    pub(super) fn reset(&mut self, step: &StepPath) -> Result<(), String> {
+        let path = step.lane();
+        let resets = self.plan.lane(&path).is_some_and(|l| {
+            l.rules.on_retry == piton_core::lane::OnRetry::Reset && !l.rules.isolation.is_in_place()
+        });
+        let before = self.state.step(step).and_then(|s| s.before.clone());
+        let (true, Some(before)) = (resets, before) else { return Ok(()) };
+        let (dir, at) = (self.work(&path).dir, self.at);
+        self.fresh.remove(&dir);
+        let Some(rooms) = self.world.rooms() else { return Ok(()) };
+        rooms.reset(&path, &dir, &before, at)
+    }
+
+    fn commit_lane(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
+        self.commit()?;
+        self.fresh.clear();
+        let snapshot = self.snapshot(path, "before the lane's commit").map_err(Error::World)?;
+        let snapshot = snapshot.unwrap_or_default();
+        let work = self.work(path);
+        if !work.proven(&lane.tests(), &snapshot.tree) && has_tests_step(lane) {
+            return self.test_again(path, snapshot, "files changed after the tests had run");
+        }
+        let template = lane.rules.message.as_deref().unwrap_or(MESSAGE);
+        let message = self.message(path, template);
+        match self.rooms()?.commit(path, &work, &snapshot, &message)? {
+            Commit::Done { commit, tree, changed } => {
+                let (lane, tests) = (path.clone(), lane.tests());
+                let event = LaneCommitted { lane, commit, tree, changed, tests };
+                self.record(Event::LaneCommitted(event))
+            }
+            Commit::Unresolved(files) => {
+                let error = format!("conflict markers are left in {}", files.join(", "));
+                self.reopen(path, lane, Class::Conflict, error, Vec::new(), None)
+            }
+        }
+    }
+
+    fn message(&self, path: &LanePath, template: &str) -> String {
+        let vars = piton_formats::template::Vars {
+            run_id: self.row.run_id.clone(),
+            phase: path.phase.clone(),
+            lane: path.lane.clone(),
+            step: String::new(),
+            attempt: 1,
+            spec: self.plan.spec.clone(),
+            title: self.plan.title.clone(),
+            root: self.state.root.clone(),
+            failure_context: String::new(),
+        };
+        let filled = piton_formats::template::render(template, &vars);
+        filled.unwrap_or_else(|_| format!("{}: {}", path.lane, self.plan.title))
+    }
+
+    /// Lets the lane's tests run once more on the files as they are now.
+    fn test_again(&mut self, path: &LanePath, snapshot: SnapshotRef, reason: &str) -> Result<()> {
+        let work = self.work(path);
+        self.record(Event::LaneReady(Box::new(LaneReady {
+            lane: path.clone(),
+            dir: work.dir,
+            branch: work.branch,
+            head: work.committed.map(|c| c.commit),
+            snapshot: Some(snapshot),
+            note: reason.to_owned(),
+        })))?;
+        let step = StepPath::new(&path.phase, &path.lane, TESTS_STEP);
+        self.record(Event::StepReset(StepReset { step, reason: reason.to_owned() }))
+    }
+
+    fn rebase(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
+        self.commit()?;
+        self.fresh.clear();
+        let work = self.work(path);
+        match self.rooms()?.rebase(path, &work)? {
+            Rebase::Done { onto, commit, tree } => {
+                let proven = work.proven(&lane.tests(), &tree);
+                let short = onto.chars().take(10).collect::<String>();
+                let lane_path = path.clone();
+                self.record(Event::LaneRebased(LaneRebased {
+                    lane: lane_path,
+                    onto,
+                    commit,
+                    tree,
+                }))?;
+                if !proven && has_tests_step(lane) {
+                    let step = StepPath::new(&path.phase, &path.lane, TESTS_STEP);
+                    let reason = format!("its work was put on {short}");
+                    self.record(Event::StepReset(StepReset { step, reason }))?;
+                }
+                Ok(())
+            }
+            Rebase::Conflict { onto, head, files } => {
+                let error = format!("conflict with base in {}", files.join(", "));
+                let lines = files.into_iter().take(CONFLICTS_TOLD_MAX).collect();
+                self.reopen(path, lane, Class::Conflict, error, lines, Some((onto, head)))
+            }
+            Rebase::Refused(refusal) => self.block(path, Stage::PrePr, refusal),
+        }
+    }
+
+    /// Lets a lane's work go on with what went wrong, within the retries of the step that does it.
+    pub(super) fn reopen(
+        &mut self,
+        path: &LanePath,
+        lane: &Lane,
+        class: Class,
+        error: String,
+        lines: Vec<String>,
+        conflict: Option<(String, String)>,
+    ) -> Result<()> {
+        if let Some((step, retries_max)) = self.reopens(path, lane) {
+            let (onto, head) = conflict.unzip();
+            let lane = path.clone();
+            let event = LaneReopened { lane, step, class, error, lines, onto, head, retries_max };
+            return self.record(Event::LaneReopened(Box::new(event)));
+        }
+        let dir = self.work(path).dir;
+        let refusal = Refusal {
+            why: error,
+            fix: format!("no retry is left: settle it in {dir} and commit, then `piton resume`"),
+        };
+        self.block(path, Stage::PrePr, refusal)
+    }
+
+    /// The step that would work again on a lane, with its retries, if one is left.
+    pub(super) fn reopens(&self, path: &LanePath, lane: &Lane) -> Option<(StepPath, u32)> {
+        let step = &lane.steps[worker(lane)?];
+        let retries = self.options.retries.unwrap_or(step.retries);
+        let step = StepPath::new(&path.phase, &path.lane, &step.id);
+        let failures = self.state.step(&step)?.failures;
+        (failures < retries).then_some((step, retries))
+    }
+
+    fn merge(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
+        let work = self.work(path);
+        let Some(committed) = &work.committed else { return Ok(()) };
+        if work.merging.is_none()
+            && !work.proven(&lane.tests(), &committed.tree)
+            && has_tests_step(lane)
+        {
+            let step = StepPath::new(&path.phase, &path.lane, TESTS_STEP);
+            let reason = "the tests have not passed on the tree to be merged".to_owned();
+            return self.record(Event::StepReset(StepReset { step, reason }));
+        }
+        let intent = match (&work.merging, &work.onto) {
+            (Some(intent), _) => intent.clone(),
+            (None, Some(onto)) => MergeIntended {
+                lane: path.clone(),
+                base_branch: work.base_branch.clone(),
+                from: onto.clone(),
+                to: committed.commit.clone(),
+            },
+            (None, None) => return Ok(()),
+        };
+        if work.merging.is_none() {
+            if let Some(refusal) = self.rooms()?.may_merge(&intent)? {
+                return self.block(path, Stage::PrePr, refusal);
+            }
+            self.record(Event::MergeIntended(intent.clone()))?;
+        }
+        self.commit()?;
+        match self.rooms()?.merge(&intent)? {
+            Merging::Done(note) => {
+                self.merged(path, MergedBy::Queue, Some(intent.from), Some(intent.to), &note)
+            }
+            Merging::Moved(found) => {
+                let lane = path.clone();
+                self.record(Event::MergeMissed(MergeMissed { lane, found }))?;
+                if self.work(path).rounds <= MERGE_ROUNDS_MAX {
+                    return Ok(());
+                }
+                let refusal = Refusal {
+                    why: format!("base moved {MERGE_ROUNDS_MAX} times while it was being merged"),
+                    fix: "resume when base is quiet".to_owned(),
+                };
+                self.block(path, Stage::PrePr, refusal)
+            }
+            Merging::Refused(refusal) => self.block(path, Stage::PrePr, refusal),
+        }
+    }
+
+    fn merged(
+        &mut self,
+        path: &LanePath,
+        by: MergedBy,
+        from: Option<String>,
+        to: Option<String>,
+        note: &str,
+    ) -> Result<()> {
+        let (lane, note) = (path.clone(), note.to_owned());
+        self.record(Event::LaneMerged(LaneMerged { lane, by, from, to, note }))?;
+        // A lane that had nothing to merge needs no pull request.
+        let open: Vec<StepPath> = self
+            .state
+            .lane(path)
+            .into_iter()
+            .flat_map(|l| &l.steps)
+            .filter(|s| !s.progress.is_over())
+            .map(|s| StepPath::new(&path.phase, &path.lane, &s.id))
+            .collect();
+        for step in open {
+            let tree = String::new();
+            self.record(Event::StepProven(StepProven { step, tree }))?;
+        }
+        Ok(())
+    }
+
+    fn check_pull_request(&mut self, path: &LanePath) -> Result<()> {
+        self.commit()?;
+        let work = self.work(path);
+        if let Some(note) = self.rooms()?.is_merged(path, &work)? {
+            let to = work.committed.map(|c| c.commit);
+            self.merged(path, MergedBy::PullRequest, None, to, &note)
+        } else {
+            self.options.limits.unmerged.push(path.clone());
+            self.asked_at = Some(self.at);
+            Ok(())
+        }
+    }
+
+    /// Lets pull requests be looked at again after a while.
+    pub(super) fn forget_pull_requests(&mut self) {
+        if self.asked_at.is_some_and(|at| self.at.since(at).0 >= PULL_REQUEST_EVERY_MS) {
+            self.options.limits.unmerged.clear();
+            self.asked_at = None;
+        }
+    }
+
+    fn remove(&mut self, path: &LanePath) -> Result<()> {
+        self.commit()?;
+        let (work, at) = (self.work(path), self.at);
+        let removed = match self.rooms()?.remove(path, &work, at) {
+            Ok(removed) => removed,
+            Err(Error::World(why)) => {
+                let text = format!("{path}: its worktree could not be removed: {why}");
+                self.observer.note(&Note::Warning(text));
+                LaneRemoved { lane: path.clone(), snapshot: None, branch_head: None }
+            }
+            Err(error) => return Err(error),
+        };
+        self.record(Event::LaneRemoved(removed))
+    }
+}
+
+fn has_tests_step(lane: &Lane) -> bool {
+    lane.steps.iter().any(|s| s.role == piton_core::lane::Role::Tests)
+}

@@ -1,0 +1,60 @@
+//! How a driver goes: what it records last, whom it tells, and what it leaves running.
+
+use piton_core::RunState;
+use piton_core::event::{DriverLeft, Event, Verdict};
+
+use super::{Driver, Ending, REFUSED};
+use crate::error::Result;
+use crate::observer::Note;
+use crate::world::Notice;
+
+impl Driver<'_> {
+    /// Records how the driver goes, gives up the lease, tells the person, lets the keeper go.
+    pub(super) fn leave(mut self, verdict: Verdict) -> Result<Ending> {
+        let aborted = self.abort.take();
+        if let (Verdict::Complete, Some((_, Some(id)))) = (verdict, &aborted) {
+            self.answered.push((*id, format!("{REFUSED}the run is complete")));
+        }
+        let aborted = aborted.filter(|_| verdict != Verdict::Complete);
+        let verdict = if aborted.is_some() { Verdict::Aborted } else { verdict };
+        // What waits for a commit (acknowledgements) is sent before the last one.
+        self.commit()?;
+        self.at = self.world.now();
+        let head = self.world.head();
+        let signal = if verdict == Verdict::Interrupted { self.signal } else { None };
+        self.record(Event::DriverLeft(DriverLeft { verdict, head, signal }))?;
+        if let Some((event, request)) = aborted {
+            let answer = crate::store::describe(&[Event::RunAborted(event.clone())]);
+            self.record(Event::RunAborted(event))?;
+            self.answered.extend(request.map(|id| (id, answer)));
+        }
+        let durable = self.append(true)?;
+        self.tell(durable);
+        let notice = notice(&self.state, verdict).filter(|_| self.options.notify);
+        if let Some(notice) = notice {
+            // The run's outcome is recorded; a person who can't be told does not change it.
+            if let Err(error) = self.world.notify(&notice) {
+                self.observer.note(&Note::Warning(format!("the notify command: {error}")));
+            }
+        }
+        let left = self.world.leave()?;
+        if !left.is_empty() {
+            self.observer.note(&Note::LeftoversEnded { names: left });
+        }
+        let (state, seq, refused) = (self.state, self.seq, self.refused);
+        Ok(Ending { verdict, signal: self.signal, state, seq, refused })
+    }
+}
+
+fn notice(state: &RunState, verdict: Verdict) -> Option<Notice> {
+    let run = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    let (status, message) = match verdict {
+        Verdict::Complete => ("complete", format!("run {run} is complete")),
+        Verdict::Failed => ("failed", format!("run {run} failed")),
+        Verdict::Waiting => ("waiting", format!("run {run} waits for a person")),
+        Verdict::Budget => ("failed", format!("run {run} was stopped by a budget")),
+        Verdict::Blocked => ("waiting", format!("run {run} is blocked")),
+        _ => return None,
+    };
+    Some(Notice { status: status.to_owned(), message })
+}

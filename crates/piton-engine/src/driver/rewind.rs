@@ -1,0 +1,63 @@
+//! Rollback, restore and undo: the present is snapshotted, the intent made durable, files go back.
+//!
+//! A driver that finds an intent without an outcome carries it out again: going back to a snapshot
+//! is idempotent, and what was there before stands in the snapshots that the intent names.
+
+use piton_core::event::{Event, Rewound};
+
+use super::Driver;
+use crate::error::{Error, Result};
+use crate::observer::Note;
+use crate::world::Rewind;
+
+impl Driver<'_> {
+    /// Carries out what a former driver intended.
+    pub(super) fn finish_rewind(&mut self) -> Result<()> {
+        if self.state.rewinding.is_none() {
+            return Ok(());
+        }
+        self.observer.note(&Note::Warning("a rollback that was cut short is finished".to_owned()));
+        self.commit()?;
+        self.carry_out_rewind().map(drop)
+    }
+
+    /// Goes back; nothing of the run is at work any more.
+    pub(super) fn rewind(&mut self, rewind: Rewind) -> Result<Option<String>> {
+        let Rewind { mut intent, targets, merges } = rewind;
+        let at = self.at;
+        self.fresh.clear();
+        let no_rooms = || "there is no repository to hold snapshots".to_owned();
+        if !targets.is_empty() || !merges.is_empty() {
+            let Some(rooms) = self.world.rooms() else { return Ok(Some(no_rooms())) };
+            for target in &targets {
+                match rooms.plan_rewind(target, at) {
+                    Ok(room) => intent.rooms.push(room),
+                    Err(why) => return Ok(Some(why)),
+                }
+            }
+            for merge in &merges {
+                match rooms.plan_revert(merge) {
+                    Ok(revert) => intent.reverts.push(revert),
+                    Err(why) => return Ok(Some(why)),
+                }
+            }
+        }
+        self.record(Event::RewindIntended(Box::new(intent)))?;
+        self.commit()?;
+        self.carry_out_rewind()
+    }
+
+    fn carry_out_rewind(&mut self) -> Result<Option<String>> {
+        let Some(intent) = self.state.rewinding.clone() else { return Ok(None) };
+        let missing = || Error::World("there is no repository to hold snapshots".to_owned());
+        let done = if intent.rooms.is_empty() && intent.reverts.is_empty() {
+            Ok(())
+        } else {
+            self.world.rooms().ok_or_else(missing)?.rewind(&intent)
+        };
+        let reverted = done.err().unwrap_or_default();
+        self.record(Event::Rewound(Rewound { reverted: reverted.clone() }))?;
+        self.commit()?;
+        Ok(Some(reverted).filter(|why| !why.is_empty()))
+    }
+}

@@ -1,0 +1,174 @@
+//! What the world does for lanes: worktrees, snapshots, merges, rollbacks, views.
+//!
+//! Everything here is idempotent, or looks at the world first (a probe): it is called again after a
+//! crash, with what the ledger knows, and must finish what was begun. Moves of base and rewinds are
+//! only performed after their intent is durable.
+
+use piton_core::event::{LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert};
+use piton_core::event::{RewindIntended, RewindRoom};
+use piton_core::lane::{LaneRules, SnapshotRef};
+use piton_core::lane_state::LaneWork;
+use piton_core::{LanePath, Plan, RunState, Timestamp};
+
+use crate::error::Result;
+
+/// Why something is not done before a person acts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// What is wrong.
+    pub why: String,
+    /// What to do about it.
+    pub fix: String,
+}
+
+/// Whether a lane may begin.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Begin {
+    /// It may, and from here.
+    Ready(Box<LaneBegun>),
+    /// It may not.
+    Refused(Refusal),
+}
+
+/// Whether a lane's workspace is there.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Room {
+    /// It is.
+    Ready(Box<LaneReady>),
+    /// It can't be made.
+    Refused(Refusal),
+}
+
+/// What became of a lane's uncommitted work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// All of it is in this commit.
+    Done {
+        /// The commit.
+        commit: String,
+        /// Its tree.
+        tree: String,
+        /// Whether it differs from what the lane started from.
+        changed: bool,
+    },
+    /// Conflict markers are left in these files.
+    Unresolved(Vec<String>),
+}
+
+/// What became of a lane's work on the base of now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rebase {
+    /// It stands on it.
+    Done {
+        /// The commit of base.
+        onto: String,
+        /// The lane's commit now.
+        commit: String,
+        /// Its tree.
+        tree: String,
+    },
+    /// Both changed the same lines.
+    Conflict {
+        /// The commit of base.
+        onto: String,
+        /// The lane's commit.
+        head: String,
+        /// The files.
+        files: Vec<String>,
+    },
+    /// It can't be tried.
+    Refused(Refusal),
+}
+
+/// What became of a merge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Merging {
+    /// Base is there; what a person should know.
+    Done(String),
+    /// Somebody moved base meanwhile.
+    Moved(String),
+    /// It can't be done.
+    Refused(Refusal),
+}
+
+/// A work tree that shall go back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RoomTarget {
+    /// The lane that works in it; none for the project's root.
+    pub lane: Option<LanePath>,
+    /// The folder.
+    pub dir: String,
+    /// The snapshot to go to.
+    pub target: String,
+    /// Only these paths; all where there are none.
+    pub paths: Vec<String>,
+    /// Attempts at work since then: the files each found, and those it left, if it ended.
+    pub windows: Vec<(String, Option<String>)>,
+    /// Whether files that came from elsewhere go too.
+    pub exact: bool,
+    /// The branch that moves with it; empty in place.
+    pub branch: String,
+    /// Where the branch goes.
+    pub head_to: Option<String>,
+}
+
+/// A rollback, restore or undo to carry out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rewind {
+    /// What it is; its rooms and reverts are still empty.
+    pub intent: RewindIntended,
+    /// The work trees that go back.
+    pub targets: Vec<RoomTarget>,
+    /// The merges that are taken back.
+    pub merges: Vec<Revert>,
+}
+
+/// What the world does for lanes.
+pub trait Rooms {
+    /// Says which epoch every ref update verifies from here on.
+    fn fence(&mut self, epoch: u64) -> Result<()>;
+
+    /// Observes whether a lane may begin, and from where.
+    fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin>;
+    /// Makes a lane's workspace; after a conflict, puts both sides into it.
+    fn make_room(&mut self, lane: &LanePath, rules: &LaneRules, work: &LaneWork) -> Result<Room>;
+    /// Snapshots a lane's workspace, or the root.
+    fn snapshot(
+        &mut self,
+        lane: Option<&LanePath>,
+        dir: &str,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<SnapshotRef, String>;
+    /// Takes a lane's files back to a snapshot, for an attempt that starts afresh.
+    fn reset(&mut self, lane: &LanePath, dir: &str, to: &str, at: Timestamp) -> Result<(), String>;
+
+    /// Commits what a lane left uncommitted.
+    fn commit(
+        &mut self,
+        lane: &LanePath,
+        work: &LaneWork,
+        snapshot: &SnapshotRef,
+        message: &str,
+    ) -> Result<Commit>;
+    /// Puts a lane's work on the base of now.
+    fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase>;
+    /// Says whether base could be moved now.
+    fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>>;
+    /// Moves base; its intent is durable. Finishes what a former driver began.
+    fn merge(&mut self, intent: &MergeIntended) -> Result<Merging>;
+    /// Observes whether a lane's pull request is merged; how, in words.
+    fn is_merged(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Option<String>>;
+    /// Removes a lane's worktree, and its branch where base contains it.
+    fn remove(&mut self, lane: &LanePath, work: &LaneWork, at: Timestamp) -> Result<LaneRemoved>;
+
+    /// Snapshots a work tree that shall go back, and says what stays.
+    fn plan_rewind(&mut self, target: &RoomTarget, at: Timestamp) -> Result<RewindRoom, String>;
+    /// Computes the commit that takes a merge back.
+    fn plan_revert(&mut self, merge: &Revert) -> Result<Revert, String>;
+    /// Takes files and branches back; its intent is durable. On failure everything is as before.
+    fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String>;
+
+    /// Writes the views of the ledger.
+    fn views(&mut self, plan: &Plan, state: &RunState) -> Result<()>;
+}

@@ -1,0 +1,367 @@
+//! One cgroup per run, where the system lets us make one: nothing that a step starts can leave it
+//! by forking, by a new session or by clearing its environment.
+//!
+//! The keeper is born in it or enters it before its first child, so every child inherits it and no
+//! step pays for it. It only tells who belongs to a run: no controller is enabled and nothing is
+//! limited. Where it cannot be made, marks and journal remain, and the reason is written down.
+//! `strays` asks `belongs`; whoever comes last removes the folder of a group that is empty.
+
+mod place;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::os::{self, Pid};
+use place::PROCS;
+
+/// The file in the run directory that names the groups of a run.
+const RECORD: &str = "keeper.cgroup";
+
+/// What the name of each group begins with; the run's mark follows.
+const PREFIX: &str = "piton-";
+
+/// The longest mark that becomes a name: the system takes 255 bytes, ours are a fraction.
+const MARK_BYTES_MAX: usize = 200;
+
+/// How often entering is tried when somebody removes the empty group in between.
+const ENTER_TRIES: u32 = 5;
+
+/// How many groups below one are looked at: a step can make as many as it likes.
+const GROUPS_MAX: usize = 4096;
+
+/// How often removing is tried while the kernel still counts a process that has just ended.
+const REMOVE_TRIES: u32 = 50;
+
+/// The pause between two tries; all of them together are below what a person notices.
+const REMOVE_PAUSE: Duration = Duration::from_millis(1);
+
+/// How often processes are moved out of a group that is given up: one that forks meanwhile is
+/// moved by the next pass.
+const DISBAND_PASSES: u32 = 5;
+
+/// The groups that keepers of a run made since the machine started, and how the last one fared.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    boot: String,
+    groups: Vec<PathBuf>,
+    /// Why the last keeper is in none.
+    unused: Option<String>,
+}
+
+impl Record {
+    /// Reads the record of a run directory; none if it is from before the machine restarted.
+    fn read(dir: &Path) -> Option<Self> {
+        let text = fs::read(dir.join(RECORD)).ok()?;
+        let mut record: Self = serde_json::from_slice(&text).ok()?;
+        if record.boot != os::boot_id().ok()? {
+            return None;
+        }
+        // Whatever a damaged record says, only groups of ours are touched.
+        record.groups.retain(|group| {
+            let name = group.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with(PREFIX))
+        });
+        Some(record)
+    }
+
+    /// The same without groups that are gone; an empty one if there is none.
+    fn read_or_new(dir: &Path) -> io::Result<Self> {
+        let new = Self { boot: os::boot_id()?, groups: Vec::new(), unused: None };
+        let mut record = Self::read(dir).unwrap_or(new);
+        record.groups.retain(|group| group.is_dir());
+        Ok(record)
+    }
+
+    /// Adds a group, before anything is in it: nothing may be in it unknown.
+    fn add(&mut self, dir: &Path, group: &Path) -> io::Result<()> {
+        if !self.groups.iter().any(|known| known == group) {
+            self.groups.push(group.to_owned());
+        }
+        self.unused = None;
+        self.write(dir)
+    }
+
+    fn write(&self, dir: &Path) -> io::Result<()> {
+        // Written aside and renamed: a reader finds the old record or a whole new one.
+        // Driver and keeper may do so at once.
+        let aside = dir.join(format!("{RECORD}.{}", std::process::id()));
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        fs::rename(&aside, dir.join(RECORD))
+    }
+}
+
+/// The group that this process, a keeper, is in.
+#[derive(Debug)]
+pub(crate) struct Group(PathBuf);
+
+impl Group {
+    /// Makes the group of a run and moves this process into it; records that, or why not.
+    pub(crate) fn enter(dir: &Path, mark: &str) -> Result<Self, String> {
+        let mut record =
+            Record::read_or_new(dir).map_err(|error| format!("the boot id is unknown: {error}"))?;
+        let entered = enter(dir, mark, &mut record);
+        if let Err(reason) = &entered {
+            record.unused = Some(reason.clone());
+            // Only `piton doctor` would have read it.
+            let _ = record.write(dir);
+        }
+        entered
+    }
+
+    /// Goes back to where this process came from and removes the group, unless somebody else is
+    /// in it.
+    pub(crate) fn leave(self) {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        if members(&self.0).iter().all(|&pid| pid == own)
+            && let Some(parent) = self.0.parent()
+            && move_to(parent, 0).is_ok()
+        {
+            remove(&self.0);
+        }
+    }
+}
+
+fn enter(dir: &Path, mark: &str, record: &mut Record) -> Result<Group, String> {
+    let group = match target(mark)? {
+        // Born here, or started from here by what a step was allowed to leave.
+        Target::Here(group) => {
+            if record.unused.is_some() || !record.groups.contains(&group) {
+                let added = record.add(dir, &group);
+                added.map_err(|error| format!("it could not be recorded: {error}"))?;
+            }
+            return Ok(Group(group));
+        }
+        Target::Below(group) => group,
+    };
+    let failed =
+        |what: &str, error: &io::Error| format!("could not {what} {}: {error}", group.display());
+    let mut vanished = None;
+    for _ in 0..ENTER_TRIES {
+        make(&group).map_err(|error| failed("make", &error))?;
+        let entered = record.add(dir, &group).and_then(|()| move_to(&group, 0));
+        let Err(error) = entered else {
+            return Ok(Group(group));
+        };
+        if !is_gone(&error) {
+            let _ = fs::remove_dir(&group);
+            return Err(failed("enter", &error));
+        }
+        vanished = Some(error);
+    }
+    Err(failed("enter", &vanished.unwrap_or_else(|| io::ErrorKind::NotFound.into())))
+}
+
+/// Makes the group of a run for a keeper that is to be born in it; nothing if that cannot be, or
+/// if a child of this process is born there anyway.
+pub(crate) fn prepare(dir: &Path, mark: &str) -> Option<File> {
+    let Ok(Target::Below(group)) = target(mark) else {
+        return None;
+    };
+    make(&group).ok()?;
+    Record::read_or_new(dir).ok()?.add(dir, &group).ok()?;
+    File::open(&group).ok()
+}
+
+/// Where the group of a run is, seen from this process.
+enum Target {
+    /// It is the one that this process is in.
+    Here(PathBuf),
+    /// It is to be made in the one that this process is in.
+    Below(PathBuf),
+}
+
+fn target(mark: &str) -> Result<Target, String> {
+    let name = name(mark).ok_or("the run's mark cannot be a file's name")?;
+    let own = place::own()?;
+    let here = own.file_name().is_some_and(|own| *own == *name);
+    Ok(if here { Target::Here(own) } else { Target::Below(own.join(name)) })
+}
+
+/// Makes a group; one of a former keeper of the same run, with what it left, is as good.
+fn make(group: &Path) -> io::Result<()> {
+    // Whatever the umask: only its owner may move processes here.
+    match fs::DirBuilder::new().mode(0o755).create(group) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+/// The name of a run's group; none if the mark cannot be part of a path.
+fn name(mark: &str) -> Option<String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let fits = (1..=MARK_BYTES_MAX).contains(&mark.len()) && mark.bytes().all(plain);
+    fits.then(|| format!("{PREFIX}{mark}"))
+}
+
+/// How a process stands to the group of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Belonging {
+    /// It is elsewhere, or it cannot be told.
+    None,
+    /// It is in the group itself, as the run's keeper is.
+    Within,
+    /// It is in a group below, which a step or a run inside a step made.
+    Below,
+}
+
+/// How a process stands to the group of a run, wherever in the tree that group is: the name alone
+/// says whose it is, also when the record is lost.
+pub(crate) fn belongs(pid: Pid, mark: &str) -> Belonging {
+    match (place::of(pid), name(mark)) {
+        (Some(path), Some(name)) => standing(&path, &name),
+        _ => Belonging::None,
+    }
+}
+
+fn standing(path: &str, name: &str) -> Belonging {
+    match path.split('/').rev().position(|part| part == name) {
+        None => Belonging::None,
+        Some(0) => Belonging::Within,
+        Some(_) => Belonging::Below,
+    }
+}
+
+/// Whether the last keeper of a run directory was in a cgroup, or why not; none if no keeper was
+/// there since the machine started.
+pub fn used(dir: &Path) -> Option<Result<(), String>> {
+    Record::read(dir).map(|record| record.unused.map_or(Ok(()), Err))
+}
+
+/// The cgroups of a run that are there.
+pub fn groups(dir: &Path) -> Vec<PathBuf> {
+    let groups = Record::read(dir).map(|record| record.groups).unwrap_or_default();
+    groups.into_iter().filter(|group| group.is_dir()).collect()
+}
+
+/// Whether a keeper started from here could have a cgroup, as far as that can be told without
+/// trying; or why not.
+pub fn look() -> Result<(), String> {
+    let own = place::own()?;
+    if place::is_writable(&own) {
+        return Ok(());
+    }
+    Err(format!("{} is not writable", own.display()))
+}
+
+/// Removes the cgroups of a run that are empty. Safe at any time: one that is in use stays.
+pub fn tidy(dir: &Path) {
+    for group in groups(dir) {
+        remove(&group);
+    }
+}
+
+/// Gives up the cgroups of a run that is about to be forgotten: what is in them goes on, in the
+/// cgroup above.
+pub fn disband(dir: &Path) {
+    for group in groups(dir) {
+        for _ in 0..DISBAND_PASSES {
+            let left = members(&group);
+            if left.is_empty() {
+                break;
+            }
+            let Some(parent) = group.parent() else { break };
+            for pid in left.into_iter().filter(|&pid| pid > 0) {
+                // One that is not ours to move stays, and so does the group then.
+                let _ = move_to(parent, pid);
+            }
+        }
+        remove(&group);
+    }
+}
+
+/// Moves a process; 0 is this one.
+fn move_to(group: &Path, pid: Pid) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(group.join(PROCS))?;
+    file.write_all(pid.to_string().as_bytes())
+}
+
+/// Whether a group was removed under our hands.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
+}
+
+/// Removes a group with the groups below it, if no process is in any of them.
+fn remove(group: &Path) {
+    for _ in 0..REMOVE_TRIES {
+        // Those below come after those above.
+        tree(group).iter().rev().for_each(|group| drop(fs::remove_dir(group)));
+        if !group.is_dir() || !members(group).is_empty() {
+            return;
+        }
+        thread::sleep(REMOVE_PAUSE);
+    }
+}
+
+/// The processes in a group and below; those of a foreign pid namespace are 0.
+fn members(group: &Path) -> Vec<Pid> {
+    let read = |group: PathBuf| fs::read_to_string(group.join(PROCS)).unwrap_or_default();
+    let pids = |text: String| text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<_>>();
+    tree(group).into_iter().map(read).flat_map(pids).collect()
+}
+
+/// A group and the groups below it, each after the one it is in.
+fn tree(group: &Path) -> Vec<PathBuf> {
+    let mut found = vec![group.to_owned()];
+    let mut next = 0;
+    while next < found.len() && found.len() < GROUPS_MAX {
+        let entries = fs::read_dir(&found[next]).into_iter().flatten().flatten();
+        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let below: Vec<_> = below.map(|entry| entry.path()).collect();
+        found.extend(below);
+        next += 1;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that led elsewhere would let a record choose what is removed.
+    #[test]
+    fn only_plain_marks_become_names() {
+        assert_eq!(name("a-1_Z").as_deref(), Some("piton-a-1_Z"));
+        for bad in ["", "a/b", "..", "a b", "a\n", "ä"] {
+            assert_eq!(name(bad), None, "{bad:?}");
+        }
+        assert_eq!(name(&"a".repeat(MARK_BYTES_MAX + 1)), None);
+    }
+
+    /// A mark that another begins with must not be taken for it, or its processes would end.
+    #[test]
+    fn a_process_belongs_by_the_whole_name() {
+        assert_eq!(standing("/", "piton-a"), Belonging::None);
+        assert_eq!(standing("/x/piton-ab", "piton-a"), Belonging::None);
+        assert_eq!(standing("/x/piton-a", "piton-a"), Belonging::Within);
+        assert_eq!(standing("/../x/piton-a/piton-b", "piton-a"), Belonging::Below);
+    }
+
+    /// After a restart of the machine the same path may be somebody else's.
+    #[test]
+    fn a_record_counts_only_since_the_boot() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let group = dir.path().join("piton-x");
+        let other = dir.path().join("other");
+        fs::create_dir(&group)?;
+        fs::create_dir(&other)?;
+        let mut record =
+            Record { boot: os::boot_id()?, groups: vec![group.clone(), other], unused: None };
+        record.write(dir.path())?;
+        assert_eq!(groups(dir.path()), std::slice::from_ref(&group));
+        assert_eq!(used(dir.path()), Some(Ok(())));
+        record.boot = "another".to_owned();
+        record.write(dir.path())?;
+        assert_eq!((groups(dir.path()), used(dir.path())), (Vec::new(), None));
+        tidy(dir.path());
+        assert!(group.is_dir());
+        Ok(())
+    }
+}
