@@ -5,6 +5,7 @@
 //! repository than the folder given are removed.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -44,6 +45,7 @@ pub struct Git {
     command: Command,
     words: Vec<String>,
     input: Option<Vec<u8>>,
+    witness: Option<std::io::Result<File>>,
 }
 
 impl Git {
@@ -72,7 +74,7 @@ impl Git {
         for name in REMOVED {
             command.env_remove(name);
         }
-        Self { command, words: Vec::new(), input: None }
+        Self { command, words: Vec::new(), input: None, witness: None }
     }
 
     /// Sets configuration for this command alone; comes before [`Git::args`].
@@ -118,6 +120,20 @@ impl Git {
         self
     }
 
+    /// Lets a later driver see that the command still runs, should this process die first: it holds
+    /// a shared lock on the file for as long as it lives. Only for commands without input, because
+    /// the file takes the place of the input; nothing the command starts inherits it otherwise.
+    pub fn witnessed(mut self, file: &Path) -> Self {
+        let open = || {
+            let mut options = File::options();
+            let file = options.read(true).append(true).create(true).open(file)?;
+            file.lock_shared()?;
+            Ok(file)
+        };
+        self.witness = Some(open());
+        self
+    }
+
     /// Runs it and returns the bytes it printed.
     pub fn bytes(self) -> Result<Vec<u8>, Error> {
         let words = self.words.join(" ");
@@ -147,7 +163,12 @@ impl Git {
             code: None,
             message: format!("git could not be run: {e}"),
         };
-        let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
+        let witness = self.witness.take().transpose().map_err(lost)?;
+        let stdin = match witness {
+            _ if self.input.is_some() => Stdio::piped(),
+            Some(file) => Stdio::from(file),
+            None => Stdio::null(),
+        };
         self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().map_err(lost)?;
         // A writer of its own: git may print before it has read everything.

@@ -4,9 +4,12 @@
 //! files, because a cold `piton status` has no time to start a process. Only the reftable format,
 //! which we do not read, asks git. Worktrees, snapshots and merges come with the lanes.
 
+pub mod checks;
 pub mod git;
+pub mod merge;
 mod project;
 pub mod refs;
+pub mod worktree;
 
 pub use git::{Git, git};
 pub use project::{Error, Project};

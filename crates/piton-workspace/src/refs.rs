@@ -22,9 +22,7 @@ impl Fence {
     /// Raises the epoch of a run; a lower one than is there is refused.
     pub fn raise(dir: &Path, run_id: &str, epoch: u64) -> Result<Self, Error> {
         let name = format!("{}epoch", run_prefix(run_id));
-        if let Some(found) = Self::epoch(dir, run_id)?
-            && found > epoch
-        {
+        if let Some(found) = Self::epoch(dir, run_id)?.filter(|found| *found > epoch) {
             return Err(Error {
                 command: "update-ref".to_owned(),
                 code: None,
@@ -42,6 +40,11 @@ impl Fence {
         let _ = write!(input, "update {name} {blob} {old}\nprepare\ncommit\n");
         Git::at(dir).durable().args(["update-ref", "--stdin"]).input(input).run()?;
         Ok(Self { name, blob })
+    }
+
+    /// Tells whether the epoch still stands; a driver that was taken over finds that it does not.
+    pub fn holds(&self, dir: &Path) -> bool {
+        value(dir, &self.name).is_some_and(|found| found == self.blob)
     }
 
     /// The epoch that stands in the repository.

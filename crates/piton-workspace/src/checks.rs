@@ -1,0 +1,201 @@
+//! What must hold before lanes are made: a base branch, a clean work tree, a repository we can use.
+//!
+//! Nothing here changes anything. Each refusal names what is wrong and how to put it right; whether
+//! a remark stops a run is decided by its level, not here.
+
+mod repository;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use repository::{Level, Remark, repository};
+
+use crate::git::Git;
+use crate::{Project, refs};
+
+/// How many paths a refusal names: enough to recognise them, few enough to read.
+const PATHS_NAMED_MAX: usize = 10;
+
+/// Files in a git folder that say an operation is under way, and how it is ended.
+const UNDER_WAY: [(&str, &str, &str); 6] = [
+    ("MERGE_HEAD", "a merge", "git merge --continue, or git merge --abort"),
+    ("rebase-merge", "a rebase", "git rebase --continue, or git rebase --abort"),
+    ("rebase-apply", "a rebase", "git rebase --continue, or git rebase --abort"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --continue, or git cherry-pick --abort"),
+    ("REVERT_HEAD", "a revert", "git revert --continue, or git revert --abort"),
+    ("BISECT_LOG", "a bisection", "git bisect reset"),
+];
+
+/// Why something is not begun, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}; {fix}")]
+pub struct Refusal {
+    /// A frozen word for it.
+    pub code: &'static str,
+    /// What is wrong.
+    pub what: String,
+    /// How to put it right.
+    pub fix: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(code: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { code, what: what.into(), fix: fix.into() }
+    }
+}
+
+/// The branch that lanes start from and are merged into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// Its short name.
+    pub branch: String,
+    /// The commit it stands at.
+    pub commit: String,
+    /// Where it is checked out, if anywhere.
+    pub worktree: Option<PathBuf>,
+}
+
+impl Base {
+    /// Its full name.
+    pub fn reference(&self) -> String {
+        format!("refs/heads/{}", self.branch)
+    }
+}
+
+/// Finds the base: the branch that is checked out, or the one asked for.
+pub fn base(root: &Path, wanted: Option<&str>) -> Result<Base, Refusal> {
+    usable(root)?;
+    let branch = match wanted {
+        Some(name) => name.strip_prefix("refs/heads/").unwrap_or(name).to_owned(),
+        None => current(root)?,
+    };
+    standing(root, &branch).ok_or_else(|| no_such_branch(root, &branch))
+}
+
+/// Looks up where a branch stands now, and where it is checked out now.
+pub fn standing(root: &Path, branch: &str) -> Option<Base> {
+    let commit = refs::value(root, &format!("refs/heads/{branch}^{{commit}}"))?;
+    let worktree = checked_out(root, branch);
+    Some(Base { branch: branch.to_owned(), commit, worktree })
+}
+
+/// The work tree that has a branch checked out.
+fn checked_out(root: &Path, branch: &str) -> Option<PathBuf> {
+    let entries = crate::worktree::list(root).ok()?;
+    let found = entries.into_iter().find(|e| e.branch.as_deref() == Some(branch) && !e.prunable)?;
+    found.path.is_dir().then_some(found.path)
+}
+
+fn usable(root: &Path) -> Result<(), Refusal> {
+    let inside = Git::at(root).args(["rev-parse", "--is-inside-work-tree"]).text();
+    match inside.as_deref() {
+        Ok("true") => Ok(()),
+        Ok(_) => Err(Refusal::new(
+            "bare-repository",
+            format!("{} is a bare repository: it has no work tree", root.display()),
+            "call piton in a clone or a linked worktree of it",
+        )),
+        Err(error) if error.message.contains("dubious ownership") => Err(Refusal::new(
+            "foreign-owner",
+            format!("the repository at {} belongs to another user", root.display()),
+            format!("git config --global --add safe.directory {}", root.display()),
+        )),
+        Err(error) => Err(Refusal::new(
+            "no-repository",
+            format!("{} is not usable as a git work tree: {}", root.display(), error.message),
+            "run `git init` and commit once, or use isolation = \"in-place\"",
+        )),
+    }
+}
+
+fn current(root: &Path) -> Result<String, Refusal> {
+    let head = Git::at(root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text();
+    head.map_err(|_| {
+        Refusal::new(
+            "detached-head",
+            "no branch is checked out (HEAD is detached)",
+            "check out the branch to merge into, or name it with --base",
+        )
+    })
+}
+
+fn no_such_branch(root: &Path, branch: &str) -> Refusal {
+    let unborn = refs::value(root, "HEAD^{commit}").is_none();
+    if unborn && current(root).is_ok_and(|name| name == branch) {
+        return Refusal::new(
+            "no-commits",
+            format!("the branch {branch} has no commit yet, so no lane can start from it"),
+            "make a first commit, for example git commit --allow-empty -m Start",
+        );
+    }
+    let pattern = format!("refs/remotes/*/{branch}");
+    let remote = Git::at(root)
+        .args(["for-each-ref", "--count=1", "--format=%(refname:short)", &pattern])
+        .text()
+        .unwrap_or_default();
+    let fix = if remote.is_empty() {
+        "name one that `git branch` lists".to_owned()
+    } else {
+        format!("make it with git branch {branch} {remote}")
+    };
+    Refusal::new("no-base", format!("there is no branch {branch}"), fix)
+}
+
+/// Checks that a work tree holds nothing uncommitted, our own files and folders apart.
+pub fn clean(dir: &Path, own: &[&str]) -> Result<(), Refusal> {
+    settled(dir)?;
+    let status = Git::at(dir)
+        .args(["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"])
+        .bytes()
+        .map_err(|error| {
+            Refusal::new("no-status", error.to_string(), "see that `git status` works here")
+        })?;
+    let dirty: Vec<String> = status
+        .split(|byte| *byte == 0)
+        .filter_map(|line| line.get(3..))
+        .map(|path| String::from_utf8_lossy(path).into_owned())
+        .filter(|path| !own.iter().any(|own| is_below(path, own)))
+        .collect();
+    if dirty.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        "dirty",
+        format!("{} holds uncommitted changes: {}", dir.display(), Named(&dirty)),
+        "commit or stash them, or start the lanes from them with --seed-dirty",
+    ))
+}
+
+/// Checks that no merge, rebase or the like is under way in a work tree.
+pub fn settled(dir: &Path) -> Result<(), Refusal> {
+    let Some(git_dir) = Project::discover(dir).ok().and_then(|project| project.git_dir) else {
+        return Ok(());
+    };
+    match UNDER_WAY.iter().find(|(file, ..)| git_dir.join(file).exists()) {
+        None => Ok(()),
+        Some((_, what, end)) => Err(Refusal::new(
+            "under-way",
+            format!("{what} is under way in {}", dir.display()),
+            format!("end it first: {end}"),
+        )),
+    }
+}
+
+fn is_below(path: &str, own: &str) -> bool {
+    let own = own.trim_end_matches('/');
+    path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The first few of many paths, and how many more there are.
+pub(crate) struct Named<'a>(pub &'a [String]);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.0.get(..PATHS_NAMED_MAX).unwrap_or(self.0);
+        f.write_str(&named.join(", "))?;
+        match self.0.len() - named.len() {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Base goes from one commit to the next, if it still is where it was and so is the epoch.
+
+use std::path::{Path, PathBuf};
+
+use super::follow::{Followed, follow, is_over};
+use super::{Error, Result, is_ancestor};
+use crate::checks::Base;
+use crate::refs::{self, Fence, Transaction};
+use crate::worktree::Place;
+
+/// How advancing came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Advanced {
+    /// Base moved, and this is how its work tree followed.
+    Done(Followed),
+    /// Base is elsewhere (or gone); nothing was changed.
+    BaseMoved {
+        /// Where it is.
+        found: Option<String>,
+    },
+}
+
+/// What a look at base says about a step from one commit to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// Base is at the old commit.
+    NotDone,
+    /// Base moved, but its work tree has not followed: call [`follow`].
+    RefMoved,
+    /// Base contains the new commit, and its work tree followed.
+    Done,
+    /// Base is elsewhere, without the new commit.
+    BaseMoved {
+        /// Where it is.
+        found: Option<String>,
+    },
+}
+
+/// Moves base and lets its work tree follow. Ask [`super::would_follow`] first.
+pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) -> Result<Advanced> {
+    let name = base.reference();
+    let found = refs::value(root, &name);
+    if found.as_deref() != Some(new) {
+        if found.as_deref() != Some(old) {
+            return Ok(Advanced::BaseMoved { found });
+        }
+        let moved = Transaction::fenced(fence).update(&name, new, Some(old));
+        // In the work tree itself, so that the log of its HEAD tells of the merge.
+        let dir = base.worktree.as_deref().filter(|dir| dir.is_dir()).unwrap_or(root);
+        if let Err(error) = moved.commit(dir, "piton: merge lane") {
+            if !fence.holds(root) {
+                return Err(Error::Superseded);
+            }
+            let found = refs::value(root, &name);
+            match found.as_deref() {
+                Some(found) if found == new => {}
+                Some(found) if found == old => return Err(not_moved(root, &name, error)),
+                _ => return Ok(Advanced::BaseMoved { found }),
+            }
+        }
+    } else if !fence.holds(root) {
+        return Err(Error::Superseded);
+    }
+    follow(root, base, old, new).map(Advanced::Done)
+}
+
+/// Why a ref that is where it should be did not move: somebody's lock, or something else.
+fn not_moved(root: &Path, name: &str, error: crate::git::Error) -> Error {
+    let locks = |place: Place| -> Option<PathBuf> {
+        let names = [format!("{name}.lock"), "packed-refs.lock".to_owned()];
+        names.iter().map(|name| place.common.join(name)).find(|lock| lock.exists())
+    };
+    match Place::of(root).ok().and_then(locks) {
+        Some(lock) => Error::Locked(lock),
+        None => Error::Git(error),
+    }
+}
+
+/// Looks how far a step of base from one commit to another got.
+pub fn probe(root: &Path, base: &Base, old: &str, new: &str) -> Result<Probe> {
+    let found = refs::value(root, &base.reference());
+    match found.as_deref() {
+        Some(found) if found == old => Ok(Probe::NotDone),
+        Some(found) if found == new => {
+            let over = is_over(root, &base.branch, old, new)?;
+            Ok(if over { Probe::Done } else { Probe::RefMoved })
+        }
+        // The user went on from there: their commit shows that their work tree was in order.
+        Some(tip) if is_ancestor(root, new, tip)? => Ok(Probe::Done),
+        _ => Ok(Probe::BaseMoved { found }),
+    }
+}

@@ -1,0 +1,61 @@
+//! Which paths differ: between two commits, an index and a commit, an index and its files.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{Error, Result};
+use crate::git::Git;
+
+/// A path that differs between two commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    /// The path, which need not be text.
+    pub path: PathBuf,
+    pub in_old: bool,
+    /// Mode and object in the new commit, if it is there.
+    pub new: Option<(String, String)>,
+}
+
+/// The paths that differ between two commits.
+pub(super) fn commits(dir: &Path, old: &str, new: &str) -> Result<Vec<Change>> {
+    let args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new];
+    let bytes = Git::at(dir).args(args).bytes()?;
+    raw(&bytes)
+}
+
+/// The paths at which an index (the user's without one) differs from a commit.
+pub(super) fn index(dir: &Path, index: Option<&Path>, commit: &str) -> Result<BTreeSet<PathBuf>> {
+    let args = ["diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbrev", commit];
+    let git = Git::at(dir).args(args);
+    let git = if let Some(index) = index { git.index(index) } else { git };
+    Ok(raw(&git.bytes()?)?.into_iter().map(|change| change.path).collect())
+}
+
+/// The paths at which the files differ from an index that is ours to refresh.
+pub(super) fn files(dir: &Path, index: &Path) -> Result<BTreeSet<PathBuf>> {
+    // Its exit says that files differ, which is what we ask.
+    Git::at(dir).index(index).args(["update-index", "-q", "--refresh"]).output()?;
+    let args = ["diff-files", "-z", "--raw", "--no-abbrev", "--ignore-submodules=all"];
+    let bytes = Git::at(dir).index(index).args(args).bytes()?;
+    Ok(raw(&bytes)?.into_iter().map(|change| change.path).collect())
+}
+
+/// Reads raw entries: `:OLDMODE NEWMODE OLD NEW STATUS`, then the path.
+fn raw(bytes: &[u8]) -> Result<Vec<Change>> {
+    let mut words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    let mut changes = Vec::new();
+    while let Some(head) = words.next() {
+        let path = words.next().ok_or(Error::Strange("diff"))?;
+        let head = String::from_utf8_lossy(head);
+        let fields: Vec<&str> = head.trim_start_matches(':').split(' ').collect();
+        let [old_mode, new_mode, _, id, _] = fields[..] else { return Err(Error::Strange("diff")) };
+        changes.push(Change {
+            path: PathBuf::from(OsStr::from_bytes(path)),
+            in_old: old_mode != "000000",
+            new: (new_mode != "000000").then(|| (new_mode.to_owned(), id.to_owned())),
+        });
+    }
+    Ok(changes)
+}

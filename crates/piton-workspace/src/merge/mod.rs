@@ -1,0 +1,83 @@
+//! Merging a lane into base: rebased in the object store, one ref moved, the work tree follows.
+//!
+//! A rebase or a revert only makes objects; the same input gives the same commits, so it can be
+//! computed again after a crash. [`advance`] moves base from one commit to the next, in a
+//! transaction that also verifies the run's epoch, and then lets the work tree that has base checked
+//! out follow. Between the two a kill leaves base moved and the work tree behind: [`probe`] tells,
+//! and [`follow`] finishes it. Nothing here decides which lane comes next or whether tests passed.
+
+mod advance;
+mod conflict;
+mod diff;
+mod follow;
+mod guard;
+mod rebase;
+mod replay;
+mod revert;
+mod torn;
+mod would;
+
+use std::path::{Path, PathBuf};
+
+pub use advance::{Advanced, Probe, advance, probe};
+pub use follow::{Followed, follow};
+pub use rebase::{Rebase, rebase};
+pub use revert::{Revert, revert};
+pub use would::would_follow;
+
+use crate::git::{self, Git};
+use crate::worktree;
+
+/// Why merging could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A git command failed.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    /// A worktree or a file could not be used.
+    #[error(transparent)]
+    Worktree(#[from] worktree::Error),
+    /// Another driver took the run over.
+    #[error("another driver took this run over; follow it with `piton status`")]
+    Superseded,
+    /// Somebody else holds a lock of git's.
+    #[error(
+        "{0} exists: another git command is at work there, or one was killed; wait for it, or delete the file if none runs"
+    )]
+    Locked(PathBuf),
+    /// Git answered something we do not understand.
+    #[error("git {0} answered in a way this piton does not know; report it with `git version`")]
+    Strange(&'static str),
+}
+
+/// A result with this module's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Tells whether a commit is, or is contained in, another.
+pub fn is_ancestor(dir: &Path, commit: &str, of: &str) -> std::result::Result<bool, git::Error> {
+    let args = ["merge-base", "--is-ancestor", commit, of];
+    let output = Git::at(dir).args(args).output()?;
+    match output.status.code() {
+        Some(0) => Ok(true),
+        Some(1) => Ok(false),
+        code => Err(git::Error {
+            command: args.join(" "),
+            code,
+            message: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
+        }),
+    }
+}
+
+/// Tells whether a branch contains a commit; a branch that is gone contains nothing.
+pub fn contains(root: &Path, branch: &str, commit: &str) -> Result<bool> {
+    match crate::refs::value(root, &format!("refs/heads/{branch}")) {
+        None => Ok(false),
+        Some(tip) => Ok(is_ancestor(root, commit, &tip)?),
+    }
+}
+
+/// The tree of a commit.
+fn tree_of(dir: &Path, commit: &str) -> Result<String> {
+    let name = format!("{commit}^{{tree}}");
+    Ok(Git::at(dir).args(["rev-parse", "-q", "--verify", &name]).text()?)
+}

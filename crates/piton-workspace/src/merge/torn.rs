@@ -1,0 +1,90 @@
+//! Files of an interrupted step, put back to where it began.
+//!
+//! Git writes files one by one and the index last. So after a kill, of the paths the step changes,
+//! some are new, some old, one perhaps half-written. Those go back to the old state, from which the
+//! step can begin again. A file that is neither, nor the beginning of the new one, is the user's:
+//! it is left, and will be found in the way.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::diff::{self, Change};
+use super::{Result, guard::Guard};
+use crate::git::Git;
+use crate::worktree::Place;
+
+/// Puts the files of an interrupted step back.
+pub(super) fn rewind(place: &Place, guard: &Guard, (old, new): (&str, &str)) -> Result<()> {
+    let dir = &place.root;
+    let changes = diff::commits(dir, old, new)?;
+    let copy = guard.copy()?;
+    let at_old = diff::index(dir, Some(&copy), old)?;
+    let touched = diff::files(dir, &copy)?;
+    let other = unlike_new(place, &changes)?;
+    let mut restored = Vec::new();
+    for change in changes.iter().filter(|change| !at_old.contains(&change.path)) {
+        let file = dir.join(&change.path);
+        let there = fs::symlink_metadata(&file).ok();
+        let is_dir = there.as_ref().is_some_and(fs::Metadata::is_dir);
+        let stepped = || !other.contains(&change.path) || is_beginning(dir, change, &file);
+        if !change.in_old {
+            if there.is_some() && !is_dir && stepped() {
+                let _ = fs::remove_file(&file);
+                remove_empty(dir, &file);
+            }
+        } else if touched.contains(&change.path) && !is_dir && (there.is_none() || stepped()) {
+            restored.extend_from_slice(change.path.as_os_str().as_bytes());
+            restored.push(0);
+        }
+    }
+    if !restored.is_empty() {
+        let args = ["checkout-index", "--force", "-z", "--stdin"];
+        Git::at(dir).index(&copy).args(args).input(restored).run()?;
+    }
+    let _ = fs::remove_file(copy);
+    Ok(())
+}
+
+/// The changed paths whose file is not that of the new commit.
+fn unlike_new(place: &Place, changes: &[Change]) -> Result<BTreeSet<PathBuf>> {
+    let index = place.git_dir.join("piton-torn");
+    let _ = fs::remove_file(&index);
+    let mut lines = Vec::new();
+    for change in changes {
+        if let Some((mode, id)) = &change.new {
+            lines.extend_from_slice(format!("{mode} {id}\t").as_bytes());
+            lines.extend_from_slice(change.path.as_os_str().as_bytes());
+            lines.push(0);
+        }
+    }
+    let args = ["update-index", "-z", "--index-info"];
+    Git::at(&place.root).index(&index).args(args).input(lines).run()?;
+    let unlike = diff::files(&place.root, &index);
+    let _ = fs::remove_file(&index);
+    let mut unlike = unlike?;
+    // What is not in the new commit is unlike it if it is there.
+    let gone = changes.iter().filter(|change| change.new.is_none());
+    unlike.extend(gone.map(|change| change.path.clone()));
+    Ok(unlike)
+}
+
+/// Tells whether a file holds the first part of what the new commit would write.
+fn is_beginning(dir: &Path, change: &Change, file: &Path) -> bool {
+    let Some((_, id)) = &change.new else { return false };
+    let mut path = OsString::from("--path=");
+    path.push(&change.path);
+    let whole = Git::at(dir).args(["cat-file", "--filters"]).arg(path).arg(id).bytes();
+    let Ok(part) = fs::read(file) else { return false };
+    whole.is_ok_and(|whole| whole.starts_with(&part))
+}
+
+fn remove_empty(dir: &Path, file: &Path) {
+    for above in file.ancestors().skip(1).take_while(|above| *above != dir) {
+        if fs::remove_dir(above).is_err() {
+            return;
+        }
+    }
+}

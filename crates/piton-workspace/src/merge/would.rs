@@ -1,0 +1,125 @@
+//! Whether the work tree that has base checked out could follow, asked before base moves.
+//!
+//! Worked out on a copy of the index, so the user's own is not even locked. What the user changed
+//! and the merge does not touch stays; what both touch is refused, ignored files included, although
+//! git itself would overwrite those.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::diff::{self, Change};
+use super::{Error, Result, guard};
+use crate::checks::{self, Base, Named, Refusal};
+use crate::git::Git;
+use crate::worktree::{At as _, Place};
+
+/// Checks that the work tree of base, if there is one, can go from one commit to another.
+pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<(), Refusal> {
+    let Some(dir) = &base.worktree else { return Ok(()) };
+    checks::settled(dir)?;
+    match overlaps(dir, old, new) {
+        Ok(paths) if paths.is_empty() => Ok(()),
+        Ok(paths) => Err(Refusal::new(
+            "base-in-the-way",
+            format!("{} holds changes to what the merge changes: {}", dir.display(), Named(&paths)),
+            "commit, stash or move them away, then resume",
+        )),
+        Err(Error::Locked(lock)) => Err(Refusal::new(
+            "index-locked",
+            format!("{} exists: another git command is at work, or one was killed", lock.display()),
+            "wait for it, or delete the file if no git command runs",
+        )),
+        Err(error) => Err(Refusal::new(
+            "cannot-follow",
+            error.to_string(),
+            format!("see that `git status` works in {}", dir.display()),
+        )),
+    }
+}
+
+/// The paths that stand in the way.
+fn overlaps(dir: &Path, old: &str, new: &str) -> Result<Vec<String>> {
+    let place = Place::of(dir)?;
+    if let Some(lock) = guard::foreign_lock(&place.git_dir) {
+        return Err(Error::Locked(lock));
+    }
+    let aside = Aside::copy(&place)?;
+    in_the_way(&place, &aside.0, &diff::commits(dir, old, new)?, old, new)
+}
+
+/// The changed paths that the user has changed, staged or created, judged by a copy of the index.
+pub(super) fn in_the_way(
+    place: &Place,
+    copy: &Path,
+    changes: &[Change],
+    old: &str,
+    new: &str,
+) -> Result<Vec<String>> {
+    let dir = &place.root;
+    let touched = diff::files(dir, copy)?;
+    let staged = diff::index(dir, Some(copy), old)?;
+    let is_in_the_way = |change: &&Change| {
+        let untracked = !change.in_old && is_taken(dir, &change.path, changes, &touched);
+        touched.contains(&change.path) || staged.contains(&change.path) || untracked
+    };
+    let named = changes.iter().filter(is_in_the_way);
+    let paths: Vec<String> = named.map(|c| c.path.to_string_lossy().into_owned()).collect();
+    if !paths.is_empty() {
+        return Ok(paths);
+    }
+    // Git's own judgement comes last: it knows of more than paths.
+    let dry = Git::at(dir).index(copy).args(["read-tree", "-m", "-u", "-n", old, new]).output()?;
+    if dry.status.success() {
+        return Ok(Vec::new());
+    }
+    Ok(vec![String::from_utf8_lossy(&dry.stderr).trim_end().to_owned()])
+}
+
+/// Tells whether something that git does not track stands where a new file should go.
+fn is_taken(dir: &Path, path: &Path, changes: &[Change], touched: &BTreeSet<PathBuf>) -> bool {
+    let there = fs::symlink_metadata(dir.join(path));
+    if let Ok(found) = there {
+        // A folder whose tracked files all go makes room by itself, if nothing else is in it.
+        return !found.is_dir() || !vanishes(dir, path, changes);
+    }
+    let mut above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+    above.any(|above| {
+        let found = fs::symlink_metadata(dir.join(above));
+        let goes = changes.iter().any(|c| c.path == above && c.new.is_none());
+        let goes = goes && !touched.contains(above);
+        found.is_ok_and(|found| !found.is_dir()) && !goes
+    })
+}
+
+/// Tells whether everything in a folder is deleted by the changes.
+fn vanishes(dir: &Path, folder: &Path, changes: &[Change]) -> bool {
+    let Ok(entries) = fs::read_dir(dir.join(folder)) else { return false };
+    entries.filter_map(std::result::Result::ok).all(|entry| {
+        let path = folder.join(entry.file_name());
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            return vanishes(dir, &path, changes);
+        }
+        changes.iter().any(|c| c.path == path && c.new.is_none())
+    })
+}
+
+/// A copy of an index that goes with this value.
+struct Aside(PathBuf);
+
+impl Aside {
+    fn copy(place: &Place) -> Result<Self> {
+        let copy = place.git_dir.join(format!("piton-check-{}", std::process::id()));
+        let index = place.git_dir.join("index");
+        if index.exists() {
+            fs::copy(&index, &copy).at(&copy)?;
+        }
+        Ok(Self(copy))
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}

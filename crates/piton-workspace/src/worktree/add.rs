@@ -1,0 +1,189 @@
+//! A worktree for a lane: found again, completed, or made.
+//!
+//! The order of the steps is what makes it safe to be killed: the branch is claimed in one ref
+//! transaction, then git registers the worktree (locked with our reason from its first moment on),
+//! then the files are written, and last our mark. What has no mark yet was never handed out, so it
+//! is thrown away and made again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::admin::{self, Admin, Mark, Owner};
+use super::{At as _, Error, Place, Result, branch, check, checkout, copy, locks, remove};
+use crate::refs::Fence;
+
+/// How many numbered names are tried before the name is given up.
+pub(super) const NUMBERS_MAX: u32 = 99;
+
+/// What the folder of all worktrees ignores: itself and everything below.
+const IGNORE_ALL: &[u8] = b"*\n";
+
+/// The worktree a lane needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// The run.
+    pub run_id: String,
+    /// The lane, by a name that is unique within the run.
+    pub lane: String,
+    /// Where it should be, absolute or below the project's root.
+    pub path: PathBuf,
+    /// The short name its branch should have.
+    pub branch: String,
+    /// The commit it starts from.
+    pub start: String,
+    /// Files and folders of the project to copy into it when it is new.
+    pub copy: Vec<String>,
+    /// How many threads write its files.
+    pub workers: usize,
+}
+
+impl Spec {
+    pub(super) fn owner(&self) -> Owner {
+        Owner { run_id: self.run_id.clone(), lane: self.lane.clone() }
+    }
+}
+
+/// The worktree a lane got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Added {
+    /// Where it is; not as asked if something foreign was there.
+    pub path: PathBuf,
+    /// Its branch, likewise.
+    pub branch: String,
+    /// The commit its branch stands at.
+    pub head: String,
+    /// The commit the lane started from.
+    pub start: String,
+    /// It was there already; its files are as they were left.
+    pub reused: bool,
+    /// The lane started from another commit than the one asked for now.
+    pub base_moved: bool,
+    /// The machine restarted since it was last used: files may be torn, restore a snapshot.
+    pub machine_restarted: bool,
+    /// What should have been copied but is not in the project.
+    pub not_copied: Vec<String>,
+}
+
+/// Finds or makes the worktree of a lane.
+pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
+    let place = Place::of(root)?;
+    check(&place.root, fence)?;
+    locks::await_children(&place)?;
+    let owner = spec.owner();
+    for admin in admin::scan(&place).iter().filter(|a| a.owner().as_ref() == Some(&owner)) {
+        if let Some(added) = take_up(&place, spec, admin)? {
+            return Ok(added);
+        }
+    }
+    let (branch, start) = branch::claim(&place, spec, fence)?;
+    make(&place, spec, &branch, &start)
+}
+
+/// Takes up an entry of the lane, or clears it away if it was never complete or lost its folder.
+fn take_up(place: &Place, spec: &Spec, admin: &Admin) -> Result<Option<Added>> {
+    let there = admin.path.as_ref().filter(|path| path.is_dir());
+    let (Some(mark), Some(path)) = (&admin.mark, there) else {
+        let files = there.filter(|_| admin.is_linked());
+        let files = remove::discard_files(place, files)?;
+        remove::delete_later([files, remove::discard_admin(place, &admin.dir)?]);
+        return Ok(None);
+    };
+    if !admin.is_linked() {
+        // Complete, with work in it, but its link is gone: somebody deleted the file `.git`.
+        let link = format!("gitdir: {}\n", admin.dir.display());
+        admin::replace(&path.join(".git"), link.as_bytes())?;
+    }
+    locks::sweep_admin(place, admin)?;
+    let boot = admin::boot();
+    let machine_restarted = mark.boot != boot;
+    if machine_restarted {
+        Mark { boot, ..mark.clone() }.write(&admin.dir)?;
+    }
+    let head = branch::head(place, mark)?;
+    Ok(Some(Added {
+        path: path.clone(),
+        branch: mark.branch.clone(),
+        head,
+        start: mark.start.clone(),
+        reused: true,
+        base_moved: mark.start != spec.start,
+        machine_restarted,
+        not_copied: Vec::new(),
+    }))
+}
+
+fn make(place: &Place, spec: &Spec, branch: &str, start: &str) -> Result<Added> {
+    if let Some(path) = branch::used_elsewhere(place, branch) {
+        return Err(Error::BranchInUse { branch: branch.to_owned(), path });
+    }
+    let wanted = place.root.join(&spec.path);
+    hide_folder(place, &wanted)?;
+    let path = free_path(place, &wanted)?;
+    place
+        .git()
+        .config("worktree.guessRemote=false")
+        .args(["worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason"])
+        .args([&spec.owner().reason(), "--"])
+        .arg(&path)
+        .arg(branch)
+        .run()?;
+    let path = path.canonicalize().at(&path)?;
+    let dir = admin::leads_to(&path).ok_or_else(|| Error::Foreign(path.clone()))?;
+    let head = checkout::fill(place, &path, &dir, spec.workers)?;
+    let not_copied = copy::into(&place.root, &path, &spec.copy)?;
+    let mark = Mark {
+        owner: spec.owner(),
+        branch: branch.to_owned(),
+        start: start.to_owned(),
+        boot: admin::boot(),
+    };
+    mark.write(&dir)?;
+    Ok(Added {
+        path,
+        branch: mark.branch,
+        head,
+        base_moved: mark.start != spec.start,
+        start: mark.start,
+        reused: false,
+        machine_restarted: false,
+        not_copied,
+    })
+}
+
+/// Makes the folder of all worktrees ignore itself, so that it never counts as a change.
+fn hide_folder(place: &Place, path: &Path) -> Result<()> {
+    let parent = path.parent().unwrap_or(path);
+    fs::create_dir_all(parent).at(parent)?;
+    // A task's worktree lies within its lane's, whose files are none of ours to add to.
+    let below = path.strip_prefix(&place.root).ok().filter(|_| place.git_dir == place.common);
+    let Some(first) = below.and_then(|rest| rest.components().next()) else { return Ok(()) };
+    let top = place.root.join(first);
+    if top == path || admin::scan(place).iter().any(|a| a.path.as_ref().is_some_and(|p| *p == top))
+    {
+        return Ok(());
+    }
+    let ignore = top.join(".gitignore");
+    match fs::metadata(&ignore) {
+        Ok(found) if found.len() > 0 => Ok(()),
+        _ => admin::replace(&ignore, IGNORE_ALL),
+    }
+}
+
+/// The first path of that name that nobody uses: not there, or an empty folder.
+fn free_path(place: &Place, wanted: &Path) -> Result<PathBuf> {
+    let taken: Vec<PathBuf> = admin::scan(place).into_iter().filter_map(|a| a.path).collect();
+    let is_free = |path: &Path| {
+        let empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+        let there = fs::symlink_metadata(path);
+        let unused = there.map_or(true, |found| found.is_dir() && empty());
+        unused && !taken.iter().any(|other| admin::same(other, path))
+    };
+    let name = wanted.file_name().unwrap_or_default();
+    let numbered = (2..=NUMBERS_MAX).map(|number| {
+        let mut name = name.to_owned();
+        name.push(format!("-{number}"));
+        wanted.with_file_name(name)
+    });
+    let mut all = std::iter::once(wanted.to_owned()).chain(numbered);
+    all.find(|path| is_free(path)).ok_or_else(|| Error::NoFreeName(wanted.display().to_string()))
+}

@@ -1,0 +1,141 @@
+//! The branch of a lane: claimed together with a record of whose it is, deleted when base has it.
+//!
+//! One ref transaction writes a small record below `refs/piton/` and then the branch, so a branch
+//! without a record is never ours. Another ref keeps the commit the lane started from alive.
+
+use std::path::{Path, PathBuf};
+
+use super::add::NUMBERS_MAX;
+use super::admin::Mark;
+use super::{Error, Place, Result, Spec, fenced};
+use crate::git::Git;
+use crate::refs::{self, Fence, Transaction};
+
+/// What became of a branch that should go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BranchEnd {
+    /// It is gone, now or already.
+    Deleted,
+    /// Base does not contain its commit.
+    NotContained,
+    /// It stands at another commit than expected.
+    Moved(String),
+    /// It is checked out.
+    InUse(PathBuf),
+    /// It was not made for a lane of this run.
+    Foreign,
+}
+
+/// The two refs about a lane's branch: the record and the start.
+fn names(run_id: &str, lane: &str) -> (String, String) {
+    let prefix = refs::run_prefix(run_id);
+    // A lane's tasks are named below it, and a ref cannot be a folder as well.
+    let lane = refs::component(&lane.replace('/', "%"));
+    (format!("{prefix}branch/{lane}"), format!("{prefix}start/{lane}"))
+}
+
+/// The record of a lane: its branch and its start.
+fn record(dir: &Path, name: &str) -> Option<(String, String)> {
+    let text = Git::at(dir).args(["cat-file", "blob", name]).text().ok()?;
+    let (branch, start) = text.split_once('\n')?;
+    Some((branch.to_owned(), start.to_owned()))
+}
+
+/// Claims a branch for a lane, or finds the one it claimed; returns its name and the start.
+pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<(String, String)> {
+    let dir = &place.root;
+    let (record_name, start_name) = names(&spec.run_id, &spec.lane);
+    if let Some((branch, start)) = record(dir, &record_name) {
+        let full = format!("refs/heads/{branch}");
+        if refs::value(dir, &full).is_none() {
+            let again = Transaction::fenced(fence).update(&full, &start, None);
+            again.commit(dir, "piton: lane").map_err(|e| fenced(dir, fence, e))?;
+        }
+        return Ok((branch, start));
+    }
+    let branch = free_name(dir, spec)?;
+    let text = format!("{branch}\n{}\n", spec.start);
+    let blob = Git::at(dir)
+        .durable()
+        .args(["hash-object", "-w", "--stdin"])
+        .input(text.into_bytes())
+        .text()?;
+    Transaction::fenced(fence)
+        .update(&record_name, &blob, None)
+        .set(&start_name, &spec.start)
+        .update(&format!("refs/heads/{branch}"), &spec.start, None)
+        .commit(dir, "piton: lane")
+        .map_err(|error| fenced(dir, fence, error))?;
+    Ok((branch, spec.start.clone()))
+}
+
+/// The first name that is neither a branch nor stands in the way of one.
+fn free_name(dir: &Path, spec: &Spec) -> Result<String> {
+    let text = Git::at(dir).args(["for-each-ref", "--format=%(refname)", "refs/heads/"]).text()?;
+    let taken: Vec<&str> = text.lines().filter_map(|n| n.strip_prefix("refs/heads/")).collect();
+    let below = |name: &str, folder: &str| {
+        name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let is_free = |name: &str| {
+        !taken.iter().any(|other| *other == name || below(name, other) || below(other, name))
+    };
+    let unique = format!("{}-{}", spec.branch, refs::component(&spec.run_id.replace('/', "-")));
+    let numbered = (2..=NUMBERS_MAX).map(|number| format!("{}-{number}", spec.branch));
+    // Where a branch named like one of the folders is in the way, only another folder helps.
+    let aside = [unique.clone(), format!("piton-{unique}")];
+    let mut all = std::iter::once(spec.branch.clone()).chain(numbered).chain(aside);
+    all.find(|name| is_free(name)).ok_or_else(|| Error::NoFreeName(spec.branch.clone()))
+}
+
+/// Where a branch is checked out, if anywhere.
+pub(super) fn used_elsewhere(place: &Place, branch: &str) -> Option<PathBuf> {
+    let entries = super::list(&place.root).ok()?;
+    entries.into_iter().find(|e| e.branch.as_deref() == Some(branch)).map(|entry| entry.path)
+}
+
+/// The commit a lane's branch stands at.
+pub(super) fn head(place: &Place, mark: &Mark) -> Result<String> {
+    let name = format!("refs/heads/{}", mark.branch);
+    Ok(Git::at(&place.root).args(["rev-parse", "-q", "--verify", &name]).text()?)
+}
+
+/// Deletes the branch of a lane, if it still stands at `head` and `base` contains that.
+///
+/// `base` is the short name of a branch. In the same transaction base is required to stand where
+/// it was looked at, so a commit cannot get lost in between.
+pub fn delete_branch_if_contained(
+    root: &Path,
+    (run_id, lane): (&str, &str),
+    head: &str,
+    base: &str,
+    fence: &Fence,
+) -> Result<BranchEnd> {
+    let place = Place::of(root)?;
+    let (record_name, start_name) = names(run_id, lane);
+    let Some((branch, _)) = record(root, &record_name) else { return Ok(BranchEnd::Deleted) };
+    let full = format!("refs/heads/{branch}");
+    let mut transaction = Transaction::fenced(fence);
+    if let Some(found) = refs::value(root, &full) {
+        if found != head {
+            return Ok(BranchEnd::Moved(found));
+        }
+        if let Some(path) = used_elsewhere(&place, &branch) {
+            return Ok(BranchEnd::InUse(path));
+        }
+        let base = format!("refs/heads/{base}");
+        let Some(tip) = refs::value(root, &base) else { return Ok(BranchEnd::NotContained) };
+        if !crate::merge::is_ancestor(root, head, &tip)? {
+            return Ok(BranchEnd::NotContained);
+        }
+        transaction = transaction.verify(&base, &tip).delete(&full, head);
+    }
+    if let Some(start) = refs::value(root, &start_name) {
+        transaction = transaction.delete(&start_name, &start);
+    }
+    // Last, for as long as the record is there the rest can be found and deleted again.
+    if let Some(blob) = refs::value(root, &record_name) {
+        transaction = transaction.delete(&record_name, &blob);
+    }
+    transaction.commit(root, "piton: lane merged").map_err(|error| fenced(root, fence, error))?;
+    Ok(BranchEnd::Deleted)
+}

@@ -1,0 +1,64 @@
+//! What `git worktree list` shows, with ours named.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::admin::{self, Admin};
+use super::{Place, Result};
+use crate::git::Git;
+
+/// A work tree of a repository; the main one comes first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The branch it has checked out, by its short name.
+    pub branch: Option<String>,
+    /// The commit it has checked out.
+    pub head: Option<String>,
+    /// Run and lane, if it is ours.
+    pub ours: Option<(String, String)>,
+    /// Its folder is gone.
+    pub prunable: bool,
+    /// Why it is locked.
+    pub locked: Option<String>,
+}
+
+/// Lists the work trees of a repository.
+pub fn list(root: &Path) -> Result<Vec<Entry>> {
+    let place = Place::of(root)?;
+    let admins = admin::scan(&place);
+    let bytes = Git::at(root).args(["worktree", "list", "--porcelain", "-z"]).bytes()?;
+    // A line ends with one NUL, an entry with two.
+    let mut entries = Vec::new();
+    let mut lines: Vec<&[u8]> = Vec::new();
+    for line in bytes.split(|byte| *byte == 0) {
+        if line.is_empty() {
+            entries.extend(entry(&std::mem::take(&mut lines), &admins));
+        } else {
+            lines.push(line);
+        }
+    }
+    Ok(entries)
+}
+
+fn entry(lines: &[&[u8]], admins: &[Admin]) -> Option<Entry> {
+    let bytes = |key: &str| {
+        let mut rests = lines.iter().filter_map(|line| line.strip_prefix(key.as_bytes()));
+        rests.find_map(|rest| rest.is_empty().then_some(rest).or(rest.strip_prefix(b" ")))
+    };
+    let value = |key: &str| bytes(key).map(|value| String::from_utf8_lossy(value).into_owned());
+    let path = PathBuf::from(OsStr::from_bytes(bytes("worktree")?));
+    let known = admins.iter().find(|a| a.path.as_ref().is_some_and(|p| admin::same(p, &path)));
+    let owner = known.and_then(Admin::owner);
+    let gone = known.is_some() && !path.join(".git").exists();
+    Some(Entry {
+        branch: value("branch").map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned()),
+        head: value("HEAD").filter(|head| head.bytes().any(|byte| byte != b'0')),
+        ours: owner.map(|owner| (owner.run_id, owner.lane)),
+        prunable: gone || value("prunable").is_some(),
+        locked: value("locked"),
+        path,
+    })
+}

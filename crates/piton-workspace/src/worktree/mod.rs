@@ -1,0 +1,111 @@
+//! Worktrees of lanes: made, found again, moved, removed. Only those with our mark are touched.
+//!
+//! Git registers a worktree in a folder of its own, its *admin folder*. Ours are locked with a
+//! reason that names run and lane, which git writes before anything else, and get a file `piton`
+//! there once they are complete. So after a kill at any point it can be told what is ours and
+//! whether it is whole, and what carries no mark is somebody else's: it is never touched, and a
+//! name it takes is left to it.
+//!
+//! Everything here may be killed and called again. Nothing here decides when a lane gets a
+//! worktree or loses it.
+
+mod add;
+mod admin;
+mod branch;
+mod checkout;
+mod commit;
+mod copy;
+mod list;
+pub mod locks;
+mod place;
+mod remove;
+mod stand;
+
+use std::path::PathBuf;
+
+pub use add::{Added, Spec, add};
+pub(crate) use admin::replace;
+pub use branch::{BranchEnd, delete_branch_if_contained};
+pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
+pub(crate) use commit::{ended, signed};
+pub use list::{Entry, list};
+pub(crate) use place::Place;
+pub use remove::{empty_trash, remove};
+pub use stand::{Files, move_to};
+
+use crate::git;
+use crate::refs::Fence;
+
+/// Why something could not be done with a worktree.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A git command failed.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    /// A file could not be read or written.
+    #[error("{path}: {source}; see that the folder can be written and the disk has room")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Another driver took the run over.
+    #[error("another driver took this run over; follow it with `piton status`")]
+    Superseded,
+    /// The worktree is not ours.
+    #[error("{0} was not made by piton, so it is left alone; remove it with `git worktree remove`")]
+    Foreign(PathBuf),
+    /// The user locked it.
+    #[error("{path} was locked ({reason}); run `git worktree unlock` first")]
+    Locked {
+        /// The worktree.
+        path: PathBuf,
+        /// The user's reason.
+        reason: String,
+    },
+    /// Another worktree lies within.
+    #[error("another worktree lies within {0}; remove that one first")]
+    Nested(PathBuf),
+    /// The lane's branch is checked out elsewhere.
+    #[error("the branch {branch} is checked out in {path}; check out another one there")]
+    BranchInUse {
+        /// The branch.
+        branch: String,
+        /// Where.
+        path: PathBuf,
+    },
+    /// Every name that was tried is taken.
+    #[error("all names like {0} are taken; delete branches or folders that are no longer needed")]
+    NoFreeName(String),
+    /// A path to copy that leads out of the project.
+    #[error("`{0}` cannot be copied into a worktree; name a path within the project")]
+    OutOfProject(String),
+    /// Another process of ours is still at work.
+    #[error("a git command of an earlier driver still runs here; wait for it, then call again")]
+    Busy,
+}
+
+/// A result with this module's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Names the file an operation failed on.
+pub(crate) trait At<T> {
+    fn at(self, path: impl Into<PathBuf>) -> Result<T>;
+}
+
+impl<T> At<T> for std::io::Result<T> {
+    fn at(self, path: impl Into<PathBuf>) -> Result<T> {
+        self.map_err(|source| Error::File { path: path.into(), source })
+    }
+}
+
+/// Turns the failure of a fenced transaction into what it means.
+fn fenced(dir: &std::path::Path, fence: &Fence, error: git::Error) -> Error {
+    if fence.holds(dir) { Error::Git(error) } else { Error::Superseded }
+}
+
+/// Refuses to go on for a driver that was taken over.
+fn check(dir: &std::path::Path, fence: &Fence) -> Result<()> {
+    if fence.holds(dir) { Ok(()) } else { Err(Error::Superseded) }
+}

@@ -1,0 +1,53 @@
+//! Where a repository keeps things, as seen from any of its work trees.
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::git::{self, Git};
+use crate::{Project, git::Error};
+
+/// The folders of one repository.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The top of the work tree that was named.
+    pub root: PathBuf,
+    /// The git folder of that work tree.
+    pub git_dir: PathBuf,
+    /// The git folder that all work trees share.
+    pub common: PathBuf,
+    /// Our own folder in it.
+    pub state: PathBuf,
+}
+
+impl Place {
+    /// Finds the folders of the repository that a folder belongs to.
+    pub fn of(dir: &Path) -> Result<Self, git::Error> {
+        let failed =
+            |message: String| Error { command: "rev-parse".to_owned(), code: None, message };
+        let dir = dir.canonicalize().map_err(|e| failed(format!("{}: {e}", dir.display())))?;
+        let project = Project::discover(&dir).map_err(|error| failed(error.to_string()))?;
+        let (Some(git_dir), Some(common)) = (project.git_dir, project.common_dir) else {
+            return Err(failed(format!("{} is not in a git work tree", dir.display())));
+        };
+        Ok(Self { root: project.root, git_dir, common, state: project.state_dir })
+    }
+
+    /// Begins a git command in the work tree that a later driver can wait for.
+    pub fn git(&self) -> Git {
+        self.git_in(&self.root)
+    }
+
+    /// Begins a git command in another work tree of this repository, likewise.
+    pub fn git_in(&self, dir: &Path) -> Git {
+        if !self.state.is_dir() {
+            // If this fails, so does opening the file in it, and that is reported.
+            let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.state);
+        }
+        Git::at(dir).witnessed(&self.witness())
+    }
+
+    /// The file that running git commands hold a lock on.
+    pub fn witness(&self) -> PathBuf {
+        self.state.join("git-children")
+    }
+}

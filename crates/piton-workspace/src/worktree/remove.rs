@@ -1,0 +1,190 @@
+//! A worktree goes: renamed away at once, deleted later.
+//!
+//! Deleting a hundred thousand files takes seconds; renaming a folder does not. Files first, then
+//! the entry, so that after a kill in between the entry still says what is left to do.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use super::admin::{self, Admin};
+use super::{At as _, Error, Place, Result, check, locks};
+use crate::refs::Fence;
+
+/// How the trash next to a worktree is called, where ours is on another file system.
+const ASIDE: &str = ".piton-trash-";
+
+/// Where worktrees are, by the contract for lanes.
+const FOLDER: &str = ".worktrees";
+
+/// Keeps names within this process apart.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// Removes a worktree of ours and its entry; its branch stays. Deleting goes on in a thread: what
+/// the end of the process leaves behind, [`empty_trash`] deletes.
+pub fn remove(root: &Path, path: &Path, fence: &Fence) -> Result<()> {
+    let place = Place::of(root)?;
+    check(&place.root, fence)?;
+    locks::await_children(&place)?;
+    let path = place.root.join(path);
+    let admins = admin::scan(&place);
+    let leads_here = |a: &&Admin| a.path.as_ref().is_some_and(|p| admin::same(p, &path));
+    let Some(admin) = admins.iter().find(leads_here) else {
+        return if path.join(".git").exists() { Err(Error::Foreign(path)) } else { Ok(()) };
+    };
+    if admin.owner().is_none() {
+        return Err(Error::Foreign(path));
+    }
+    if let Some(reason) = admin.foreign_lock() {
+        return Err(Error::Locked { path, reason: reason.to_owned() });
+    }
+    let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+    let within = |a: &Admin| {
+        a.dir != admin.dir && a.path.as_ref().is_some_and(|path| path.starts_with(&real))
+    };
+    if admins.iter().any(|other| within(other) && other.is_linked()) {
+        return Err(Error::Nested(path));
+    }
+    let files = discard_files(&place, path.is_dir().then_some(&path))?;
+    let entry = discard_admin(&place, &admin.dir)?;
+    remove_empty_parents(&place, &real);
+    delete_later([files, entry]);
+    Ok(())
+}
+
+/// Deletes what is in the trash without anybody waiting for it.
+pub(super) fn delete_later(trash: [Option<PathBuf>; 2]) {
+    // Best effort: what stays behind is deleted by the next call to empty the trash.
+    let _ = thread::Builder::new().name("trash".to_owned()).spawn(move || {
+        for folder in trash.into_iter().flatten() {
+            let _ = delete(&folder);
+        }
+    });
+}
+
+/// Moves the files of a worktree out of the way.
+pub(super) fn discard_files(place: &Place, path: Option<&PathBuf>) -> Result<Option<PathBuf>> {
+    let Some(path) = path else { return Ok(None) };
+    let trash = trash(place)?;
+    match rename(path, &trash) {
+        Ok(()) => Ok(Some(trash)),
+        Err(error) if error.kind() == ErrorKind::CrossesDevices => {
+            let name = trash.file_name().unwrap_or_default().to_string_lossy();
+            let aside = path.with_file_name(format!("{ASIDE}{name}"));
+            rename(path, &aside).at(path)?;
+            Ok(Some(aside))
+        }
+        Err(source) => Err(Error::File { path: path.clone(), source }),
+    }
+}
+
+/// Moves an admin folder out of the way.
+pub(super) fn discard_admin(place: &Place, dir: &Path) -> Result<Option<PathBuf>> {
+    let trash = trash(place)?;
+    match fs::rename(dir, &trash) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::File { path: dir.to_owned(), source }),
+    }
+    // Git removes the folder of all entries with the last one; it fails if there are others.
+    let _ = fs::remove_dir(place.common.join("worktrees"));
+    Ok(Some(trash))
+}
+
+/// Deletes what removals left behind; the number of folders that are gone. Everything in the
+/// trash was given up, so this may run at any time.
+pub fn empty_trash(root: &Path) -> Result<usize> {
+    let place = Place::of(root)?;
+    let mut folders = below(&trash_folder(&place), "");
+    folders.extend(aside(&place.root.join(FOLDER), 2));
+    let mut gone = 0;
+    for folder in folders {
+        match delete(&folder) {
+            Ok(()) => gone += 1,
+            // Another deletion of the same folder under way.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(source) => return Err(Error::File { path: folder, source }),
+        }
+    }
+    Ok(gone)
+}
+
+/// Trash that had to stay next to worktrees, down to a depth.
+fn aside(dir: &Path, depth: usize) -> Vec<PathBuf> {
+    let mut found = below(dir, ASIDE);
+    if depth > 0 {
+        let deeper = below(dir, "").into_iter().filter(|d| d.is_dir() && !d.join(".git").exists());
+        found.extend(deeper.flat_map(|dir| aside(&dir, depth - 1)));
+    }
+    found
+}
+
+fn below(dir: &Path, start: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let entries = entries.filter_map(std::result::Result::ok);
+    let named = entries.filter(|e| e.file_name().to_string_lossy().starts_with(start));
+    named.map(|entry| entry.path()).collect()
+}
+
+fn trash_folder(place: &Place) -> PathBuf {
+    place.state.join("trash")
+}
+
+/// A name in the trash that is not taken.
+fn trash(place: &Place) -> Result<PathBuf> {
+    let folder = trash_folder(place);
+    fs::create_dir_all(&folder).at(&folder)?;
+    let names = std::iter::repeat_with(|| {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        folder.join(format!("{}-{count}", std::process::id()))
+    });
+    let mut free = names.filter(|name| fs::symlink_metadata(name).is_err());
+    free.next().ok_or_else(|| Error::NoFreeName(folder.display().to_string()))
+}
+
+/// Renames a folder; one that may not be written must be made writable to change its parent.
+fn rename(from: &Path, to: &Path) -> std::io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            fs::set_permissions(from, fs::Permissions::from_mode(0o700))?;
+            fs::rename(from, to)
+        }
+        result => result,
+    }
+}
+
+/// Deletes a folder, also with folders in it that may not be written.
+fn delete(folder: &Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            unlock(folder)?;
+            fs::remove_dir_all(folder)
+        }
+        result => result,
+    }
+}
+
+fn unlock(folder: &Path) -> std::io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            unlock(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes folders above a worktree that are empty now, up to the folder of all worktrees.
+fn remove_empty_parents(place: &Place, path: &Path) {
+    let Ok(rest) = path.strip_prefix(&place.root) else { return };
+    let depth = rest.components().count();
+    for dir in path.ancestors().skip(1).take(depth.saturating_sub(2)) {
+        if fs::remove_dir(dir).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The checks before lanes are made: each refusal names what is wrong and how to put it right.
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+mod tree_support;
+
+use std::ffi::OsStr;
+use std::fs;
+
+use piton_workspace::checks::{self, Level, Refusal};
+use tree_support::{git, hermetic};
+
+fn code<T: std::fmt::Debug>(result: Result<T, Refusal>) -> &'static str {
+    let refusal = result.unwrap_err();
+    assert!(!refusal.what.is_empty() && !refusal.fix.is_empty());
+    refusal.code
+}
+
+#[test]
+fn base_is_what_is_checked_out_or_asked_for() {
+    hermetic(|repo| {
+        let base = checks::base(&repo.root, None).unwrap();
+        assert_eq!((base.branch.as_str(), &base.commit), ("main", &repo.head("main")));
+        assert_eq!(base.worktree.as_ref(), Some(&repo.root));
+        repo.git(&["branch", "other"]);
+        assert_eq!(checks::base(&repo.root, Some("other")).unwrap().worktree, None);
+        assert_eq!(code(checks::base(&repo.root, Some("missing"))), "no-base");
+        repo.git(&["update-ref", "refs/remotes/origin/there", "main"]);
+        let remote = checks::base(&repo.root, Some("there")).unwrap_err();
+        assert!(remote.fix.contains("git branch there origin/there"), "{}", remote.fix);
+        repo.git(&["checkout", "-q", "--detach"]);
+        assert_eq!(code(checks::base(&repo.root, None)), "detached-head");
+        assert!(checks::base(&repo.root, Some("main")).is_ok());
+        repo.git(&["checkout", "-q", "--orphan", "fresh"]);
+        assert_eq!(code(checks::base(&repo.root, None)), "no-commits");
+    });
+}
+
+#[test]
+fn base_in_bare_or_no_repositories_is_refused() {
+    hermetic(|repo| {
+        let home = repo.root.parent().unwrap();
+        git(home, &["init", "-q", "--bare", "bare"]);
+        assert_eq!(code(checks::base(&home.join("bare"), None)), "bare-repository");
+        fs::create_dir(home.join("plain")).unwrap();
+        assert_eq!(code(checks::base(&home.join("plain"), None)), "no-repository");
+    });
+}
+
+#[test]
+fn dirt_is_named_our_own_apart() {
+    hermetic(|repo| {
+        repo.lane("SL-1");
+        checks::clean(&repo.root, &[]).unwrap();
+        repo.write("logs/checkpoints.json", "[]");
+        checks::clean(&repo.root, &["logs/checkpoints.json"]).unwrap();
+        checks::clean(&repo.root, &["logs"]).unwrap();
+        assert_eq!(code(checks::clean(&repo.root, &["logs/check"])), "dirty");
+        for number in 0..12 {
+            repo.write(&format!("new {number:02}.txt"), "x");
+        }
+        let refusal = checks::clean(&repo.root, &["logs"]).unwrap_err();
+        assert!(refusal.what.contains("new 09.txt and 2 more"), "{}", refusal.what);
+    });
+}
+
+#[test]
+fn operations_under_way_are_named() {
+    hermetic(|repo| {
+        repo.git(&["checkout", "-q", "-b", "other"]);
+        repo.write("a.txt", "other\n");
+        repo.commit("other");
+        repo.git(&["checkout", "-q", "main"]);
+        repo.write("a.txt", "main\n");
+        repo.commit("main");
+        for (command, what) in
+            [("merge", "a merge"), ("rebase", "a rebase"), ("cherry-pick", "a cherry-pick")]
+        {
+            assert!(!repo.tries(&[command, "other"]));
+            let refusal = checks::clean(&repo.root, &[]).unwrap_err();
+            assert_eq!(refusal.code, "under-way");
+            assert!(refusal.what.starts_with(what), "{}", refusal.what);
+            repo.git(&[command, "--abort"]);
+        }
+        checks::clean(&repo.root, &[]).unwrap();
+        repo.git(&["bisect", "start"]);
+        assert_eq!(code(checks::clean(&repo.root, &[])), "under-way");
+    });
+}
+
+#[test]
+fn a_remote_that_would_publish_our_refs_is_remarked_on() {
+    hermetic(|repo| {
+        let remarks = |repo: &tree_support::Repo| {
+            let all = checks::repository(&repo.root, OsStr::new("")).into_iter();
+            all.filter(|remark| remark.level > Level::Works).map(|r| r.code).collect::<Vec<_>>()
+        };
+        assert!(remarks(repo).is_empty());
+        repo.git(&["config", "remote.copy.mirror", "true"]);
+        assert_eq!(remarks(repo), ["mirror-remote"]);
+        repo.git(&["config", "--unset", "remote.copy.mirror"]);
+        repo.git(&["config", "remote.copy.push", "+refs/*:refs/*"]);
+        assert_eq!(remarks(repo), ["mirror-remote"]);
+        repo.git(&["config", "--add", "remote.copy.push", "^refs/piton/*"]);
+        assert!(remarks(repo).is_empty());
+        repo.git(&["config", "remote.origin.promisor", "true"]);
+        assert_eq!(remarks(repo), ["partial-clone"]);
+    });
+}
