@@ -42,6 +42,15 @@ impl Fence {
         Ok(Self { name, blob })
     }
 
+    /// The fence that stands, for whoever does not drive; one is put up where there is none.
+    pub fn current(dir: &Path, run_id: &str) -> Result<Self, Error> {
+        let name = format!("{}epoch", run_prefix(run_id));
+        match value(dir, &name) {
+            Some(blob) => Ok(Self { name, blob }),
+            None => Self::raise(dir, run_id, 0),
+        }
+    }
+
     /// Tells whether the epoch still stands; a driver that was taken over finds that it does not.
     pub fn holds(&self, dir: &Path) -> bool {
         value(dir, &self.name).is_some_and(|found| found == self.blob)

@@ -57,6 +57,14 @@ pub enum Command {
     Abort(AbortArgs),
     /// Delete what the policy does not keep. This is final.
     Gc(GcArgs),
+    /// Take lanes back to a checkpoint; it can be undone.
+    Rollback(RollbackArgs),
+    /// Undo the last rollback, restore, merge, skip or removal of a worktree.
+    Undo(UndoArgs),
+    /// Bring files of a checkpoint back; steps stay as they are.
+    Restore(RestoreArgs),
+    /// Show what differs between two checkpoints, or one and now.
+    Diff(DiffArgs),
     /// Check ledger, leases, keepers, strays, disk and git.
     Doctor(DoctorArgs),
     /// Tell what a protocol file is and what it says; changes nothing.
@@ -108,6 +116,12 @@ pub struct DriveArgs {
     /// Take the run from the process that drives it.
     #[arg(long)]
     pub takeover: bool,
+    /// Start lanes from this branch and merge them into it, instead of the current one.
+    #[arg(long, value_name = "BRANCH")]
+    pub base: Option<String>,
+    /// Start lanes from uncommitted changes instead of refusing them.
+    #[arg(long)]
+    pub seed_dirty: bool,
     /// Accept that finished steps changed in the plan; they run again.
     #[arg(long)]
     pub accept_plan: bool,
@@ -133,6 +147,89 @@ pub struct RunArgs {
     /// How it is driven.
     #[command(flatten)]
     pub drive: DriveArgs,
+}
+
+/// Arguments of `rollback`.
+#[derive(Debug, Default, Args)]
+pub struct RollbackArgs {
+    /// The run; without it, the newest.
+    pub run: Option<String>,
+    /// Only this lane.
+    #[arg(long, value_name = "LANE")]
+    pub lane: Option<String>,
+    /// Only this phase.
+    #[arg(long, value_name = "PHASE")]
+    pub phase: Option<String>,
+    /// Go back to this stage or checkpoint instead of `before_lane_start`.
+    #[arg(long, value_name = "STAGE|CHECKPOINT")]
+    pub to: Option<String>,
+    /// Remove files too that did not come from this run.
+    #[arg(long)]
+    pub exact: bool,
+    /// Print what would change, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Take the run from the process that drives it.
+    #[arg(long)]
+    pub takeover: bool,
+}
+
+/// Arguments of `undo`.
+#[derive(Debug, Args)]
+pub struct UndoArgs {
+    /// The run; without it, the newest.
+    pub run: Option<String>,
+    /// Print what would change, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Take the run from the process that drives it.
+    #[arg(long)]
+    pub takeover: bool,
+}
+
+/// Arguments of `restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// The checkpoint: a stage, `PHASE/LANE@STAGE`, `PHASE/LANE/STEP#N`, `manual-N`, or a commit.
+    pub checkpoint: String,
+    /// Only these paths, from the top of the work tree.
+    pub paths: Vec<String>,
+    /// The run; without it, the newest.
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+    /// The lane, where the checkpoint is of several.
+    #[arg(long, value_name = "LANE")]
+    pub lane: Option<String>,
+    /// Put the files into this folder instead.
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+    /// Remove files too that the checkpoint does not have.
+    #[arg(long)]
+    pub exact: bool,
+    /// Print what would change, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Take the run from the process that drives it.
+    #[arg(long)]
+    pub takeover: bool,
+}
+
+/// Arguments of `diff`.
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// A checkpoint, `now` or `base`.
+    pub a: String,
+    /// Another one; `now` without it.
+    pub b: Option<String>,
+    /// The run; without it, the newest.
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+    /// The lane, where a checkpoint is of several.
+    #[arg(long, value_name = "LANE")]
+    pub lane: Option<String>,
+    /// Print only which files differ, and how much.
+    #[arg(long)]
+    pub stat: bool,
 }
 
 /// Arguments of `resume`.

@@ -31,7 +31,7 @@ pub(crate) use commit::{ended, signed};
 pub use list::{Entry, list};
 pub(crate) use place::Place;
 pub use remove::{empty_trash, remove};
-pub use stand::{Files, move_to};
+pub use stand::{Files, move_to, stand_on};
 
 use crate::git;
 use crate::refs::Fence;

@@ -49,6 +49,15 @@ pub fn move_to(dir: &Path, commit: &str, files: Files, fence: &Fence) -> Result<
     Ok(())
 }
 
+/// Moves a lane's worktree and its branch to a commit, with the files of another tree: what differs
+/// shows up as a change. Changes to tracked files are lost.
+pub fn stand_on(dir: &Path, commit: &str, tree: &str, fence: &Fence) -> Result<()> {
+    move_to(dir, commit, Files::Stay, fence)?;
+    let (place, _) = own(dir)?;
+    place.git().args(["read-tree", "--reset", "-u", tree]).run()?;
+    reset_index(&place, commit)
+}
+
 /// The worktree a folder belongs to, if it is ours and complete; stale locks are gone then.
 pub(super) fn own(dir: &Path) -> Result<(Place, Mark)> {
     let place = Place::of(dir)?;

@@ -7,21 +7,27 @@ pub mod checkpoint;
 pub mod completions;
 pub mod demo;
 pub mod detach;
+pub mod diff;
 pub mod doctor;
 pub mod dry_run;
 pub mod explain;
 pub mod gc;
 pub mod inspect;
 pub mod log;
+pub mod look;
 pub mod request;
+pub mod restore;
 pub mod resume;
 pub mod retry;
+pub mod rewind;
+pub mod rollback;
 pub mod run;
 pub mod runs;
 pub mod schema;
 pub mod show;
 pub mod skip;
 pub mod status;
+pub mod undo;
 
 use piton_formats::Diagnostic;
 
@@ -45,6 +51,10 @@ pub fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Retry(args) => retry::run(context, &args),
         Command::Skip(args) => skip::run(context, &args),
         Command::Abort(args) => abort::run(context, &args),
+        Command::Rollback(args) => rollback::run(context, &args),
+        Command::Undo(args) => undo::run(context, &args),
+        Command::Restore(args) => restore::run(context, &args),
+        Command::Diff(args) => diff::run(context, &args),
         Command::Gc(args) => gc::run(context, &args),
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Inspect(args) => inspect::run(context, &args),

@@ -1,0 +1,46 @@
+//! Snapshots that commands take to look at the present, beside the chains of a driver.
+//!
+//! They hold no lease: their refs live apart, below `look/`, and the driver's chains stay its own.
+
+use piton_core::LanePath;
+use piton_core::lane::SnapshotRef;
+use piton_engine::store::Loaded;
+use piton_engine::world::RoomTarget;
+
+use crate::context::{Context, now};
+use crate::error::{CommandError, Result};
+use crate::session;
+
+/// The files of a workspace as they are now.
+pub fn now_of(context: &Context, loaded: &Loaded, lane: Option<&LanePath>) -> Result<String> {
+    taken(context, loaded, lane).map(|s| s.commit)
+}
+
+/// The same, with all that is recorded of it.
+pub fn taken(context: &Context, loaded: &Loaded, lane: Option<&LanePath>) -> Result<SnapshotRef> {
+    let work = lane.and_then(|l| loaded.state.lane(l)).and_then(|l| l.work.as_ref());
+    let dir = work.map(|w| w.dir.clone()).unwrap_or_default();
+    let Some(mut rooms) = session::rooms(context, &loaded.state) else {
+        return Err(CommandError::usage("no-repository", "there is no git repository here")
+            .hint("snapshots need one: `git init`"));
+    };
+    let taken = rooms.look(lane, &dir, now());
+    taken.map_err(|why| CommandError::failed("snapshot", why))
+}
+
+/// The present of each work tree that shall go back; nothing for one that is gone.
+pub fn present(
+    context: &Context,
+    loaded: &Loaded,
+    targets: &[RoomTarget],
+) -> Result<Vec<Option<String>>> {
+    let mut all = Vec::new();
+    for target in targets {
+        let there = context.project.root.join(&target.dir).is_dir();
+        all.push(match there {
+            true => Some(now_of(context, loaded, target.lane.as_ref())?),
+            false => None,
+        });
+    }
+    Ok(all)
+}

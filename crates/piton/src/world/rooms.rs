@@ -1,0 +1,293 @@
+//! Lanes in a git repository: worktrees, snapshots, the merge queue, rollback, views.
+//!
+//! Each call looks at the repository first and finishes what a former one began; the engine decides
+//! when, `piton-workspace` knows how. Every ref moves in a transaction that verifies this driver's
+//! epoch.
+
+mod begin;
+mod merge;
+mod rewind;
+
+use std::path::{Path, PathBuf};
+
+use piton_core::event::{LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindRoom};
+use piton_core::lane::{LaneRules, Missed, SnapshotRef};
+use piton_core::lane_state::LaneWork;
+use piton_core::{LanePath, Plan, RunState, Timestamp};
+use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
+use piton_engine::{Error, Result};
+use piton_workspace::refs::{self, Fence};
+use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Workspace};
+use piton_workspace::worktree::{self, Files, Spec};
+use piton_workspace::{checks, restore};
+
+use super::views::Views;
+
+/// Threads that write the files of a fresh worktree: more help little even on fast disks.
+const CHECKOUT_WORKERS: usize = 4;
+/// The first epoch: no driver before it could hold a fence.
+const FIRST_EPOCH: u64 = 1;
+
+/// What a person or the settings say about lanes.
+#[derive(Clone, Debug, Default)]
+pub struct LaneOptions {
+    /// The branch lanes start from and go to; the checked-out one without.
+    pub base: Option<String>,
+    /// Whether lanes start from uncommitted changes instead of refusing them.
+    pub seed_dirty: bool,
+    /// The folder of worktrees, below the root.
+    pub worktrees: String,
+    /// Says whether a pull request is merged, by its exit.
+    pub merged: String,
+}
+
+/// The lanes of one run in a git repository.
+pub struct GitRooms {
+    root: PathBuf,
+    cache: PathBuf,
+    run_id: String,
+    options: LaneOptions,
+    rules: Rules,
+    views: Views,
+    epoch: u64,
+    fence: Option<Fence>,
+}
+
+impl GitRooms {
+    /// Makes the lanes of a run. `cache` is the folder for stat caches.
+    pub fn new(
+        root: &Path,
+        cache: &Path,
+        run_id: &str,
+        options: LaneOptions,
+        mut rules: Rules,
+        views: Views,
+    ) -> Self {
+        rules.exclude.push(options.worktrees.clone());
+        rules.exclude.extend(views.own_paths());
+        Self {
+            root: root.to_owned(),
+            cache: cache.to_owned(),
+            run_id: run_id.to_owned(),
+            options,
+            rules,
+            views,
+            epoch: FIRST_EPOCH,
+            fence: None,
+        }
+    }
+
+    fn fenced(&mut self) -> Result<Fence> {
+        if self.fence.is_none() {
+            let raised = Fence::raise(&self.root, &self.run_id, self.epoch);
+            self.fence = Some(raised.map_err(failed)?);
+        }
+        self.fence.clone().ok_or_else(|| Error::World("no fence".to_owned()))
+    }
+
+    fn workspace(&self, dir: &str) -> Workspace {
+        let full = self.root.join(dir);
+        let name = piton_core::hash::Sha::of(full.as_os_str().as_encoded_bytes());
+        Workspace { dir: full, cache: self.cache.join(name.0) }
+    }
+
+    fn chain(&self, lane: Option<&LanePath>) -> String {
+        let prefix = refs::run_prefix(&self.run_id);
+        match lane {
+            None => format!("{prefix}root"),
+            Some(path) => {
+                let (phase, lane) = (refs::component(&path.phase), refs::component(&path.lane));
+                format!("{prefix}lanes/{phase}/{lane}")
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        lane: Option<&LanePath>,
+        dir: &str,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<Snapshot, String> {
+        let fence = self.fenced().map_err(|e| e.to_string())?;
+        let message = format!("{}: {why}", self.run_id);
+        let meta = Meta { message: &message, at: at.0 };
+        std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
+        let (workspace, chain) = (self.workspace(dir), self.chain(lane));
+        snapshot::take(&workspace, &self.rules, &chain, &fence, &meta).map_err(|e| e.to_string())
+    }
+
+    /// Snapshots a workspace for whoever does not drive, in a chain apart.
+    pub fn look(
+        &mut self,
+        lane: Option<&LanePath>,
+        dir: &str,
+        at: Timestamp,
+    ) -> Result<SnapshotRef, String> {
+        let fence = Fence::current(&self.root, &self.run_id).map_err(|e| e.to_string())?;
+        std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
+        let prefix = refs::run_prefix(&self.run_id);
+        let chain = self.chain(lane).replacen(&prefix, &format!("{prefix}look/"), 1);
+        let message = format!("{}: a look", self.run_id);
+        let meta = Meta { message: &message, at: at.0 };
+        let taken = snapshot::take(&self.workspace(dir), &self.rules, &chain, &fence, &meta);
+        taken.map(|s| recorded(&s)).map_err(|e| e.to_string())
+    }
+
+    /// Takes files back to a snapshot; what is there is snapshotted first.
+    fn go_back(
+        &mut self,
+        lane: Option<&LanePath>,
+        dir: &str,
+        to: &str,
+        scope: &restore::Scope,
+        at: Timestamp,
+    ) -> Result<(), String> {
+        let present = self.take(lane, dir, "before going back", at)?;
+        let workspace = self.workspace(dir);
+        let plan = restore::plan(&workspace, &self.rules, &present, to, scope);
+        let plan = plan.map_err(|e| e.to_string())?;
+        restore::execute(&workspace, &self.rules, &plan).map_err(|e| e.to_string())
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::World(error.to_string())
+}
+
+/// A snapshot as recorded.
+pub fn recorded(snapshot: &Snapshot) -> SnapshotRef {
+    let missed = |m: &snapshot::Missed| Missed {
+        path: String::from_utf8_lossy(&m.path).into_owned(),
+        why: m.why.to_string(),
+    };
+    SnapshotRef {
+        commit: snapshot.commit.clone(),
+        tree: snapshot.tree.clone(),
+        degraded: snapshot.degraded.iter().map(missed).collect(),
+    }
+}
+
+fn refusal(refusal: checks::Refusal) -> Refusal {
+    Refusal { why: refusal.what, fix: refusal.fix }
+}
+
+impl Rooms for GitRooms {
+    fn fence(&mut self, epoch: u64) -> Result<()> {
+        self.epoch = epoch;
+        self.fence = None;
+        if epoch == FIRST_EPOCH {
+            // Nobody drove this run before: the fence is raised with the first ref.
+            return Ok(());
+        }
+        self.fenced().map(drop)
+    }
+
+    fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin> {
+        self.begin_lane(lane, rules, state)
+    }
+
+    fn make_room(&mut self, lane: &LanePath, rules: &LaneRules, work: &LaneWork) -> Result<Room> {
+        self.make_worktree(lane, rules, work)
+    }
+
+    fn snapshot(
+        &mut self,
+        lane: Option<&LanePath>,
+        dir: &str,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<SnapshotRef, String> {
+        self.take(lane, dir, why, at).map(|s| recorded(&s))
+    }
+
+    fn reset(&mut self, lane: &LanePath, dir: &str, to: &str, at: Timestamp) -> Result<(), String> {
+        self.go_back(Some(lane), dir, to, &restore::Scope::default(), at)
+    }
+
+    fn commit(
+        &mut self,
+        _lane: &LanePath,
+        work: &LaneWork,
+        snapshot: &SnapshotRef,
+        message: &str,
+    ) -> Result<Commit> {
+        self.commit_work(work, snapshot, message)
+    }
+
+    fn rebase(&mut self, _lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
+        self.rebase_work(work)
+    }
+
+    fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {
+        self.refuses_merge(intent)
+    }
+
+    fn merge(&mut self, intent: &MergeIntended) -> Result<Merging> {
+        self.move_base(intent)
+    }
+
+    fn is_merged(&mut self, _lane: &LanePath, work: &LaneWork) -> Result<Option<String>> {
+        self.pull_request_merged(work)
+    }
+
+    fn remove(&mut self, lane: &LanePath, work: &LaneWork, at: Timestamp) -> Result<LaneRemoved> {
+        self.remove_worktree(lane, work, at)
+    }
+
+    fn plan_rewind(&mut self, target: &RoomTarget, at: Timestamp) -> Result<RewindRoom, String> {
+        self.plan_room(target, at)
+    }
+
+    fn plan_revert(&mut self, merge: &Revert) -> Result<Revert, String> {
+        self.plan_taking_back(merge)
+    }
+
+    fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String> {
+        self.carry_out(intent)
+    }
+
+    fn views(&mut self, plan: &Plan, state: &RunState) -> Result<()> {
+        self.views.write(plan, state).map_err(failed)
+    }
+}
+
+/// A lane's worktree as git is asked for it.
+fn spec(run_id: &str, lane: &LanePath, work: &LaneWork, start: &str, copy: &[String]) -> Spec {
+    Spec {
+        run_id: run_id.to_owned(),
+        lane: lane.to_string(),
+        path: PathBuf::from(&work.dir),
+        branch: work.branch.clone(),
+        start: start.to_owned(),
+        copy: copy.to_vec(),
+        workers: CHECKOUT_WORKERS,
+    }
+}
+
+/// Where a lane's branch stands.
+fn branch_head(root: &Path, branch: &str) -> Option<String> {
+    refs::value(root, &format!("refs/heads/{branch}"))
+}
+
+/// The files of a worktree stay as they are while its branch moves.
+const STAY: Files = Files::Stay;
+
+fn ready(lane: &LanePath, dir: &Path, branch: &str, head: String) -> LaneReady {
+    LaneReady {
+        lane: lane.clone(),
+        dir: dir.display().to_string(),
+        branch: branch.to_owned(),
+        head: Some(head),
+        snapshot: None,
+        note: String::new(),
+    }
+}
+
+fn taken_over(error: &worktree::Error) -> bool {
+    matches!(error, worktree::Error::Superseded)
+}
+
+fn of_worktree(error: worktree::Error) -> Error {
+    if taken_over(&error) { Error::TakenOver } else { failed(error) }
+}

@@ -1,0 +1,183 @@
+//! Where lanes begin: preconditions, worktrees, and the two sides of a conflict.
+
+use std::path::Path;
+
+use piton_core::event::LaneBegun;
+use piton_core::lane::LaneRules;
+use piton_core::lane_state::LaneWork;
+use piton_core::{LanePath, RunState, Timestamp};
+use piton_engine::Result;
+use piton_engine::world::{Begin, Refusal, Room};
+use piton_workspace::{Git, checks, merge, restore, worktree};
+
+use super::{GitRooms, failed, of_worktree, ready, recorded, refusal, spec};
+use crate::context::now;
+
+impl GitRooms {
+    pub(super) fn begin_lane(
+        &mut self,
+        lane: &LanePath,
+        rules: &LaneRules,
+        state: &RunState,
+    ) -> Result<Begin> {
+        if rules.isolation.is_in_place() {
+            return Ok(self.begin_in_place(lane));
+        }
+        let base = match checks::base(&self.root, self.wanted_base(state).as_deref()) {
+            Ok(base) => base,
+            Err(found) => return Ok(Begin::Refused(refusal(found))),
+        };
+        let mut snapshot = None;
+        if let Some(dir) = &base.worktree {
+            let own: Vec<&str> = self.rules.exclude.iter().map(String::as_str).collect();
+            match checks::clean(dir, &own) {
+                Ok(()) => {}
+                Err(_) if self.options.seed_dirty => {
+                    let taken = self.take(None, "", &format!("seed of {lane}"), now());
+                    snapshot = Some(recorded(&taken.map_err(failed)?));
+                }
+                Err(found) => {
+                    let mut refused = refusal(found);
+                    refused.fix.push_str(", or start lanes from these changes with `--seed-dirty`");
+                    return Ok(Begin::Refused(refused));
+                }
+            }
+        }
+        let dir = self.root.join(&self.options.worktrees).join(&lane.phase).join(&lane.lane);
+        Ok(Begin::Ready(Box::new(LaneBegun {
+            lane: lane.clone(),
+            isolation: rules.isolation,
+            dir: dir.display().to_string(),
+            branch: format!("lane/{}/{}", lane.phase, lane.lane),
+            note: self.behind(&base.branch).unwrap_or_default(),
+            base_branch: base.branch,
+            base_sha: Some(base.commit),
+            snapshot,
+        })))
+    }
+
+    fn begin_in_place(&mut self, lane: &LanePath) -> Begin {
+        let snapshot = match self.take(None, "", &format!("before {lane}"), now()) {
+            Ok(taken) => recorded(&taken),
+            Err(why) => {
+                let fix = "put that right, then `piton resume`; `snapshots.enabled = false` in \
+                           piton.toml runs without checkpoints"
+                    .to_owned();
+                return Begin::Refused(Refusal { why, fix });
+            }
+        };
+        let branch = Git::at(&self.root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text();
+        let head = piton_workspace::refs::value(&self.root, "HEAD");
+        Begin::Ready(Box::new(LaneBegun {
+            lane: lane.clone(),
+            isolation: piton_core::lane::Isolation::InPlace,
+            dir: self.root.display().to_string(),
+            branch: String::new(),
+            base_branch: branch.unwrap_or_default(),
+            base_sha: head,
+            snapshot: Some(snapshot),
+            note: String::new(),
+        }))
+    }
+
+    /// The base asked for; else that of the lanes before, wherever the user is now.
+    fn wanted_base(&self, state: &RunState) -> Option<String> {
+        let before = || {
+            let works = state.lanes().filter_map(|(_, l)| l.work.as_ref());
+            let mut isolated = works.filter(|w| !w.isolation.is_in_place());
+            isolated.find(|w| !w.base_branch.is_empty()).map(|w| w.base_branch.clone())
+        };
+        self.options.base.clone().or_else(before)
+    }
+
+    /// Says how far a base lags behind what was last fetched.
+    fn behind(&self, branch: &str) -> Option<String> {
+        let range = format!("{branch}..{branch}@{{upstream}}");
+        let count = Git::at(&self.root).args(["rev-list", "--count", &range]).text().ok()?;
+        let count: u64 = count.parse().ok().filter(|n| *n > 0)?;
+        let commits = if count == 1 { "commit" } else { "commits" };
+        Some(format!("{branch} is {count} {commits} behind its upstream, as last fetched"))
+    }
+
+    pub(super) fn make_worktree(
+        &mut self,
+        lane: &LanePath,
+        rules: &LaneRules,
+        work: &LaneWork,
+    ) -> Result<Room> {
+        let fence = self.fenced()?;
+        if let Some((onto, head)) = &work.conflict {
+            return self.place_conflict(lane, work, onto, head);
+        }
+        let start = work.base_sha.clone().unwrap_or_default();
+        let wanted = spec(&self.run_id, lane, work, &start, &rules.copy);
+        let added = match worktree::add(&self.root, &wanted, &fence) {
+            Ok(added) => added,
+            Err(worktree::Error::Superseded) => return Err(piton_engine::Error::TakenOver),
+            Err(error) => {
+                let (why, fix) = (error.to_string(), "then `piton resume`".to_owned());
+                return Ok(Room::Refused(Refusal { why, fix }));
+            }
+        };
+        let dir = added.path.display().to_string();
+        if let (Some(seed), false) = (&work.snapshot, added.reused) {
+            // The user's own uncommitted state, as it was when the lane began.
+            let back = self.go_back(Some(lane), &dir, seed, &restore::Scope::default(), now());
+            back.map_err(failed)?;
+        }
+        let mut made = ready(lane, &added.path, &added.branch, added.head);
+        let taken = self.take(Some(lane), &dir, &format!("{lane} is ready"), now());
+        made.snapshot = Some(recorded(&taken.map_err(failed)?));
+        made.note = note(work, &added.branch, added.reused, added.base_moved, &added.not_copied);
+        Ok(Room::Ready(Box::new(made)))
+    }
+
+    /// Puts both sides of a conflict into the lane's workspace: base, with the lane's work merged
+    /// over it and markers where they differ. What was there stands in the lane's snapshots.
+    fn place_conflict(
+        &mut self,
+        lane: &LanePath,
+        work: &LaneWork,
+        onto: &str,
+        head: &str,
+    ) -> Result<Room> {
+        let dir = Path::new(&work.dir).to_owned();
+        let fence = self.fenced()?;
+        self.take(Some(lane), &work.dir, "before a conflict was put in", now()).map_err(failed)?;
+        let tree = merge::with_markers(&self.root, onto, head).map_err(failed)?;
+        worktree::stand_on(&dir, onto, &tree, &fence).map_err(of_worktree)?;
+        let mut made = ready(lane, &dir, &work.branch, onto.to_owned());
+        let taken = self.take(Some(lane), &work.dir, "both sides of a conflict", now());
+        made.snapshot = Some(recorded(&taken.map_err(failed)?));
+        made.note = "both sides of the conflict are in its worktree, with markers".to_owned();
+        Ok(Room::Ready(Box::new(made)))
+    }
+}
+
+fn note(
+    work: &LaneWork,
+    branch: &str,
+    reused: bool,
+    base_moved: bool,
+    not_copied: &[String],
+) -> String {
+    let mut notes = Vec::new();
+    if branch != work.branch {
+        notes.push(format!("{} is somebody else's, so it works on {branch}", work.branch));
+    }
+    if reused {
+        notes.push("its worktree was there already and goes on".to_owned());
+    }
+    if base_moved {
+        notes.push("base moved since it started".to_owned());
+    }
+    if !not_copied.is_empty() {
+        notes.push(format!("not there to be copied: {}", not_copied.join(", ")));
+    }
+    notes.join("; ")
+}
+
+/// The time of an act outside the engine's turns.
+pub(super) fn at() -> Timestamp {
+    now()
+}

@@ -1,0 +1,208 @@
+//! A lane's way to base: its commit, the rebase, the move of base, and the end of its worktree.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use piton_core::event::{LaneRemoved, MergeIntended, MergedBy};
+use piton_core::lane::{SnapshotRef, Stage};
+use piton_core::lane_state::LaneWork;
+use piton_core::{LanePath, Timestamp};
+use piton_engine::Result;
+use piton_engine::world::{Commit, Merging, Rebase, Refusal};
+use piton_workspace::checks::{self, Base};
+use piton_workspace::merge::{self, Advanced, Followed, Probe};
+use piton_workspace::worktree::{self, BranchEnd, Files, Identity};
+use piton_workspace::{Git, refs};
+
+use super::{GitRooms, branch_head, failed, of_worktree, recorded, refusal};
+
+/// How long the command that looks at a pull request may take; the driver waits for it.
+const ASKED_MAX: Duration = Duration::from_secs(30);
+/// How often it is looked whether that command is over.
+const ASKED_EVERY: Duration = Duration::from_millis(20);
+/// How a conflict is told, before the names of its files.
+const CONFLICT: &str = "conflict with base in ";
+
+impl GitRooms {
+    pub(super) fn commit_work(
+        &mut self,
+        work: &LaneWork,
+        snapshot: &SnapshotRef,
+        message: &str,
+    ) -> Result<Commit> {
+        let unresolved = self.unresolved(work, &snapshot.tree);
+        if !unresolved.is_empty() {
+            return Ok(Commit::Unresolved(unresolved));
+        }
+        let fence = self.fenced()?;
+        let dir = Path::new(&work.dir);
+        let identity = Identity::Configured;
+        let made = worktree::commit(dir, &snapshot.tree, message, &identity, &fence);
+        let made = made.map_err(of_worktree)?;
+        let before = work.base_sha.as_deref().map(|base| format!("{base}^{{tree}}"));
+        let before = before.and_then(|name| refs::value(&self.root, &name));
+        let changed = before.as_deref() != Some(made.tree.as_str());
+        Ok(Commit::Done { commit: made.commit, tree: made.tree, changed })
+    }
+
+    /// Files of the last conflict that still hold its markers.
+    fn unresolved(&self, work: &LaneWork, tree: &str) -> Vec<String> {
+        let last = work.record(Stage::RetryAttempt).map(|r| r.notes.as_str()).unwrap_or_default();
+        let Some(files) = last.strip_prefix(CONFLICT) else { return Vec::new() };
+        let has_marker = |file: &&str| {
+            let blob = Git::at(&self.root).args(["cat-file", "blob", &format!("{tree}:{file}")]);
+            let text = blob.bytes().unwrap_or_default();
+            text.split(|b| *b == b'\n').any(|line| line.starts_with(b"<<<<<<< "))
+        };
+        files.split(", ").filter(has_marker).map(str::to_owned).collect()
+    }
+
+    pub(super) fn rebase_work(&mut self, work: &LaneWork) -> Result<Rebase> {
+        let gone = |what: String| {
+            let fix = "bring it back, then `piton resume`".to_owned();
+            Ok(Rebase::Refused(Refusal { why: what, fix }))
+        };
+        let Some(base) = checks::standing(&self.root, &work.base_branch) else {
+            return gone(format!("branch {} is gone", work.base_branch));
+        };
+        let Some(head) = branch_head(&self.root, &work.branch) else {
+            return gone(format!("branch {} is gone", work.branch));
+        };
+        let (onto, start) = (base.commit, work.base_sha.clone().unwrap_or_default());
+        match merge::rebase(&self.root, &head, &start, &onto).map_err(of_merge)? {
+            merge::Rebase::Nothing { commit, tree } | merge::Rebase::UpToDate { commit, tree } => {
+                Ok(Rebase::Done { onto, commit, tree })
+            }
+            merge::Rebase::Clean { commit, tree, .. } => {
+                let fence = self.fenced()?;
+                worktree::move_to(Path::new(&work.dir), &commit, Files::Follow, &fence)
+                    .map_err(of_worktree)?;
+                Ok(Rebase::Done { onto, commit, tree })
+            }
+            merge::Rebase::Conflict { files, .. } => Ok(Rebase::Conflict { onto, head, files }),
+        }
+    }
+
+    fn base_of(&self, intent: &MergeIntended) -> Base {
+        checks::standing(&self.root, &intent.base_branch).unwrap_or_else(|| Base {
+            branch: intent.base_branch.clone(),
+            commit: intent.from.clone(),
+            worktree: None,
+        })
+    }
+
+    pub(super) fn refuses_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {
+        let base = self.base_of(intent);
+        if base.commit != intent.from {
+            // Base moved: the move itself says so, and the queue goes round.
+            return Ok(None);
+        }
+        Ok(merge::would_follow(&base, &intent.from, &intent.to).err().map(refusal))
+    }
+
+    pub(super) fn move_base(&mut self, intent: &MergeIntended) -> Result<Merging> {
+        let (base, fence) = (self.base_of(intent), self.fenced()?);
+        let (from, to) = (intent.from.as_str(), intent.to.as_str());
+        let followed = match merge::probe(&self.root, &base, from, to).map_err(of_merge)? {
+            Probe::Done => Followed::Done,
+            Probe::BaseMoved { found } => return Ok(Merging::Moved(found.unwrap_or_default())),
+            Probe::RefMoved => merge::follow(&self.root, &base, from, to).map_err(of_merge)?,
+            Probe::NotDone => {
+                match merge::advance(&self.root, &base, from, to, &fence).map_err(of_merge)? {
+                    Advanced::Done(followed) => followed,
+                    Advanced::BaseMoved { found } => {
+                        return Ok(Merging::Moved(found.unwrap_or_default()));
+                    }
+                }
+            }
+        };
+        Ok(Merging::Done(match followed {
+            Followed::Done => String::new(),
+            Followed::NotCheckedOut => format!("{} is checked out nowhere", intent.base_branch),
+            Followed::Blocked(paths) => format!(
+                "the work tree of {} stays behind: your own changes to {} are in the way",
+                intent.base_branch,
+                paths.join(", ")
+            ),
+        }))
+    }
+
+    pub(super) fn pull_request_merged(&mut self, work: &LaneWork) -> Result<Option<String>> {
+        let Some(committed) = &work.committed else { return Ok(None) };
+        if merge::contains(&self.root, &work.base_branch, &committed.commit).map_err(of_merge)? {
+            return Ok(Some(format!("{} contains it", work.base_branch)));
+        }
+        if self.options.merged.is_empty() {
+            return Ok(None);
+        }
+        let child = Command::new("/bin/sh")
+            .args(["-c", &self.options.merged])
+            .current_dir(&self.root)
+            .env("PITON_BRANCH", &work.branch)
+            .env("PITON_BASE_BRANCH", &work.base_branch)
+            .env("PITON_HEAD", &committed.commit)
+            .env("PITON_PULL_REQUEST", work.pull_request.clone().unwrap_or_default())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut child = child.map_err(failed)?;
+        let began = Instant::now();
+        while began.elapsed() < ASKED_MAX {
+            if let Some(status) = child.try_wait().map_err(failed)? {
+                return Ok(status.success().then(|| "reported as merged".to_owned()));
+            }
+            std::thread::sleep(ASKED_EVERY);
+        }
+        // No answer is no merge: it is asked again later.
+        let _ = child.kill();
+        let _ = child.wait();
+        Ok(None)
+    }
+
+    pub(super) fn remove_worktree(
+        &mut self,
+        lane: &LanePath,
+        work: &LaneWork,
+        at: Timestamp,
+    ) -> Result<LaneRemoved> {
+        let kept = LaneRemoved { lane: lane.clone(), snapshot: None, branch_head: None };
+        let head = branch_head(&self.root, &work.branch);
+        let reported = work.merged.as_ref().is_some_and(|m| m.by == MergedBy::PullRequest);
+        if reported {
+            // Merged another way, as one commit perhaps: what base does not contain stays.
+            let head = head.as_deref().unwrap_or_default();
+            if !merge::contains(&self.root, &work.base_branch, head).map_err(of_merge)? {
+                return Ok(kept);
+            }
+        }
+        let fence = self.fenced()?;
+        let dir = Path::new(&work.dir);
+        let snapshot = if dir.is_dir() {
+            let taken = self.take(Some(lane), &work.dir, "before the worktree goes", at);
+            Some(recorded(&taken.map_err(failed)?))
+        } else {
+            None
+        };
+        worktree::remove(&self.root, dir, &fence).map_err(of_worktree)?;
+        let Some(head) = head else { return Ok(LaneRemoved { snapshot, ..kept }) };
+        let owner = (self.run_id.as_str(), &*lane.to_string());
+        let end = worktree::delete_branch_if_contained(
+            &self.root,
+            owner,
+            &head,
+            &work.base_branch,
+            &fence,
+        );
+        let gone = matches!(end.map_err(of_worktree)?, BranchEnd::Deleted);
+        Ok(LaneRemoved { snapshot, branch_head: gone.then_some(head), ..kept })
+    }
+}
+
+pub(super) fn of_merge(error: merge::Error) -> piton_engine::Error {
+    match error {
+        merge::Error::Superseded => piton_engine::Error::TakenOver,
+        other => failed(other),
+    }
+}
