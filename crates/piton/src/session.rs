@@ -12,12 +12,14 @@ use piton_engine::store::{Asked, Loaded};
 use piton_engine::world::{Rewind, World as _};
 use piton_engine::{Driver, Ending, Observer, Options, Store};
 use piton_ledger::{Lease, owner_liveness};
+use piton_workspace::snapshot::Rules;
 
 use crate::cli::DriveArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::knowing;
 use crate::ui;
+use crate::world::rooms::{GitRooms, LaneOptions, Views};
 use crate::world::{RealWorld, Signals, last_line};
 
 /// A run about to be driven: its lease is held.
@@ -61,6 +63,24 @@ pub fn world(context: &Context, state: &RunState) -> RealWorld {
         .with_notify(context.settings.notify.clone())
 }
 
+/// The lanes of a run in its repository; nothing without git, or where snapshots are switched off.
+pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<GitRooms> {
+    let project = &context.project;
+    project.git_dir.as_ref()?;
+    let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    let options = LaneOptions {
+        base: args.base.clone(),
+        seed_dirty: args.seed_dirty,
+        worktrees: ".worktrees".to_owned(),
+        merged: String::new(),
+    };
+    let rules = Rules { home: std::env::var_os("HOME").map(PathBuf::from), ..Rules::default() };
+    let views = Views;
+    let cache = project.state_dir.join("cache");
+    let root = root_of(context, state);
+    Some(GitRooms::new(&root, &cache, &run_id, options, rules, views))
+}
+
 /// Drives until nothing can move, and says how it went.
 pub fn drive(
     context: &Context,
@@ -74,7 +94,9 @@ pub fn drive(
     let run_dir = context.run_dir(&run_id);
     let signals = Signals::catch()
         .map_err(|e| CommandError::failed("signals", format!("signals can't be caught: {e}")))?;
-    let mut world = world(context, state).with_signals(signals).with_keep(&session.live);
+    let rooms = rooms(context, state, args);
+    let mut world =
+        world(context, state).with_signals(signals).with_keep(&session.live).with_rooms(rooms);
     let mut plan = session.plan;
     let mut live = session.live;
     if args.keep_going {

@@ -95,7 +95,10 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
 
 fn wind_back(work: &mut LaneWork, intent: &RewindIntended) {
     for record in &mut work.records {
-        if record.event > intent.after_event && Some(record.stage) != intent.stage {
+        let later = record.event > intent.after_event
+            || (record.stage != Stage::RetryAttempt
+                && intent.stage.is_some_and(|s| record.stage > s));
+        if later && Some(record.stage) != intent.stage {
             record.status = StageStatus::RolledBack;
         }
     }

@@ -7,6 +7,7 @@ use piton_core::lane::SnapshotRef;
 use piton_engine::store::Loaded;
 use piton_engine::world::RoomTarget;
 
+use crate::cli::DriveArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Result};
 use crate::session;
@@ -20,7 +21,7 @@ pub fn now_of(context: &Context, loaded: &Loaded, lane: Option<&LanePath>) -> Re
 pub fn taken(context: &Context, loaded: &Loaded, lane: Option<&LanePath>) -> Result<SnapshotRef> {
     let work = lane.and_then(|l| loaded.state.lane(l)).and_then(|l| l.work.as_ref());
     let dir = work.map(|w| w.dir.clone()).unwrap_or_default();
-    let Some(mut rooms) = session::rooms(context, &loaded.state) else {
+    let Some(mut rooms) = session::rooms(context, &loaded.state, &DriveArgs::default()) else {
         return Err(CommandError::usage("no-repository", "there is no git repository here")
             .hint("snapshots need one: `git init`"));
     };

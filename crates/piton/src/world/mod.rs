@@ -3,6 +3,7 @@
 mod facts;
 mod files;
 mod keeper;
+pub mod rooms;
 mod scratch;
 mod signals;
 
@@ -18,7 +19,7 @@ use piton_core::plan::Command;
 use piton_core::{Millis, Plan, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
-    Attached, Attempt, Ended, Happening, Notice, Reported, SealError, World,
+    Attached, Attempt, Ended, Happening, Notice, Reported, Rooms, SealError, World,
 };
 use piton_engine::{Error, Result};
 use piton_process::logs::{self, AttemptLog, Selection};
@@ -49,6 +50,8 @@ pub struct RealWorld {
     spent: Vec<PathBuf>,
     /// Signals that came while something else was waited for.
     came: Vec<i32>,
+    /// Worktrees and snapshots, where there is a repository.
+    rooms: Option<rooms::GitRooms>,
 }
 
 impl RealWorld {
@@ -66,6 +69,7 @@ impl RealWorld {
             began: Instant::now(),
             spent: Vec::new(),
             came: Vec::new(),
+            rooms: None,
         }
     }
 
@@ -80,6 +84,13 @@ impl RealWorld {
     #[must_use]
     pub fn with_keep(mut self, plan: &Plan) -> Self {
         self.keeper.keep = kept(plan);
+        self
+    }
+
+    /// Gives it a repository to work with.
+    #[must_use]
+    pub fn with_rooms(mut self, rooms: Option<rooms::GitRooms>) -> Self {
+        self.rooms = rooms;
         self
     }
 
@@ -212,6 +223,10 @@ impl World for RealWorld {
             Command::Args(args) => args.clone(),
         };
         self.keeper.notify(&self.root, argv, &self.run_id, notice)
+    }
+
+    fn rooms(&mut self) -> Option<&mut dyn Rooms> {
+        self.rooms.as_mut().map(|r| r as &mut dyn Rooms)
     }
 
     fn leave(&mut self) -> Result<Vec<String>> {

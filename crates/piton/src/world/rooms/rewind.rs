@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use piton_core::Timestamp;
 use piton_core::event::{Revert, RewindIntended, RewindRoom};
 use piton_core::lane_state::LaneWork;
 use piton_engine::world::RoomTarget;
-use piton_core::Timestamp;
 use piton_workspace::restore::{self, Scope};
 use piton_workspace::worktree::{self, Identity};
 use piton_workspace::{checks, merge, snapshot};
@@ -31,11 +31,14 @@ impl GitRooms {
             recorded(&snapshot::load(&self.root, &target.target).map_err(|e| e.to_string())?)
         };
         let keep = match lane {
-            None if !target.exact && target.paths.is_empty() => self.foreign(target, &present.commit)?,
+            None if !target.exact && target.paths.is_empty() => {
+                self.foreign(target, &present.commit)?
+            }
             _ => Vec::new(),
         };
         let dir = if target.dir.is_empty() { root } else { target.dir.clone() };
-        let head = (!target.branch.is_empty()).then(|| super::branch_head(&self.root, &target.branch));
+        let head =
+            (!target.branch.is_empty()).then(|| super::branch_head(&self.root, &target.branch));
         Ok(RewindRoom {
             lane: target.lane.clone(),
             dir,
