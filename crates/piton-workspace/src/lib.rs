@@ -7,6 +7,8 @@
 pub mod git;
 mod project;
 pub mod refs;
+pub mod restore;
+pub mod snapshot;
 
 pub use git::{Git, git};
 pub use project::{Error, Project};
