@@ -9,6 +9,8 @@ pub mod git;
 pub mod merge;
 mod project;
 pub mod refs;
+pub mod restore;
+pub mod snapshot;
 pub mod worktree;
 
 pub use git::{Git, git};

@@ -1,0 +1,239 @@
+//! Changes files: each path from one state to another, in an order that cannot get in its own way.
+//!
+//! First everything that goes, from the inside out; then folders, files, and at last permissions
+//! of folders. Applying the same steps with their sides swapped undoes them, also half of them.
+
+use std::collections::HashMap;
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{State, Step};
+use crate::git::{self, Git};
+use crate::snapshot::oid::{Kind, Oid};
+use crate::snapshot::os_path;
+
+/// Bytes of files held in memory at once, unless one file alone has more.
+const BATCH_BYTES_MAX: u64 = 64 << 20;
+/// Permissions of a folder while files are put into it.
+const OPEN: u32 = 0o700;
+
+static COUNTER: AtomicU64 = AtomicU64::new(0);
+
+/// A change that failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failed {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    #[error("git gave other bytes than asked for: {0}")]
+    Bytes(String),
+}
+
+/// Sizes of objects; those that are missing are left out.
+pub(crate) fn sizes(dir: &Path, oids: &[Oid]) -> Result<HashMap<Oid, u64>, git::Error> {
+    let input: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
+    let output = Git::at(dir).args(["cat-file", "--batch-check"]).input(input).text()?;
+    let found = output.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let &[oid, "blob", size] = words.as_slice() else { return None };
+        Some((Oid::from_hex(oid.as_bytes())?, size.parse().ok()?))
+    });
+    Ok(found.collect())
+}
+
+/// Applies steps to the files below a folder; objects come from the repository of another.
+pub(crate) struct Apply<'a> {
+    pub(crate) repository: &'a Path,
+    pub(crate) top: &'a Path,
+    pub(crate) sizes: &'a HashMap<Oid, u64>,
+    /// Folders that were opened for writing, with the permissions they had.
+    opened: Vec<(PathBuf, u32)>,
+}
+
+impl<'a> Apply<'a> {
+    pub(crate) fn new(repository: &'a Path, top: &'a Path, sizes: &'a HashMap<Oid, u64>) -> Self {
+        Self { repository, top, sizes, opened: Vec::new() }
+    }
+
+    /// Carries out all steps, sorted by path.
+    pub(crate) fn run(mut self, steps: &[Step]) -> Result<(), Failed> {
+        let done = self.change(steps);
+        // Permissions that were only lent are given back, whatever happened.
+        for (path, perm) in self.opened.iter().rev() {
+            let _ = fs::set_permissions(path, Permissions::from_mode(*perm));
+        }
+        done?;
+        for step in steps.iter().rev() {
+            if let State::Folder { perm } = step.to {
+                let path = self.top.join(os_path(&step.path));
+                let set = fs::set_permissions(&path, Permissions::from_mode(perm));
+                set.map_err(|source| Failed::Io { path, source })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, steps: &[Step]) -> Result<(), Failed> {
+        for step in steps.iter().rev() {
+            if step.from != State::Absent && !step.from.same_type(step.to) {
+                self.remove(step)?;
+            }
+        }
+        for step in steps {
+            if matches!(step.to, State::Folder { .. }) && !step.from.same_type(step.to) {
+                self.at(&step.path, |path| match fs::create_dir(path) {
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+                    made => made,
+                })?;
+                self.at(&step.path, |path| widen(path))?;
+            }
+        }
+        let mut batch: Vec<&Step> = Vec::new();
+        let mut bytes = 0;
+        for step in steps {
+            match (step.from, step.to) {
+                (State::File { oid: old, .. }, State::File { oid, perm }) if old == oid => {
+                    let perm = Permissions::from_mode(perm);
+                    self.at(&step.path, |path| fs::set_permissions(path, perm.clone()))?;
+                }
+                (_, State::File { oid, .. } | State::Link { oid }) => {
+                    let size = self.sizes.get(&oid).copied().unwrap_or_default();
+                    if bytes + size > BATCH_BYTES_MAX {
+                        self.write_all(&std::mem::take(&mut batch))?;
+                        bytes = 0;
+                    }
+                    batch.push(step);
+                    bytes += size;
+                }
+                _ => {}
+            }
+        }
+        self.write_all(&batch)
+    }
+
+    fn remove(&mut self, step: &Step) -> Result<(), Failed> {
+        let folder = matches!(step.from, State::Folder { .. });
+        let stays = step.to == State::Absent;
+        self.at(&step.path, |path| {
+            let gone = if folder { fs::remove_dir(path) } else { fs::remove_file(path) };
+            match gone {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+                // Ignored files, or files that are to be kept, are in it.
+                Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty && stays => Ok(()),
+                // Not what it was thought to be: when undoing, it may never have been replaced.
+                Err(_) if path.is_dir() != folder || path.is_symlink() == folder => Ok(()),
+                gone => gone,
+            }
+        })
+    }
+
+    fn write_all(&mut self, batch: &[&Step]) -> Result<(), Failed> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let oids: Vec<Oid> = batch.iter().filter_map(|s| s.to.oid()).collect();
+        let input: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
+        let output = Git::at(self.repository).args(["cat-file", "--batch"]).input(input).bytes()?;
+        let mut rest = output.as_slice();
+        for (step, oid) in batch.iter().zip(oids) {
+            let odd = || Failed::Bytes(oid.to_string());
+            let line = rest.iter().position(|b| *b == b'\n').ok_or_else(odd)?;
+            let size =
+                self.sizes.get(&oid).and_then(|s| usize::try_from(*s).ok()).ok_or_else(odd)?;
+            let data = rest.get(line + 1..line + 1 + size).ok_or_else(odd)?;
+            if Oid::of(Kind::Blob, data) != oid {
+                return Err(odd());
+            }
+            let to = step.to;
+            self.at(&step.path, |path| write(path, to, data))?;
+            rest = rest.get(line + size + 2..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Does something to a path; a folder without write permission lends it for the time.
+    fn at(
+        &mut self,
+        path: &[u8],
+        mut act: impl FnMut(&Path) -> io::Result<()>,
+    ) -> Result<(), Failed> {
+        let path = self.top.join(os_path(path));
+        let mut done = act(&path);
+        if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied) {
+            if let Some((folder, perm)) = path.parent().and_then(|p| Some((p, lent(p)?))) {
+                self.opened.push((folder.to_owned(), perm));
+                done = act(&path);
+            }
+        }
+        done.map_err(|source| Failed::Io { path, source })
+    }
+}
+
+/// Opens a folder for its owner; gives back the permissions it had.
+fn lent(folder: &Path) -> Option<u32> {
+    let perm = fs::symlink_metadata(folder).ok()?.permissions().mode() & 0o7777;
+    if perm & OPEN == OPEN {
+        return None;
+    }
+    fs::set_permissions(folder, Permissions::from_mode(perm | OPEN)).ok()?;
+    Some(perm)
+}
+
+/// Makes sure that files can be put into a new folder, whatever the umask.
+fn widen(path: &Path) -> io::Result<()> {
+    let perm = fs::symlink_metadata(path)?.permissions().mode() & 0o7777;
+    if perm & OPEN == OPEN {
+        return Ok(());
+    }
+    fs::set_permissions(path, Permissions::from_mode(perm | OPEN))
+}
+
+/// Puts a file or link in place at once; nobody sees half of it.
+fn write(path: &Path, to: State, data: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let fresh = folder.join(format!(".piton-restore-{}-{number}", std::process::id()));
+    let made = match to {
+        State::Link { .. } => symlink(os_path(data), &fresh),
+        State::File { perm, .. } => {
+            let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh);
+            file.and_then(|mut file| {
+                file.write_all(data)?;
+                file.set_permissions(Permissions::from_mode(perm))
+            })
+        }
+        _ => Ok(()),
+    };
+    let made = made.and_then(|()| fs::rename(&fresh, path));
+    if made.is_err() {
+        let _ = fs::remove_file(&fresh);
+    }
+    made
+}
+
+/// Whether a path is in a state, as far as it can be seen.
+pub(crate) fn is_in(top: &Path, path: &[u8], state: State) -> bool {
+    let path = top.join(os_path(path));
+    let about = fs::symlink_metadata(&path);
+    let Ok(about) = about else { return state == State::Absent };
+    let perm = about.permissions().mode() & 0o7777;
+    match state {
+        State::Absent => false,
+        State::Folder { perm: wanted } => about.is_dir() && perm == wanted,
+        State::File { oid, perm: wanted } => {
+            let read = || fs::read(&path).is_ok_and(|data| Oid::of(Kind::Blob, &data) == oid);
+            about.is_file() && perm == wanted && read()
+        }
+        State::Link { oid } => {
+            use std::os::unix::ffi::OsStrExt as _;
+            let target = fs::read_link(&path);
+            target.is_ok_and(|t| Oid::of(Kind::Blob, t.as_os_str().as_bytes()) == oid)
+        }
+        State::Submodule { .. } => true,
+    }
+}

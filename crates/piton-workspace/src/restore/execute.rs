@@ -1,0 +1,140 @@
+//! Carries out a plan, or leaves everything as it was.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::apply::{Apply, is_in, sizes};
+use super::{Plan, State, Step};
+use crate::git;
+use crate::snapshot::capture::Capture;
+use crate::snapshot::oid::Oid;
+use crate::snapshot::{self, Rules, Workspace, os_path};
+
+/// Why a restore did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Bytes that it needs are not in the repository.
+    #[error(
+        "{missing} objects of the snapshots are missing, {first} among them; nothing was changed: `git fsck` tells more"
+    )]
+    Missing {
+        /// How many.
+        missing: usize,
+        /// One of them.
+        first: String,
+    },
+    /// A file changed after the plan was made.
+    #[error("{} changed after the snapshot of the present; nothing was changed: try again", path.display())]
+    Moved {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It failed, and everything was put back.
+    #[error("{why}; everything was put back as it was")]
+    PutBack {
+        /// What failed.
+        why: String,
+    },
+    /// It failed, and putting back failed too.
+    #[error(
+        "{why}; putting back failed too ({and}): the files as they were are in snapshot {present}, \
+         `piton restore` brings them back"
+    )]
+    Half {
+        /// What failed.
+        why: String,
+        /// What failed then.
+        and: String,
+        /// The snapshot that has everything.
+        present: String,
+    },
+    /// A snapshot could not be read.
+    #[error(transparent)]
+    Snapshot(#[from] snapshot::Error),
+    /// Git failed before anything was changed.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+}
+
+/// What a restore did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// Paths that were written or got other permissions.
+    pub written: usize,
+    /// Paths that were deleted.
+    pub deleted: usize,
+    /// The whole work tree was compared with the target and is the same. Without that, only the
+    /// plan's own paths were compared: others stayed by plan, or changed meanwhile.
+    pub exact: bool,
+}
+
+/// Carries out a plan: verified and synced when it returns; on any failure all is as before.
+pub fn execute(workspace: &Workspace, rules: &Rules, plan: &Plan) -> Result<Restored, Error> {
+    let dir = workspace.dir.as_path();
+    let both = plan.steps.iter().flat_map(|s| [s.from.oid(), s.to.oid()]).flatten();
+    let oids: Vec<Oid> = both.collect::<BTreeSet<Oid>>().into_iter().collect();
+    let sizes = sizes(dir, &oids)?;
+    let missing: Vec<&Oid> = oids.iter().filter(|oid| !sizes.contains_key(oid)).collect();
+    if let Some(first) = missing.first() {
+        return Err(Error::Missing { missing: missing.len(), first: first.to_string() });
+    }
+    let moved = plan.steps.iter().find(|s| !is_still(dir, s));
+    if let Some(step) = moved {
+        return Err(Error::Moved { path: os_path(&step.path).to_owned() });
+    }
+    let done = Apply::new(dir, dir, &sizes).run(&plan.steps).map_err(|e| e.to_string());
+    let done = done.and_then(|()| verify(dir, &plan.steps)).and_then(|()| sync(dir));
+    if let Err(why) = done {
+        let back: Vec<Step> = plan.steps.iter().map(swapped).collect();
+        let undone = Apply::new(dir, dir, &sizes).run(&back).map_err(|e| e.to_string());
+        return Err(match undone.and_then(|()| verify(dir, &back)) {
+            Ok(()) => Error::PutBack { why },
+            Err(and) => Error::Half { why, and, present: plan.present.clone() },
+        });
+    }
+    let exact = plan.whole && is_exact(workspace, rules, plan);
+    let written = plan.writes().count();
+    Ok(Restored { written, deleted: plan.deletes().count(), exact })
+}
+
+/// Whether a path is as the snapshot of the present has it; a folder may have come by itself.
+fn is_still(dir: &Path, step: &Step) -> bool {
+    let folder = matches!(step.to, State::Folder { .. }) && dir.join(os_path(&step.path)).is_dir();
+    (step.from == State::Absent && folder) || is_in(dir, &step.path, step.from)
+}
+
+fn swapped(step: &Step) -> Step {
+    Step { path: step.path.clone(), from: step.to, to: step.from }
+}
+
+/// Looks at every path again.
+fn verify(dir: &Path, steps: &[Step]) -> Result<(), String> {
+    for step in steps {
+        let folder = matches!(step.from, State::Folder { .. }) && step.to == State::Absent;
+        // A folder stays while ignored files are in it.
+        let stays = folder && dir.join(os_path(&step.path)).is_dir();
+        if !stays && !is_in(dir, &step.path, step.to) {
+            let path = os_path(&step.path).display();
+            return Err(format!("{path} is not as the snapshot has it"));
+        }
+    }
+    Ok(())
+}
+
+/// One sync for all files that were written.
+fn sync(dir: &Path) -> Result<(), String> {
+    let folder = std::fs::File::open(dir).map_err(|e| e.to_string())?;
+    #[cfg(target_os = "linux")]
+    rustix::fs::syncfs(&folder).map_err(|e| e.to_string())?;
+    #[cfg(not(target_os = "linux"))]
+    {
+        rustix::fs::sync();
+        drop(folder);
+    }
+    Ok(())
+}
+
+fn is_exact(workspace: &Workspace, rules: &Rules, plan: &Plan) -> bool {
+    let now = Capture::new(workspace, rules);
+    now.is_ok_and(|now| now.root_of(&plan.target).is_ok_and(|root| root == Some(now.head.root)))
+}

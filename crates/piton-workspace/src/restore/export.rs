@@ -1,0 +1,56 @@
+//! Writes files of a snapshot into another folder.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::apply::{Apply, sizes};
+use super::execute::Error;
+use super::state::Version;
+use super::{Scope, State, Step};
+use crate::snapshot::oid::Oid;
+use crate::snapshot::side::{Class, Manifest};
+use crate::snapshot::{self, os_path};
+
+/// Writes files of a snapshot or commit below a folder, exactly as they were on disk, and says how
+/// many. Without paths, all. What is there already is never overwritten.
+pub fn export(dir: &Path, commit: &str, paths: &[PathBuf], to_dir: &Path) -> Result<usize, Error> {
+    let version = Version::open(dir, commit)?;
+    let nothing = Manifest::default();
+    let manifest = version.manifest.as_ref().unwrap_or(&nothing);
+    let mut steps = Vec::new();
+    for path in version.folders(manifest)? {
+        let perm = manifest.perm(&path, Class::Folder);
+        steps.push(Step { path, from: State::Absent, to: State::Folder { perm } });
+    }
+    for (path, (mode, oid)) in version.files()? {
+        let to = version.state(&path, mode, oid, manifest);
+        if !matches!(to, State::Submodule { .. }) {
+            steps.push(Step { path, from: State::Absent, to });
+        }
+    }
+    steps.sort_by(|a, b| a.path.cmp(&b.path));
+    let scope = Scope { paths: paths.to_vec(), keep: BTreeSet::new() };
+    steps.retain(|step| scope.holds(step));
+    let failed =
+        |path: &Path, e| Error::Snapshot(snapshot::Error::Io { path: path.to_owned(), source: e });
+    std::fs::create_dir_all(to_dir).map_err(|e| failed(to_dir, e))?;
+    for step in steps.iter().filter(|s| s.to.oid().is_some()) {
+        let path = to_dir.join(os_path(&step.path));
+        if path.symlink_metadata().is_ok() {
+            let source = std::io::Error::new(
+                std::io::ErrorKind::AlreadyExists,
+                "exists already: name a folder that does not hold it",
+            );
+            return Err(failed(&path, source));
+        }
+    }
+    let oids: Vec<Oid> = steps.iter().filter_map(|s| s.to.oid()).collect();
+    let sizes = sizes(dir, &oids)?;
+    if let Some(first) = oids.iter().find(|oid| !sizes.contains_key(oid)) {
+        let missing = oids.iter().filter(|oid| !sizes.contains_key(oid)).count();
+        return Err(Error::Missing { missing, first: first.to_string() });
+    }
+    let done = Apply::new(dir, to_dir, &sizes).run(&steps);
+    done.map_err(|e| failed(to_dir, std::io::Error::other(e.to_string())))?;
+    Ok(oids.len())
+}

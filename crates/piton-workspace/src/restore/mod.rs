@@ -1,0 +1,316 @@
+//! Puts a work tree back to a snapshot, and says how versions differ.
+//!
+//! A restore is first a [`Plan`], which can be printed, and then its execution: objects are checked
+//! before anything changes, only paths that differ are touched, the result is verified, and if
+//! anything fails everything is put back. The caller takes the snapshot of the present that the
+//! plan starts from; so a restore can itself be undone. Ignored files are never touched. HEAD, the
+//! index and branches are not this module's business.
+
+mod apply;
+mod execute;
+mod export;
+mod state;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use execute::{Error, Restored, execute};
+pub use export::export;
+pub(crate) use state::{State, Step};
+
+use crate::snapshot::index::Index;
+use crate::snapshot::repo::Repo;
+use crate::snapshot::{self, Rules, Snapshot, Why, Workspace, os_path};
+
+/// How a path differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// Only in the second.
+    Added,
+    /// Other bytes.
+    Modified,
+    /// Only in the first.
+    Deleted,
+    /// The same bytes with other permissions.
+    Mode,
+    /// A file in one, a link, a folder or a submodule in the other.
+    Type,
+}
+
+/// A path that differs between two versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its path from the top of the work tree.
+    pub path: Vec<u8>,
+    /// How.
+    pub kind: ChangeKind,
+    /// Whether it is a folder, in either.
+    pub folder: bool,
+}
+
+impl Change {
+    fn of(step: &Step) -> Self {
+        let kind = match (step.from, step.to) {
+            (State::Absent, _) => ChangeKind::Added,
+            (_, State::Absent) => ChangeKind::Deleted,
+            (from, to) if !from.same_type(to) => ChangeKind::Type,
+            (State::Folder { .. }, _) => ChangeKind::Mode,
+            (State::File { oid, .. }, State::File { oid: other, .. }) if oid == other => {
+                ChangeKind::Mode
+            }
+            _ => ChangeKind::Modified,
+        };
+        let is_folder = |state: State| matches!(state, State::Folder { .. });
+        Self { path: step.path.clone(), kind, folder: is_folder(step.from) || is_folder(step.to) }
+    }
+}
+
+/// How two versions differ; each is a snapshot or a plain commit. Sorted by path.
+pub fn diff(dir: &Path, a: &str, b: &str) -> Result<Vec<Change>, snapshot::Error> {
+    let steps = state::compare(dir, a, b)?;
+    let added = |step: &Step| step.from == State::Absent || step.to == State::Absent;
+    // Folders that come and go with their files are no news.
+    let news = steps.iter().enumerate().filter(|(at, step)| {
+        let folder =
+            matches!((step.from, step.to), (State::Folder { .. }, _) | (_, State::Folder { .. }));
+        let inner = steps.get(at + 1).is_some_and(|next| below(&next.path, &step.path));
+        !(folder && added(step) && inner)
+    });
+    Ok(news.map(|(_, step)| Change::of(step)).collect())
+}
+
+/// Whether a path is within a folder.
+pub(crate) fn below(path: &[u8], folder: &[u8]) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/"))
+}
+
+/// What of a work tree is put back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Files and folders from the top of the work tree; all, if there are none.
+    pub paths: Vec<PathBuf>,
+    /// Paths that the target does not have, and that stay nevertheless.
+    pub keep: BTreeSet<Vec<u8>>,
+}
+
+impl Scope {
+    fn holds(&self, step: &Step) -> bool {
+        use std::os::unix::ffi::OsStrExt as _;
+        self.paths.is_empty()
+            || self.paths.iter().any(|scope| {
+                let scope = scope.as_os_str().as_bytes();
+                let scope = scope.strip_suffix(b"/").unwrap_or(scope);
+                let leads_there = step.from == State::Absent && below(scope, &step.path);
+                scope == step.path || below(&step.path, scope) || leads_there
+            })
+    }
+}
+
+/// Why a path that differs stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptWhy {
+    /// The caller asked for it.
+    Foreign,
+    /// One of the two snapshots does not have its content.
+    NotCaptured(Why),
+    /// Something that no snapshot holds (it is ignored) is where it would go.
+    InTheWay,
+    /// A submodule's files are its own.
+    Submodule,
+    /// A sparse checkout leaves it out.
+    Sparse,
+}
+
+impl fmt::Display for KeptWhy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign => f.write_str("it appeared outside the run"),
+            Self::NotCaptured(why) => write!(f, "not in the snapshot: {why}"),
+            Self::InTheWay => f.write_str("an ignored file is in its place: move it away first"),
+            Self::Submodule => f.write_str("a submodule: use git in it"),
+            Self::Sparse => f.write_str("outside the sparse checkout"),
+        }
+    }
+}
+
+/// A path that differs and stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its path from the top of the work tree.
+    pub path: Vec<u8>,
+    /// Why.
+    pub why: KeptWhy,
+}
+
+/// What a restore will do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub(crate) present: String,
+    pub(crate) target: String,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) whole: bool,
+    /// Paths that differ and stay as they are.
+    pub kept: Vec<Kept>,
+}
+
+impl Plan {
+    /// Paths that are written, or get other permissions; folders among them.
+    pub fn writes(&self) -> impl Iterator<Item = &[u8]> {
+        self.steps.iter().filter(|s| s.to != State::Absent).map(|s| s.path.as_slice())
+    }
+
+    /// Paths that are deleted; folders among them, which go only if nothing ignored is in them.
+    pub fn deletes(&self) -> impl Iterator<Item = &[u8]> {
+        self.steps.iter().filter(|s| s.to == State::Absent).map(|s| s.path.as_slice())
+    }
+
+    /// Whether nothing is to be done.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The snapshot that it leads back from.
+    pub fn present(&self) -> &str {
+        &self.present
+    }
+
+    /// What it leads to.
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+}
+
+impl fmt::Display for Plan {
+    /// A line for every path.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.steps {
+            let word = match (step.from, step.to) {
+                (_, State::Absent) => "delete",
+                (State::Absent, _) => "create",
+                _ => "restore",
+            };
+            writeln!(f, "{word} {}", os_path(&step.path).display())?;
+        }
+        for kept in &self.kept {
+            writeln!(f, "keep {} ({})", os_path(&kept.path).display(), kept.why)?;
+        }
+        Ok(())
+    }
+}
+
+/// Plans the way from the present, of which a snapshot was just taken, to a target.
+///
+/// The target is a snapshot or a plain commit.
+pub fn plan(
+    workspace: &Workspace,
+    rules: &Rules,
+    present: &Snapshot,
+    target: &str,
+    scope: &Scope,
+) -> Result<Plan, snapshot::Error> {
+    let dir = &workspace.dir;
+    let (a, b) = (state::Version::open(dir, &present.commit)?, state::Version::open(dir, target)?);
+    let mut steps = state::compare_versions(&a, &b)?;
+    steps.retain(|step| !rules.excludes(&step.path) && scope.holds(step));
+    let missed = [&a, &b].into_iter().filter_map(|v| v.manifest.as_ref()).flat_map(|m| &m.missed);
+    let missed: Vec<_> = missed.filter(|m| m.why.content_is_missing()).collect();
+    let mut planner = Planner { dir, scope, missed, going: going(&steps), index: None };
+    let mut kept = Vec::new();
+    let mut kept_any = false;
+    let mut left = Vec::with_capacity(steps.len());
+    for step in steps {
+        match planner.judge(&step)? {
+            None => left.push(step),
+            Some(Verdict::Kept(why)) => kept.push(Kept { path: step.path, why }),
+            Some(Verdict::Silent) => kept_any = true,
+        }
+    }
+    Ok(Plan {
+        present: present.commit.clone(),
+        target: target.to_owned(),
+        steps: left,
+        whole: scope.paths.is_empty() && kept.is_empty() && !kept_any && b.manifest.is_some(),
+        kept,
+    })
+}
+
+/// Paths that will not be in the way, because they go or become folders.
+fn going(steps: &[Step]) -> BTreeSet<Vec<u8>> {
+    let goes = |step: &&Step| step.from != State::Absent && !step.from.same_type(step.to);
+    steps.iter().filter(goes).map(|step| step.path.clone()).collect()
+}
+
+enum Verdict {
+    Kept(KeptWhy),
+    /// Nothing to do, and nothing to say.
+    Silent,
+}
+
+struct Planner<'a> {
+    dir: &'a Path,
+    scope: &'a Scope,
+    missed: Vec<&'a snapshot::Missed>,
+    going: BTreeSet<Vec<u8>>,
+    index: Option<Index>,
+}
+
+impl Planner<'_> {
+    fn judge(&mut self, step: &Step) -> Result<Option<Verdict>, snapshot::Error> {
+        let path = step.path.as_slice();
+        let is_submodule = |state: State| matches!(state, State::Submodule { .. });
+        if is_submodule(step.from) || is_submodule(step.to) {
+            return Ok(Some(Verdict::Kept(KeptWhy::Submodule)));
+        }
+        let missed = self.missed.iter().find(|m| m.path == path || below(path, &m.path));
+        if let Some(missed) = missed {
+            return Ok(Some(Verdict::Kept(KeptWhy::NotCaptured(missed.why))));
+        }
+        if step.to == State::Absent {
+            if self.scope.keep.contains(path) {
+                return Ok(Some(Verdict::Kept(KeptWhy::Foreign)));
+            }
+            let holds_kept = || self.scope.keep.iter().any(|kept| below(kept, path));
+            if matches!(step.from, State::Folder { .. }) && holds_kept() {
+                return Ok(Some(Verdict::Silent));
+            }
+        }
+        let there = self.dir.join(os_path(path)).symlink_metadata().ok();
+        if step.from == State::Absent && self.in_the_way(step, there.as_ref()) {
+            return Ok(Some(Verdict::Kept(KeptWhy::InTheWay)));
+        }
+        if step.from != State::Absent && there.is_none() && self.is_sparse(path)? {
+            return Ok(Some(Verdict::Kept(KeptWhy::Sparse)));
+        }
+        Ok(None)
+    }
+
+    /// Whether something that the present snapshot does not have is where a path goes.
+    fn in_the_way(&self, step: &Step, there: Option<&std::fs::Metadata>) -> bool {
+        if let Some(there) = there {
+            return !(there.is_dir() && matches!(step.to, State::Folder { .. }));
+        }
+        let mut folder = crate::snapshot::trees::parent(&step.path);
+        while let Some(path) = folder.filter(|path| !path.is_empty()) {
+            let about = self.dir.join(os_path(path)).symlink_metadata();
+            if about.is_ok_and(|about| !about.is_dir()) && !self.going.contains(path) {
+                return true;
+            }
+            folder = crate::snapshot::trees::parent(path);
+        }
+        false
+    }
+
+    fn is_sparse(&mut self, path: &[u8]) -> Result<bool, snapshot::Error> {
+        if self.index.is_none() {
+            let repo = Repo::open(self.dir)?;
+            self.index = Some(Index::read(self.dir, &repo.index())?);
+        }
+        let index = self.index.as_ref();
+        let skipped = |index: &Index| {
+            index.get(path).is_some_and(|t| t.skipped)
+                || (index.get(path).is_none() && index.has_below(path))
+        };
+        Ok(index.is_some_and(skipped))
+    }
+}

@@ -1,0 +1,283 @@
+//! A snapshot before it is written: walk, contents, trees, side, with the objects in hand.
+//!
+//! Dropped, it leaves nothing behind. Verifying a restore uses it too.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+use super::cache::{self, Cache, FolderOut, Head};
+use super::codec::Writer;
+use super::index::{GITLINK, Index};
+use super::objects::Objects;
+use super::oid::{self, Oid};
+use super::pack::Written;
+use super::repo::{Repo, Settings};
+use super::side;
+use super::stat::{Stat, now_ns};
+use super::store::Store;
+use super::trees::{self, Line};
+use super::walk::{Body, Folder, Walk};
+use super::{Error, Rules, Workspace, content, convert};
+use crate::git::Git;
+
+/// Changed files from which it pays to look up what the repository already has.
+const LOOKUP_MIN: usize = 1000;
+const TREE: u32 = 0o40_000;
+const BLOB: u32 = 0o100_644;
+
+/// The state of a work tree, not yet written.
+pub(crate) struct Capture {
+    pub(crate) repo: Repo,
+    pub(crate) head: Head,
+    cache: Option<Cache>,
+    folders: Vec<Folder>,
+    trees: Vec<Oid>,
+    objects: Option<Objects>,
+    started: i64,
+    /// The cache on disk says something else.
+    stale: bool,
+}
+
+impl Capture {
+    /// Looks at a work tree.
+    pub(crate) fn new(workspace: &Workspace, rules: &Rules) -> Result<Self, Error> {
+        let started = now_ns();
+        refuse(workspace, rules)?;
+        let repo = Repo::open(&workspace.dir)?;
+        let cache = Cache::load(&workspace.cache);
+        let settings = match cache.as_ref().map(|c| &c.head.settings).filter(|s| s.holds()) {
+            Some(settings) => settings.clone(),
+            None => Settings::load(&repo, started)?,
+        };
+        if let Some(format) = settings.format {
+            return Err(Error::Format { format });
+        }
+        let cache = cache.filter(|c| anchored(&repo, &settings, c));
+        let mut capture = Self {
+            head: head(&repo, rules, &settings, cache.as_ref()),
+            objects: Some(Objects::new(&repo.objects())),
+            repo,
+            cache,
+            folders: Vec::new(),
+            trees: Vec::new(),
+            started,
+            stale: true,
+        };
+        let scratch = scratch(workspace);
+        capture.look(rules, &scratch)?;
+        Ok(capture)
+    }
+
+    fn look(&mut self, rules: &Rules, scratch: &std::path::Path) -> Result<(), Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = rustix::fs::openat(CWD, &self.repo.dir, flags, Mode::empty());
+        let top = top.map_err(|e| Error::io(&self.repo.dir, e))?;
+        let before = self.cache.as_ref().map(|c| &c.head);
+        let index_changed = before.is_none_or(|b| b.index != self.head.index);
+        let reconsider = before.is_none_or(|b| {
+            b.rules != self.head.rules
+                || b.ignores != self.head.ignores
+                || b.settings.ignores != self.head.settings.ignores
+                || b.settings.file_mode != self.head.settings.file_mode
+        });
+        let index = OnceLock::new();
+        if index_changed || reconsider {
+            let read = Index::read(&self.repo.dir, &self.repo.index())?;
+            let listed = |keep: &dyn Fn(&super::index::Tracked) -> bool| {
+                read.entries.iter().filter(|t| keep(t)).cloned().collect::<Vec<_>>()
+            };
+            self.head.links = listed(&|t| t.mode == GITLINK);
+            self.head.absent =
+                listed(&|t| t.mode != GITLINK && (t.skipped || rules.excludes(&t.path)));
+            let _ = index.set(Ok(read));
+        }
+        let walk = Walk {
+            repo: &self.repo,
+            rules,
+            cache: self.cache.as_ref(),
+            head: &self.head,
+            reconsider,
+            index_changed,
+            index,
+            top,
+            files: AtomicUsize::new(0),
+            vanished: false.into(),
+        };
+        let mut folders = walk.run()?;
+        let same_absent = before.is_some_and(|b| b.absent == self.head.absent);
+        let reuse = same_absent && !walk.vanished.load(std::sync::atomic::Ordering::Relaxed);
+        let known = self.cache.as_ref().filter(|_| same_absent);
+        trees::add_absent(&mut folders, &self.head.absent, known);
+        let untouched = !reconsider && !index_changed && reuse;
+        if untouched && folders.iter().all(|f| matches!(f.body, Body::Same(_))) {
+            let known = before.is_some_and(|b| b.settings == self.head.settings);
+            self.stale = !known || self.cache.as_ref().is_none_or(|c| c.len() != folders.len());
+            if !self.stale {
+                // Nothing changed: ids stand as they are.
+                self.folders = folders;
+                return Ok(());
+            }
+        }
+        let Some(mut objects) = self.objects.take() else { return Ok(()) };
+        let many = |f: &Folder| match &f.body {
+            Body::Listed(entries) => entries.iter().filter(|e| e.dirty).count(),
+            Body::Same(_) => 0,
+        };
+        if self.cache.is_none() || folders.iter().map(many).sum::<usize>() >= LOOKUP_MIN {
+            objects.store = Some(Store::open(&self.repo.objects()));
+        }
+        content::read_all(&walk, &mut folders, &mut objects, scratch)?;
+        let cache = self.cache.as_ref();
+        let trees = trees::build(&folders, cache, &self.head.absent, reuse, &mut objects)?;
+        let side = side::collect(&folders, cache, &trees);
+        self.head.files = walk.files.into_inner();
+        (self.folders, self.trees) = (folders, trees);
+        self.put_root(side, objects)
+    }
+
+    /// The top of a snapshot: what git would commit, and the side.
+    fn put_root(&mut self, side: side::Side, mut objects: Objects) -> Result<(), Error> {
+        let tree = self.trees.first().copied().unwrap_or_default();
+        let manifest = objects.put(oid::Kind::Blob, &side.manifest.encode())?;
+        let mut lines = vec![line("manifest", BLOB, manifest)];
+        if let Some(raw) = trees::nest(&side.raw, &mut objects)? {
+            lines.push(line("raw", TREE, raw));
+        }
+        let beside = objects.put(oid::Kind::Tree, &trees::encode(lines))?;
+        let lines = vec![line("side", TREE, beside), line("tree", TREE, tree)];
+        self.head.root = objects.put(oid::Kind::Tree, &trees::encode(lines))?;
+        self.head.tree = tree;
+        self.head.missed = side.manifest.missed;
+        self.objects = Some(objects);
+        Ok(())
+    }
+
+    /// The whole tree of an earlier snapshot.
+    pub(crate) fn root_of(&self, commit: &str) -> Result<Option<Oid>, Error> {
+        if let Some((_, root)) = self.head.memo.iter().find(|(c, _)| c == commit) {
+            return Ok(Some(*root));
+        }
+        let name = format!("{commit}^{{tree}}");
+        let text = Git::at(&self.repo.dir).args(["rev-parse", "--verify", &name]).text()?;
+        Ok(Oid::from_hex(text.as_bytes()))
+    }
+
+    /// Adds the commit.
+    pub(crate) fn put_commit(&mut self, data: &[u8]) -> Result<String, Error> {
+        let objects = self.objects.get_or_insert_with(|| Objects::new(&self.repo.objects()));
+        objects.put(oid::Kind::Commit, data).map(|oid| oid.to_string())
+    }
+
+    /// Makes all new objects durable.
+    pub(crate) fn finish_objects(&mut self) -> Result<Option<Written>, Error> {
+        self.objects.take().map_or(Ok(None), Objects::finish)
+    }
+
+    /// Keeps the cache, now that a commit holds what it names; failing only costs time later.
+    pub(crate) fn keep(mut self, chain: &str, commit: &str, workspace: &Workspace) {
+        let anchor = (chain.to_owned(), commit.to_owned());
+        let remembered = self.head.memo.first().is_some_and(|(c, _)| c == commit);
+        if !self.stale && remembered && self.head.anchor == anchor {
+            return;
+        }
+        self.head.anchor = anchor;
+        let settle = |stamp: &mut Option<Stat>| *stamp = stamp.map(|s| s.settled(self.started));
+        self.head.ignores.iter_mut().for_each(settle);
+        settle(&mut self.head.index);
+        self.head.remember(commit, self.head.root);
+        let blocks: Vec<Option<Vec<u8>>> = self.folders.iter().map(|f| self.block(f)).collect();
+        let folders: Vec<FolderOut<'_>> = self
+            .folders
+            .iter()
+            .zip(&blocks)
+            .enumerate()
+            .map(|(at, (folder, block))| self.out(at, folder, block.as_deref()))
+            .collect();
+        let _ = cache::save(&workspace.cache, &self.head, &folders);
+    }
+
+    fn block(&self, folder: &Folder) -> Option<Vec<u8>> {
+        let Body::Listed(entries) = &folder.body else { return None };
+        let mut to = Writer::default();
+        for entry in entries {
+            let mut entry = entry.clone();
+            if entry.captured() || entry.name == b".gitignore" {
+                entry.stat = entry.stat.settled(self.started);
+            }
+            entry.write(&mut to);
+        }
+        Some(to.0)
+    }
+
+    fn out<'a>(&'a self, at: usize, folder: &'a Folder, block: Option<&'a [u8]>) -> FolderOut<'a> {
+        let record = match (&folder.body, &self.cache) {
+            (Body::Same(place), Some(cache)) => Some((cache.record(*place), cache.block(*place))),
+            _ => None,
+        };
+        let block = block.or(record.map(|r| r.1)).unwrap_or_default();
+        let listed = || match &folder.body {
+            Body::Listed(entries) => entries.iter().filter(|e| e.captured()).count(),
+            Body::Same(_) => 0,
+        };
+        FolderOut {
+            path: &folder.path,
+            stat: folder.stat.settled(self.started),
+            kind: folder.kind,
+            tree: self.trees.get(at).copied().or(record.map(|r| r.0.tree)).unwrap_or_default(),
+            tracked_only: folder.tracked_only,
+            attributes: record
+                .map_or_else(|| convert::block_has_attributes(block), |r| r.0.attributes),
+            files: record.map_or_else(listed, |r| r.0.files),
+            block,
+        }
+    }
+}
+
+fn line(name: &str, mode: u32, oid: Oid) -> Line {
+    Line { name: name.as_bytes().to_vec(), mode, oid }
+}
+
+/// Refuses folders that hold far more than a project.
+fn refuse(workspace: &Workspace, rules: &Rules) -> Result<(), Error> {
+    let what = if workspace.dir.parent().is_none() {
+        "the root of the file system"
+    } else if rules.home.as_deref() == Some(workspace.dir.as_path()) {
+        "your home folder"
+    } else {
+        return Ok(());
+    };
+    Err(Error::NotAProject { dir: workspace.dir.clone(), what })
+}
+
+/// Whether what a cache names is still held by the ref that held it.
+fn anchored(repo: &Repo, settings: &Settings, cache: &Cache) -> bool {
+    let (name, commit) = &cache.head.anchor;
+    match repo.ref_value(settings, name) {
+        None => false,
+        Some(value) if value == *commit => true,
+        Some(value) => {
+            let asked = ["merge-base", "--is-ancestor", commit, &value];
+            Git::at(&repo.dir).args(asked).run().is_ok()
+        }
+    }
+}
+
+/// What holds now, with the ids of before.
+fn head(repo: &Repo, rules: &Rules, settings: &Settings, cache: Option<&Cache>) -> Head {
+    let mut head = cache.map(|c| c.head.clone()).unwrap_or_default();
+    head.ignores = settings.ignores.iter().map(|f| Stat::followed(f)).collect();
+    head.index = Stat::followed(&repo.index());
+    head.settings = settings.clone();
+    head.rules = rules.digest();
+    head
+}
+
+/// A folder for conversions, next to the cache; no other process has the same.
+fn scratch(workspace: &Workspace) -> PathBuf {
+    let mut name = workspace.cache.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.convert", std::process::id()));
+    workspace.cache.with_file_name(name)
+}

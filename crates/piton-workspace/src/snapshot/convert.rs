@@ -1,0 +1,229 @@
+//! What git would make of a file's bytes on the way in: line endings, `$Id$`, encodings, filters.
+//!
+//! Git itself does the converting, through an index and an object folder of our own, so that it
+//! decides as `git add` would (also by what is tracked now). Attributes are asked for only when
+//! there are any, and files are handed over only when their bytes could be touched.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::Error;
+use super::content::Task;
+use super::entry::View;
+use super::objects::Objects;
+use super::oid::{Kind, Oid};
+use super::walk::{Body, Folder, Walk};
+use crate::git::Git;
+
+/// Files handed to git at once; bounds the memory that what it gives back takes.
+const BATCH_MAX: usize = 256;
+
+/// What could happen to a file's bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Conversion {
+    /// Nothing.
+    #[default]
+    None,
+    /// Line endings, and `$Id$` perhaps.
+    Text { ident: bool, endings: bool },
+    /// Anything.
+    Program,
+}
+
+impl Conversion {
+    /// Whether it would touch these bytes.
+    pub(super) fn touches(self, data: &[u8]) -> bool {
+        let has = |needle: &[u8]| data.windows(needle.len()).any(|w| w == needle);
+        match self {
+            Self::None => false,
+            Self::Text { ident, endings } => (endings && has(b"\r\n")) || (ident && has(b"$Id")),
+            Self::Program => true,
+        }
+    }
+}
+
+/// Finds out what could happen to each file.
+pub(super) fn classify(
+    walk: &Walk<'_>,
+    folders: &[Folder],
+    tasks: &mut [Task],
+) -> Result<(), Error> {
+    let settings = &walk.head.settings;
+    if !settings.has_attributes() && !folders.iter().any(|f| has_attributes(walk, f)) {
+        if settings.autocrlf {
+            let text = Conversion::Text { ident: false, endings: true };
+            tasks.iter_mut().for_each(|task| task.set(text));
+        }
+        return Ok(());
+    }
+    let mut input = Vec::new();
+    for task in tasks.iter() {
+        input.extend_from_slice(&task.path);
+        input.push(0);
+    }
+    let names = ["text", "crlf", "eol", "ident", "filter", "working-tree-encoding"];
+    let listed =
+        Git::at(&walk.repo.dir).args(["check-attr", "-z", "--stdin"]).args(names).input(input);
+    let listed = listed.bytes()?;
+    let mut fields = listed.split(|b| *b == 0);
+    let mut all: HashMap<&[u8], Attributes> = HashMap::new();
+    while let (Some(path), Some(name), Some(value)) = (fields.next(), fields.next(), fields.next())
+    {
+        all.entry(path).or_default().take(name, value);
+    }
+    for task in tasks {
+        let found = all.get(task.path.as_slice()).map(|a| a.conversion(settings.autocrlf));
+        task.set(found.unwrap_or(Conversion::Program));
+    }
+    Ok(())
+}
+
+/// Whether a folder has attributes of its own.
+pub(super) fn has_attributes(walk: &Walk<'_>, folder: &Folder) -> bool {
+    match &folder.body {
+        Body::Same(at) => walk.cache.is_some_and(|c| c.record(*at).attributes),
+        Body::Listed(entries) => entries.iter().any(|e| e.name == b".gitattributes"),
+    }
+}
+
+/// Whether a block of the cache has attributes in it.
+pub(super) fn block_has_attributes(block: &[u8]) -> bool {
+    View::all(block).any(|view| view.name == b".gitattributes")
+}
+
+#[derive(Default)]
+struct Attributes {
+    text_off: bool,
+    text_on: bool,
+    ident: bool,
+    program: bool,
+}
+
+impl Attributes {
+    fn take(&mut self, name: &[u8], value: &[u8]) {
+        let given = value != b"unspecified";
+        match name {
+            b"text" if value == b"unset" => self.text_off = true,
+            b"text" | b"crlf" | b"eol" if given && value != b"unset" => self.text_on = true,
+            b"ident" => self.ident = value == b"set",
+            b"filter" | b"working-tree-encoding" => self.program |= given && value != b"unset",
+            _ => {}
+        }
+    }
+
+    fn conversion(&self, autocrlf: bool) -> Conversion {
+        let endings = !self.text_off && (self.text_on || autocrlf);
+        match (self.program, self.ident || endings) {
+            (true, _) => Conversion::Program,
+            (false, true) => Conversion::Text { ident: self.ident, endings },
+            (false, false) => Conversion::None,
+        }
+    }
+}
+
+/// Has git convert files; `None` for those whose filter failed.
+pub(super) fn clean(
+    walk: &Walk<'_>,
+    scratch: &Path,
+    paths: &[&[u8]],
+    objects: &mut Objects,
+) -> Result<Vec<Option<Oid>>, Error> {
+    let failed = |e| Error::file(scratch, e);
+    let mut cleaned = Vec::with_capacity(paths.len());
+    for batch in paths.chunks(BATCH_MAX) {
+        let _ = std::fs::remove_dir_all(scratch);
+        std::fs::create_dir_all(scratch.join("objects")).map_err(failed)?;
+        let done = clean_batch(walk, scratch, batch, objects);
+        let _ = std::fs::remove_dir_all(scratch);
+        cleaned.extend(done?);
+    }
+    Ok(cleaned)
+}
+
+fn clean_batch(
+    walk: &Walk<'_>,
+    scratch: &Path,
+    batch: &[&[u8]],
+    objects: &mut Objects,
+) -> Result<Vec<Option<Oid>>, Error> {
+    let mut found = Vec::new();
+    match add(walk, scratch, batch) {
+        Ok(ids) => found.extend(batch.iter().map(|path| ids.get(*path).copied())),
+        // One of them has a filter that fails: which, git does not say in a way to rely on.
+        Err(_) => {
+            for path in batch {
+                match add(walk, scratch, &[path]) {
+                    Ok(ids) => found.push(ids.get(*path).copied()),
+                    Err(Error::Git(error)) if of_the_filter(&error.message) => found.push(None),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+    let wanted: Vec<Oid> = found.iter().flatten().copied().filter(|o| objects.wants(*o)).collect();
+    if wanted.is_empty() {
+        return Ok(found);
+    }
+    let input: String = wanted.iter().map(|oid| format!("{oid}\n")).collect();
+    let output = at(walk, scratch).args(["cat-file", "--batch"]).input(input).bytes()?;
+    let mut rest = output.as_slice();
+    for oid in wanted {
+        let broken = || Error::Pack { why: format!("git converted a file but lost {oid}") };
+        let line = rest.iter().position(|b| *b == b'\n').ok_or_else(broken)?;
+        let head = String::from_utf8_lossy(&rest[..line]).into_owned();
+        let size: usize =
+            head.rsplit(' ').next().and_then(|s| s.parse().ok()).ok_or_else(broken)?;
+        let data = rest.get(line + 1..line + 1 + size).ok_or_else(broken)?;
+        if objects.put(Kind::Blob, data)? != oid {
+            return Err(broken());
+        }
+        rest = rest.get(line + size + 2..).unwrap_or_default();
+    }
+    Ok(found)
+}
+
+/// Whether git failed because of a file's own filter or encoding, and not because of git.
+fn of_the_filter(message: &str) -> bool {
+    message.contains("filter") || message.contains("encode")
+}
+
+/// A git that writes into the scratch folder only.
+fn at(walk: &Walk<'_>, scratch: &Path) -> Git {
+    let mut there = OsString::from("\"");
+    // Quoted, because the separator of paths may be part of one.
+    there.push(walk.repo.objects().to_string_lossy().replace('\\', "\\\\").replace('"', "\\\""));
+    there.push("\"");
+    Git::at(&walk.repo.dir)
+        .config("core.safecrlf=false")
+        .index(&scratch.join("index"))
+        .env("GIT_OBJECT_DIRECTORY", scratch.join("objects"))
+        .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", there)
+}
+
+/// Adds files to an index that knows only what is tracked of them; gives back their ids.
+fn add(walk: &Walk<'_>, scratch: &Path, paths: &[&[u8]]) -> Result<HashMap<Vec<u8>, Oid>, Error> {
+    let _ = std::fs::remove_file(scratch.join("index"));
+    let (mut tracked, mut names) = (Vec::new(), Vec::new());
+    for path in paths {
+        if let Some(entry) = walk.index()?.get(path) {
+            tracked.extend_from_slice(format!("{:o} {} 0\t", entry.mode, entry.oid).as_bytes());
+            tracked.extend_from_slice(path);
+            tracked.push(0);
+        }
+        names.extend_from_slice(path);
+        names.push(0);
+    }
+    if !tracked.is_empty() {
+        at(walk, scratch).args(["update-index", "-z", "--index-info"]).input(tracked).run()?;
+    }
+    at(walk, scratch).args(["update-index", "--add", "-z", "--stdin"]).input(names).run()?;
+    let listed = at(walk, scratch).args(["ls-files", "-s", "-z"]).bytes()?;
+    let mut ids = HashMap::new();
+    for line in listed.split(|b| *b == 0).filter(|line| !line.is_empty()) {
+        let Some(tab) = line.iter().position(|b| *b == b'\t') else { continue };
+        let oid = line[..tab].split(|b| *b == b' ').nth(1).and_then(Oid::from_hex);
+        ids.extend(oid.map(|oid| (line[tab + 1..].to_vec(), oid)));
+    }
+    Ok(ids)
+}

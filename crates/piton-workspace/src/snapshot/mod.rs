@@ -1,0 +1,277 @@
+//! Snapshots: the files of a work tree as a commit, without touching the user's HEAD, index, stash
+//! or files.
+//!
+//! A snapshot is a commit on a chain of its own (a ref below `refs/piton/`). Its tree has two
+//! entries: `tree`, exactly what git would commit (`git show SNAPSHOT:tree/PATH`), and `side`, what
+//! git cannot hold: raw bytes of converted files, permissions, folders without files, and the list
+//! of what was not captured (`git show SNAPSHOT:side/manifest`). All of it hangs on the ref, so the
+//! user's `git gc` keeps it.
+//!
+//! Captured is what is tracked or untracked and not ignored. When [`take`] returns, all objects
+//! and the ref are synced. Nothing else is guaranteed to be: the stat cache is only a cache.
+//! Putting files back is the `restore` module's work.
+
+mod cache;
+pub(crate) mod capture;
+mod codec;
+mod content;
+mod convert;
+mod costs;
+mod entry;
+pub(crate) mod index;
+pub(crate) mod objects;
+pub(crate) mod oid;
+mod pack;
+mod packs;
+pub(crate) mod repo;
+mod rules;
+pub(crate) mod side;
+pub(crate) mod stat;
+mod store;
+pub(crate) mod trees;
+mod visit;
+pub(crate) mod walk;
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+pub use costs::{Costs, costs};
+pub use entry::Why;
+use oid::Oid;
+
+use crate::git::{self, Git};
+use crate::refs::{Fence, Transaction};
+
+/// Who snapshots are by; no configuration of the user's is needed.
+const IDENTITY: &str = "piton <piton@localhost>";
+
+/// A work tree to take snapshots of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workspace {
+    /// The top of the work tree.
+    pub dir: PathBuf,
+    /// The file of its stat cache; each work tree has one of its own.
+    pub cache: PathBuf,
+}
+
+/// What is captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Larger files are not captured.
+    pub file_bytes_max: u64,
+    /// Work trees with more files are refused.
+    pub files_max: usize,
+    /// Paths that are neither captured nor named nor restored: a file, or a folder and all in it.
+    pub exclude: Vec<String>,
+    /// The user's home folder, which is refused as a work tree.
+    pub home: Option<PathBuf>,
+}
+
+impl Default for Rules {
+    /// The defaults of the settings.
+    fn default() -> Self {
+        Self {
+            // A source file is smaller; what is larger is data or a build's output.
+            file_bytes_max: 50_000_000,
+            // Ten times the largest source trees that people work in.
+            files_max: 1_000_000,
+            exclude: vec![".worktrees".to_owned()],
+            home: None,
+        }
+    }
+}
+
+impl Rules {
+    /// Whether a path is left alone.
+    pub(crate) fn excludes(&self, path: &[u8]) -> bool {
+        self.exclude.iter().any(|excluded| {
+            let rest = path.strip_prefix(excluded.trim_end_matches('/').as_bytes());
+            rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+        })
+    }
+
+    fn digest(&self) -> Oid {
+        let text = format!("{} {:?}", self.file_bytes_max, self.exclude);
+        Oid::of(oid::Kind::Blob, text.as_bytes())
+    }
+}
+
+/// What a snapshot says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta<'a> {
+    /// The commit's message.
+    pub message: &'a str,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+}
+
+/// Something that is not in a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// Its path from the top of the work tree.
+    pub path: Vec<u8>,
+    /// Why not.
+    pub why: Why,
+}
+
+/// The files of a work tree at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The commit that holds it.
+    pub commit: String,
+    /// What git would commit.
+    pub tree: String,
+    /// What was not captured, sorted by path.
+    pub degraded: Vec<Missed>,
+    /// Whether it differs from the one before in its chain; if not, this is the one before.
+    pub changed: bool,
+}
+
+/// Why a snapshot could not be taken or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Not the top of a work tree.
+    #[error("{} is not the top of a git work tree: {why}", dir.display())]
+    NotAWorkTree {
+        /// The folder.
+        dir: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// A folder that is far more than a project.
+    #[error("{} is {what}: run Piton in a repository of the project's own", dir.display())]
+    NotAProject {
+        /// The folder.
+        dir: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// More files than allowed.
+    #[error(
+        "the work tree has more than {max} files that are not ignored: \
+         ignore what need not be kept, or raise `snapshots.files_max`"
+    )]
+    TooManyFiles {
+        /// How many are allowed.
+        max: usize,
+    },
+    /// A repository whose objects have other ids.
+    #[error(
+        "the repository uses {format} object ids; snapshots need SHA-1: convert it, or run without snapshots"
+    )]
+    Format {
+        /// Which.
+        format: String,
+    },
+    /// A commit that is no snapshot.
+    #[error("{commit} is not a snapshot that Piton took")]
+    NotASnapshot {
+        /// The commit.
+        commit: String,
+    },
+    /// New objects could not be written.
+    #[error("the snapshot's objects could not be written: {why}; `git fsck` tells more")]
+    Pack {
+        /// Why.
+        why: String,
+    },
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn file(path: &Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn io(path: &Path, errno: rustix::io::Errno) -> Self {
+        Self::file(path, errno.into())
+    }
+}
+
+/// Takes a snapshot and appends it to a chain, unless nothing changed since the chain's last.
+///
+/// `chain` is a ref of the fence's run. Everything is synced when this returns.
+pub fn take(
+    workspace: &Workspace,
+    rules: &Rules,
+    chain: &str,
+    fence: &Fence,
+    meta: &Meta<'_>,
+) -> Result<Snapshot, Error> {
+    let mut captured = capture::Capture::new(workspace, rules)?;
+    let repo = captured.repo.clone();
+    let tip = repo.ref_value(&captured.head.settings, chain);
+    let degraded = captured.head.missed.clone();
+    if let Some(tip) = tip.as_ref() {
+        if captured.root_of(tip)? == Some(captured.head.root) {
+            let tree = captured.head.tree.to_string();
+            captured.keep(chain, tip, workspace);
+            return Ok(Snapshot { commit: tip.clone(), tree, degraded, changed: false });
+        }
+    }
+    let commit = captured.put_commit(&commit(captured.head.root, tip.as_deref(), meta))?;
+    let written = captured.finish_objects()?;
+    let why = "piton: snapshot";
+    let moved = Transaction::fenced(fence).update(chain, &commit, tip.as_deref());
+    moved.commit(&repo.dir, why)?;
+    if let Some(written) = written {
+        packs::remember(workspace, &repo, &written.name());
+        written.release();
+    }
+    let tree = captured.head.tree.to_string();
+    captured.keep(chain, &commit, workspace);
+    packs::join_when_many(workspace, &repo);
+    Ok(Snapshot { commit, tree, degraded, changed: true })
+}
+
+fn commit(root: Oid, parent: Option<&str>, meta: &Meta<'_>) -> Vec<u8> {
+    let seconds = meta.at.div_euclid(1000);
+    let mut text = format!("tree {root}\n");
+    if let Some(parent) = parent {
+        text.push_str(&format!("parent {parent}\n"));
+    }
+    text.push_str(&format!("author {IDENTITY} {seconds} +0000\n"));
+    text.push_str(&format!("committer {IDENTITY} {seconds} +0000\n\n"));
+    text.push_str(meta.message.trim_end());
+    text.push('\n');
+    text.into_bytes()
+}
+
+/// Reads a snapshot that was taken before.
+pub fn load(dir: &Path, commit: &str) -> Result<Snapshot, Error> {
+    let manifest = manifest(dir, commit)?;
+    let manifest = manifest.ok_or_else(|| Error::NotASnapshot { commit: commit.to_owned() })?;
+    let name = format!("{commit}:tree");
+    let tree = Git::at(dir).args(["rev-parse", "--verify", &name]).text()?;
+    let name = format!("{commit}^{{commit}}");
+    let commit = Git::at(dir).args(["rev-parse", "--verify", &name]).text()?;
+    Ok(Snapshot { commit, tree, degraded: manifest.missed, changed: true })
+}
+
+/// The side of a snapshot; `None` if the commit is no snapshot.
+pub(crate) fn manifest(dir: &Path, commit: &str) -> Result<Option<side::Manifest>, Error> {
+    let name = format!("{commit}:side/manifest");
+    let output = Git::at(dir).args(["cat-file", "blob", &name]).output()?;
+    if output.status.success() {
+        return Ok(side::Manifest::decode(&output.stdout));
+    }
+    // Fails, with git's own words, if there is no such commit at all.
+    let name = format!("{commit}^{{tree}}");
+    Git::at(dir).args(["rev-parse", "-q", "--verify", &name]).run()?;
+    Ok(None)
+}
+
+/// A path of the work tree as the system wants it.
+pub(crate) fn os_path(path: &[u8]) -> &Path {
+    Path::new(std::ffi::OsStr::from_bytes(path))
+}

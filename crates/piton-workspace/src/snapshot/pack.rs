@@ -1,0 +1,247 @@
+//! One small pack per snapshot: all objects that it newly names, synced with four calls.
+//!
+//! Objects go in whole, also those that exist elsewhere, because nobody knows whether those were
+//! ever synced. A `.keep` file protects the pack from a collection of garbage that began before
+//! the ref points to it; [`Written::release`] takes it away.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::{Compress, Compression, FlushCompress, Status};
+use sha1::{Digest as _, Sha1};
+
+use super::Error;
+use super::oid::{Kind, Oid};
+
+/// A pack stays in memory up to here; a first snapshot may be far larger.
+const MEMORY_BYTES_MAX: usize = 16 << 20;
+/// Offsets from here on need eight bytes in the index.
+const OFFSET_SMALL_MAX: u64 = 0x7fff_ffff;
+/// What our `.keep` files say.
+pub(crate) const KEEP: &str = "piton: a snapshot is being taken\n";
+
+static COUNTER: AtomicU64 = AtomicU64::new(0);
+
+/// Packs objects' bytes; its state is costly to make, so it is used again.
+pub(crate) struct Deflater(Compress);
+
+impl Deflater {
+    pub(crate) fn new() -> Self {
+        Self(Compress::new(Compression::fast(), true))
+    }
+
+    /// An object ready to be appended.
+    pub(crate) fn pack(&mut self, oid: Oid, kind: Kind, data: &[u8]) -> Result<Packed, Error> {
+        let mut bytes = Vec::with_capacity(data.len() / 2 + 64);
+        let mut size = data.len();
+        let mut byte = kind.in_pack() << 4 | (size & 15) as u8;
+        size >>= 4;
+        while size > 0 {
+            bytes.push(byte | 0x80);
+            byte = (size & 0x7f) as u8;
+            size >>= 7;
+        }
+        bytes.push(byte);
+        self.0.reset();
+        loop {
+            let read = usize::try_from(self.0.total_in()).unwrap_or(usize::MAX);
+            bytes.reserve(data.len() / 2 + 64);
+            let rest = data.get(read..).unwrap_or_default();
+            let status = self.0.compress_vec(rest, &mut bytes, FlushCompress::Finish);
+            match status.map_err(|e| Error::Pack { why: e.to_string() })? {
+                Status::StreamEnd => break,
+                Status::Ok | Status::BufError => {}
+            }
+        }
+        Ok(Packed { oid, crc: crc32fast::hash(&bytes), bytes })
+    }
+}
+
+/// An object as it stands in a pack.
+pub(crate) struct Packed {
+    oid: Oid,
+    crc: u32,
+    bytes: Vec<u8>,
+}
+
+/// A pack being made; dropped without [`Pack::finish`], it leaves nothing behind.
+pub(crate) struct Pack {
+    folder: PathBuf,
+    buffer: Vec<u8>,
+    spilled: Option<(PathBuf, File)>,
+    written: u64,
+    objects: Vec<(Oid, u32, u64)>,
+}
+
+impl Pack {
+    /// Begins one for a folder of objects.
+    pub(crate) fn new(objects: &Path) -> Self {
+        Self {
+            folder: objects.join("pack"),
+            buffer: header(0).to_vec(),
+            spilled: None,
+            written: 0,
+            objects: Vec::new(),
+        }
+    }
+
+    /// Appends an object.
+    pub(crate) fn append(&mut self, object: &Packed) -> Result<(), Error> {
+        let offset = self.written + self.buffer.len() as u64;
+        self.objects.push((object.oid, object.crc, offset));
+        self.buffer.extend_from_slice(&object.bytes);
+        if self.buffer.len() > MEMORY_BYTES_MAX {
+            self.spill()?;
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self) -> Result<(), Error> {
+        if self.spilled.is_none() {
+            self.spilled = Some(self.create("pack")?);
+        }
+        if let Some((path, file)) = &mut self.spilled {
+            file.write_all(&self.buffer).map_err(|e| Error::file(path, e))?;
+            self.written += self.buffer.len() as u64;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// A file with a name that git clears away if we die.
+    fn create(&self, what: &str) -> Result<(PathBuf, File), Error> {
+        std::fs::create_dir_all(&self.folder).map_err(|e| Error::file(&self.folder, e))?;
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.join(format!("tmp_{what}_piton_{}_{number}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let file =
+            OpenOptions::new().read(true).write(true).create_new(true).mode(0o444).open(&path);
+        file.map(|file| (path.clone(), file)).map_err(|e| Error::file(&path, e))
+    }
+
+    /// Makes it durable and visible; `None` if it holds nothing.
+    pub(crate) fn finish(mut self) -> Result<Option<Written>, Error> {
+        if self.objects.is_empty() {
+            return Ok(None);
+        }
+        self.objects.sort_unstable();
+        let (path, mut file, sum) = self.seal()?;
+        let failed = |e: std::io::Error| Error::file(&path, e);
+        file.write_all(&sum.0).and_then(|()| file.sync_all()).map_err(failed)?;
+        let (index_path, mut index_file) = self.create("idx")?;
+        let written = index_file
+            .write_all(&index(&self.objects, sum))
+            .and_then(|()| index_file.sync_all())
+            .map_err(|e| Error::file(&index_path, e));
+        if let Err(error) = written {
+            let _ = std::fs::remove_file(&index_path);
+            return Err(error);
+        }
+        let base = self.folder.join(format!("pack-{sum}"));
+        let keep = base.with_extension("keep");
+        std::fs::write(&keep, KEEP).map_err(|e| Error::file(&keep, e))?;
+        self.spilled = None;
+        for (from, to) in [(&path, "pack"), (&index_path, "idx")] {
+            let to = base.with_extension(to);
+            std::fs::rename(from, &to).map_err(|e| Error::file(&to, e))?;
+        }
+        let folder = File::open(&self.folder).and_then(|f| f.sync_all());
+        folder.map_err(|e| Error::file(&self.folder, e))?;
+        Ok(Some(Written { base, keep }))
+    }
+
+    /// Puts the count in, and returns the file and its checksum, to be appended.
+    fn seal(&mut self) -> Result<(PathBuf, File, Oid), Error> {
+        let count = u32::try_from(self.objects.len())
+            .map_err(|_| Error::Pack { why: "more objects than a pack can hold".to_owned() })?;
+        let mut hash = Sha1::new();
+        let in_memory = self.spilled.is_none();
+        if in_memory {
+            self.buffer[..12].copy_from_slice(&header(count));
+            hash.update(&self.buffer);
+        }
+        self.spill()?;
+        let Some((path, shared)) = &self.spilled else {
+            return Err(Error::Pack { why: "the file is gone".to_owned() });
+        };
+        let failed = |e: std::io::Error| Error::file(path, e);
+        let mut file = shared.try_clone().map_err(failed)?;
+        if !in_memory {
+            file.rewind().and_then(|()| file.write_all(&header(count))).map_err(failed)?;
+            file.rewind().map_err(failed)?;
+            let mut chunk = vec![0; 1 << 16];
+            loop {
+                match file.read(&mut chunk).map_err(failed)? {
+                    0 => break,
+                    n => hash.update(&chunk[..n]),
+                }
+            }
+        }
+        Ok((path.clone(), file, Oid(hash.finalize().into())))
+    }
+}
+
+impl Drop for Pack {
+    fn drop(&mut self) {
+        if let Some((path, _)) = &self.spilled {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A pack that is there for good.
+pub(crate) struct Written {
+    base: PathBuf,
+    keep: PathBuf,
+}
+
+impl Written {
+    /// Its name without an ending.
+    pub(crate) fn name(&self) -> String {
+        self.base.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Lets git repack it, now that a ref holds its objects.
+    pub(crate) fn release(self) {
+        // One left behind only keeps a small pack from being joined with others; it is removed
+        // when packs are joined.
+        let _ = std::fs::remove_file(&self.keep);
+    }
+}
+
+fn header(count: u32) -> [u8; 12] {
+    let mut bytes = *b"PACK\0\0\0\x02\0\0\0\0";
+    bytes[8..].copy_from_slice(&count.to_be_bytes());
+    bytes
+}
+
+/// An index of version 2.
+fn index(objects: &[(Oid, u32, u64)], pack: Oid) -> Vec<u8> {
+    let mut bytes = b"\xfftOc\0\0\0\x02".to_vec();
+    let mut at = 0;
+    for first in 0..=255 {
+        while objects.get(at).is_some_and(|(oid, ..)| oid.0[0] <= first) {
+            at += 1;
+        }
+        bytes.extend_from_slice(&u32::try_from(at).unwrap_or(u32::MAX).to_be_bytes());
+    }
+    objects.iter().for_each(|(oid, ..)| bytes.extend_from_slice(&oid.0));
+    objects.iter().for_each(|(_, crc, _)| bytes.extend_from_slice(&crc.to_be_bytes()));
+    let mut large: Vec<u64> = Vec::new();
+    for (.., offset) in objects {
+        let place = u32::try_from(*offset).ok().filter(|_| *offset <= OFFSET_SMALL_MAX);
+        let place = place.unwrap_or_else(|| {
+            large.push(*offset);
+            0x8000_0000 | u32::try_from(large.len() - 1).unwrap_or(u32::MAX)
+        });
+        bytes.extend_from_slice(&place.to_be_bytes());
+    }
+    large.iter().for_each(|offset| bytes.extend_from_slice(&offset.to_be_bytes()));
+    bytes.extend_from_slice(&pack.0);
+    let sum = Sha1::digest(&bytes);
+    bytes.extend_from_slice(&sum);
+    bytes
+}

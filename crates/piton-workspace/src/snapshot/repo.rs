@@ -1,0 +1,211 @@
+//! Where a work tree's git files are, and the settings of git that change what a snapshot holds.
+//!
+//! Settings come from git, which alone knows all the files they are read from; they are kept in
+//! the stat cache together with the stamps of those files, so that a snapshot without a change
+//! starts no process.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use super::codec::{Reader, Writer};
+use super::stat::Stat;
+use crate::git::Git;
+use crate::{Project, refs};
+
+/// A work tree and its repository.
+#[derive(Clone, Debug)]
+pub(crate) struct Repo {
+    pub(crate) dir: PathBuf,
+    pub(crate) git_dir: PathBuf,
+    pub(crate) common: PathBuf,
+}
+
+impl Repo {
+    /// Finds the repository of a work tree, given its top.
+    pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
+        let none = |why: String| Error::NotAWorkTree { dir: dir.to_owned(), why };
+        let project = Project::discover(dir).map_err(|e| none(e.to_string()))?;
+        match (project.git_dir, project.common_dir) {
+            (Some(git_dir), Some(common)) if project.root == dir => {
+                Ok(Self { dir: dir.to_owned(), git_dir, common })
+            }
+            (Some(_), _) => Err(none(format!("its top is {}", project.root.display()))),
+            _ => Err(none("it has no `.git`".to_owned())),
+        }
+    }
+
+    /// Where objects are written.
+    pub(crate) fn objects(&self) -> PathBuf {
+        self.common.join("objects")
+    }
+
+    /// The user's index.
+    pub(crate) fn index(&self) -> PathBuf {
+        self.git_dir.join("index")
+    }
+
+    /// The value of one of our refs, without starting git where refs are files.
+    pub(crate) fn ref_value(&self, settings: &Settings, name: &str) -> Option<String> {
+        if settings.reftable {
+            return refs::value(&self.dir, name);
+        }
+        if let Ok(text) = std::fs::read_to_string(self.common.join(name)) {
+            return Some(text.trim_end().to_owned());
+        }
+        let packed = std::fs::read_to_string(self.common.join("packed-refs")).ok()?;
+        let line = packed.lines().find(|l| l.split_once(' ').is_some_and(|(_, n)| n == name))?;
+        line.split_once(' ').map(|(id, _)| id.to_owned())
+    }
+}
+
+/// A file, and how it was when it was read; `None` where it did not exist.
+type Source = (PathBuf, Option<Stat>);
+
+/// What of git's configuration matters here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Files whose change makes all of this stale; empty if git could not name them all.
+    sources: Vec<Source>,
+    /// Files with ignore rules for the whole work tree, weakest first.
+    pub(crate) ignores: Vec<PathBuf>,
+    /// Files with attributes for the whole work tree.
+    pub(crate) attributes: Vec<PathBuf>,
+    /// Line endings are converted even without attributes.
+    pub(crate) autocrlf: bool,
+    /// Exec bits are taken from the files.
+    pub(crate) file_mode: bool,
+    /// Refs are not files.
+    pub(crate) reftable: bool,
+    /// The repository's object format, if it is not SHA-1.
+    pub(crate) format: Option<String>,
+}
+
+impl Settings {
+    /// Asks git.
+    pub(crate) fn load(repo: &Repo, started: i64) -> Result<Self, Error> {
+        let listed =
+            Git::at(&repo.dir).args(["config", "-z", "--list", "--show-origin"]).bytes()?;
+        let mut found = Self { file_mode: true, ..Self::default() };
+        let mut files = vec![repo.common.join("config"), repo.git_dir.join("config.worktree")];
+        // Includes may depend on the branch.
+        files.push(repo.git_dir.join("HEAD"));
+        let mut own_excludes = false;
+        let mut fields = listed.split(|b| *b == 0);
+        while let (Some(origin), Some(pair)) = (fields.next(), fields.next()) {
+            if let Some(path) = origin.strip_prefix(b"file:") {
+                files.push(repo.dir.join(OsStr::from_bytes(path)));
+            }
+            own_excludes |= found.take(pair);
+        }
+        let global = var(repo, "GIT_CONFIG_GLOBAL");
+        let system = var(repo, "GIT_CONFIG_SYSTEM");
+        let known = global.is_some() && system.is_some();
+        files.extend(global.iter().chain(&system).flatten().cloned());
+        found.attributes = ["GIT_ATTR_SYSTEM", "GIT_ATTR_GLOBAL"]
+            .iter()
+            .flat_map(|name| var(repo, name).unwrap_or_default())
+            .chain([repo.common.join("info/attributes")])
+            .collect();
+        let users = if own_excludes { excludes_file(repo)? } else { beside(global.as_deref()) };
+        found.ignores = users.into_iter().chain([repo.common.join("info/exclude")]).collect();
+        files.sort();
+        files.dedup();
+        if known {
+            let stamp = |f: PathBuf| {
+                let stat = Stat::followed(&f).map(|s| s.settled(started));
+                (f, stat)
+            };
+            found.sources = files.into_iter().map(stamp).collect();
+        }
+        Ok(found)
+    }
+
+    /// Whether git would still say the same.
+    pub(crate) fn holds(&self) -> bool {
+        !self.sources.is_empty() && self.sources.iter().all(|(f, s)| Stat::followed(f) == *s)
+    }
+
+    /// Whether any attributes hold for the whole work tree.
+    pub(crate) fn has_attributes(&self) -> bool {
+        self.attributes.iter().any(|file| file.exists())
+    }
+
+    /// Takes one `KEY<newline>VALUE`; true for a file of ignore rules of the user's own.
+    fn take(&mut self, pair: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(pair);
+        // A key alone means true.
+        let (key, value) = text.split_once('\n').unwrap_or((&text, "true"));
+        let on = !matches!(value.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | "");
+        match key {
+            "core.autocrlf" => self.autocrlf = on,
+            "core.filemode" => self.file_mode = on,
+            "core.excludesfile" => return true,
+            "extensions.refstorage" => self.reftable = value == "reftable",
+            "extensions.objectformat" => {
+                self.format = (value != "sha1").then(|| value.to_owned());
+            }
+            _ => {}
+        }
+        false
+    }
+
+    pub(crate) fn write(&self, to: &mut Writer) {
+        to.len(self.sources.len());
+        for (file, stat) in &self.sources {
+            to.bytes(file.as_os_str().as_bytes());
+            to.stamp(stat.as_ref());
+        }
+        for files in [&self.ignores, &self.attributes] {
+            to.len(files.len());
+            files.iter().for_each(|f| to.bytes(f.as_os_str().as_bytes()));
+        }
+        to.u8(u8::from(self.autocrlf));
+        to.u8(u8::from(self.file_mode));
+        to.u8(u8::from(self.reftable));
+    }
+
+    pub(crate) fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let mut found = Self::default();
+        for _ in 0..from.len()? {
+            found.sources.push((path(from.bytes()?), from.stamp()?));
+        }
+        for files in [&mut found.ignores, &mut found.attributes] {
+            for _ in 0..from.len()? {
+                files.push(path(from.bytes()?));
+            }
+        }
+        found.autocrlf = from.u8()? != 0;
+        found.file_mode = from.u8()? != 0;
+        found.reftable = from.u8()? != 0;
+        Some(found)
+    }
+}
+
+/// Paths that git names, whether they exist or not; `None` if it does not know the question.
+fn var(repo: &Repo, name: &str) -> Option<Vec<PathBuf>> {
+    let output = Git::at(&repo.dir).args(["var", name]).output().ok()?;
+    // Exit 1 without a complaint: a known name that is switched off.
+    if !output.status.success() && !output.stderr.is_empty() {
+        return None;
+    }
+    let lines = output.stdout.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    Some(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect())
+}
+
+fn excludes_file(repo: &Repo) -> Result<Option<PathBuf>, Error> {
+    let path = Git::at(&repo.dir)
+        .args(["config", "-z", "--type=path", "--get", "core.excludesFile"])
+        .bytes()?;
+    let path = path.strip_suffix(b"\0").unwrap_or(&path);
+    Ok((!path.is_empty()).then(|| repo.dir.join(OsStr::from_bytes(path))))
+}
+
+/// Where ignore rules lie without a setting: next to the configuration in the user's `git` folder.
+fn beside(global: Option<&[PathBuf]>) -> Option<PathBuf> {
+    let files = global?;
+    let config = files.iter().find(|f| f.ends_with("git/config"))?;
+    Some(config.with_file_name("ignore"))
+}

@@ -1,0 +1,229 @@
+//! The walk over a work tree: what each folder holds now, compared with the cache.
+//!
+//! It reads names and stats, never contents: what it cannot vouch for comes back dirty. A folder
+//! whose own stamp is unchanged has the same names, so only its files are looked at. Threads take
+//! folders from one stack; small work trees are walked by the calling thread alone.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
+
+use super::cache::{Cache, Head};
+use super::entry::{Entry, FolderKind};
+use super::index::Index;
+use super::repo::Repo;
+use super::rules::Ignores;
+use super::stat::Stat;
+use super::{Error, Rules};
+
+/// Folders from which more than one thread pays.
+const FOLDERS_PER_THREAD_MIN: usize = 64;
+/// Threads at most: the walk is bound by the kernel's locks, not by the processors.
+const THREADS_MAX: usize = 4;
+
+/// A folder as the walk found it.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    pub(crate) path: Vec<u8>,
+    pub(crate) stat: Stat,
+    pub(crate) kind: FolderKind,
+    pub(crate) tracked_only: bool,
+    pub(crate) body: Body,
+}
+
+/// What a folder holds.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// Exactly what the cache has, at this place.
+    Same(usize),
+    /// Sorted by name.
+    Listed(Vec<Entry>),
+}
+
+/// Everything a walk looks at.
+pub(crate) struct Walk<'a> {
+    pub(crate) repo: &'a Repo,
+    pub(crate) rules: &'a Rules,
+    pub(crate) cache: Option<&'a Cache>,
+    /// What holds now; settings, submodules and absent paths are already up to date.
+    pub(crate) head: &'a Head,
+    /// All names are judged again.
+    pub(crate) reconsider: bool,
+    /// Names that were ignored, or taken only because they are tracked, are judged again.
+    pub(crate) index_changed: bool,
+    /// The user's index, read when first needed.
+    pub(crate) index: OnceLock<Result<Index, crate::git::Error>>,
+    pub(crate) top: OwnedFd,
+    pub(crate) files: AtomicUsize,
+    /// A folder went away between being named and being looked into.
+    pub(crate) vanished: AtomicBool,
+}
+
+/// A folder to be visited.
+pub(super) struct Job {
+    pub(super) path: Vec<u8>,
+    pub(super) stat: Stat,
+    pub(super) ignores: Option<Arc<Ignores>>,
+    pub(super) reconsider: bool,
+    pub(super) tracked_only: bool,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: Vec<Job>,
+    busy: usize,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    more: Condvar,
+    stop: AtomicBool,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next folder; `None` when all are done.
+    fn next(&self) -> Option<Job> {
+        let mut queue = self.queue();
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            if let Some(job) = queue.jobs.pop() {
+                queue.busy += 1;
+                return Some(job);
+            }
+            if queue.busy == 0 {
+                return None;
+            }
+            queue = self.more.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn done(&self, children: Vec<Job>) {
+        let mut queue = self.queue();
+        queue.busy -= 1;
+        let wake = children.len() > 1 || queue.busy == 0;
+        queue.jobs.extend(children);
+        drop(queue);
+        if wake {
+            self.more.notify_all();
+        }
+    }
+
+    fn end(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Taking the lock makes sure that nobody is between looking and waiting.
+        drop(self.queue());
+        self.more.notify_all();
+    }
+}
+
+impl Walk<'_> {
+    /// Walks the whole tree; folders come back sorted by path, the top first.
+    pub(crate) fn run(&self) -> Result<Vec<Folder>, Error> {
+        let stat = rustix::fs::fstat(&self.top).map_err(|e| Error::io(&self.repo.dir, e))?;
+        let first = Job {
+            path: Vec::new(),
+            stat: Stat::of(&stat),
+            ignores: Ignores::everywhere(&self.head.settings.ignores),
+            reconsider: self.reconsider,
+            tracked_only: false,
+        };
+        let shared = Shared {
+            queue: Mutex::new(Queue { jobs: vec![first], busy: 0 }),
+            more: Condvar::new(),
+            stop: AtomicBool::new(false),
+        };
+        let expected = self.cache.map_or(usize::MAX, Cache::len);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let helpers = (expected / FOLDERS_PER_THREAD_MIN).min(cores.min(THREADS_MAX) - 1);
+        let parts: Vec<Result<Vec<Folder>, Error>> = std::thread::scope(|scope| {
+            let spawn = |_| scope.spawn(|| self.work(&shared));
+            let threads: Vec<_> = (0..helpers).map(spawn).collect();
+            let own = self.work(&shared);
+            let ended =
+                |t: std::thread::ScopedJoinHandle<'_, _>| t.join().unwrap_or(Ok(Vec::new()));
+            std::iter::once(own).chain(threads.into_iter().map(ended)).collect()
+        });
+        let mut folders = Vec::with_capacity(self.cache.map_or(0, Cache::len));
+        for part in parts {
+            folders.append(&mut part?);
+        }
+        folders.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(folders)
+    }
+
+    fn work(&self, shared: &Shared) -> Result<Vec<Folder>, Error> {
+        let mut found = Vec::new();
+        while let Some(job) = shared.next() {
+            let mut children = Vec::new();
+            let visited = self.visit(job, &mut children).and_then(|f| self.counted(f));
+            match visited {
+                Ok(Some(folder)) => found.push(folder),
+                Ok(None) => self.vanished.store(true, Ordering::Relaxed),
+                Err(error) => {
+                    shared.end();
+                    return Err(error);
+                }
+            }
+            shared.done(children);
+        }
+        Ok(found)
+    }
+
+    /// Stops a walk that meets more files than are allowed.
+    fn counted(&self, folder: Option<Folder>) -> Result<Option<Folder>, Error> {
+        let files = match folder.as_ref().map(|f| &f.body) {
+            Some(Body::Same(at)) => self.cache.map_or(0, |c| c.record(*at).files),
+            Some(Body::Listed(entries)) => entries.iter().filter(|e| e.captured()).count(),
+            None => 0,
+        };
+        let before = self.files.fetch_add(files, Ordering::Relaxed);
+        if before + files > self.rules.files_max {
+            return Err(Error::TooManyFiles { max: self.rules.files_max });
+        }
+        Ok(folder)
+    }
+
+    /// The user's index.
+    pub(super) fn index(&self) -> Result<&Index, Error> {
+        let read = || Index::read(&self.repo.dir, &self.repo.index());
+        self.index.get_or_init(read).as_ref().map_err(|e| Error::Git(e.clone()))
+    }
+
+    /// Opens a folder; `Ok(None)` if it is gone, or no folder any more.
+    pub(super) fn open(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let path = if path.is_empty() { b".".as_slice() } else { path };
+        rustix::fs::openat(&self.top, path, flags, Mode::empty())
+    }
+
+    /// Whether the caller wants a path left alone.
+    pub(super) fn excluded(&self, path: &[u8]) -> bool {
+        self.rules.excludes(path)
+    }
+
+    /// A full path, for messages.
+    pub(super) fn full(&self, path: &[u8]) -> std::path::PathBuf {
+        self.repo.dir.join(std::ffi::OsStr::from_bytes(path))
+    }
+}
+
+/// A path within a folder.
+pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    if folder.is_empty() {
+        return name.to_vec();
+    }
+    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
+    path.extend_from_slice(folder);
+    path.push(b'/');
+    path.extend_from_slice(name);
+    path
+}

@@ -1,0 +1,9 @@
+//! Snapshots and restores on real git: what would be lost if they were wrong is people's work.
+
+mod captured;
+mod durable;
+mod left_out;
+mod random;
+mod restored;
+mod support;
+mod traps;

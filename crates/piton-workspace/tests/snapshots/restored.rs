@@ -1,0 +1,205 @@
+//! Restores: exact, only what differs, all or nothing, and undone by another.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+
+use piton_workspace::restore::{self, Error, KeptWhy, Scope};
+
+use crate::support::{Item, Repo};
+
+fn busy(repo: &Repo) {
+    repo.write(".gitignore", "*.o\n");
+    repo.write("x.o", "ignored");
+    repo.write("keep/untracked", "u");
+    repo.write("secret", "s");
+    repo.chmod("secret", 0o600);
+    std::fs::create_dir_all(repo.path("empty/inner")).unwrap();
+    repo.chmod("empty", 0o700);
+    symlink("a.txt", repo.path("link")).unwrap();
+}
+
+fn wreck(repo: &Repo) {
+    repo.write("a.txt", "wrecked\n");
+    repo.remove("keep/untracked");
+    std::fs::remove_dir(repo.path("keep")).unwrap();
+    repo.write("keep", "now a file");
+    repo.remove("link");
+    repo.write("link/inside", "now a folder");
+    std::fs::remove_dir_all(repo.path("empty")).unwrap();
+    repo.chmod("secret", 0o644);
+    repo.write("new/deep/file", "n");
+}
+
+#[test]
+fn a_restore_is_exact_and_can_be_undone() {
+    let repo = Repo::new();
+    busy(&repo);
+    let (before, taken) = (repo.everything(), repo.take());
+    let users = repo.users();
+    wreck(&repo);
+    let (wrecked, present) = (repo.everything(), repo.take());
+    let done = repo.restore(&taken.commit);
+    assert!(done.exact);
+    assert_eq!(repo.everything(), before);
+    assert!(repo.restore(&present.commit).exact);
+    assert_eq!(repo.everything(), wrecked);
+    assert_eq!(repo.users(), users);
+}
+
+#[test]
+fn files_that_do_not_differ_are_not_touched() {
+    let repo = Repo::new();
+    busy(&repo);
+    let taken = repo.take();
+    let before = std::fs::metadata(repo.path("src/b.txt")).unwrap();
+    wreck(&repo);
+    repo.restore(&taken.commit);
+    let after = std::fs::metadata(repo.path("src/b.txt")).unwrap();
+    assert_eq!((before.ino(), before.ctime_nsec()), (after.ino(), after.ctime_nsec()));
+}
+
+#[test]
+fn ignored_files_stay_and_keep_their_folders() {
+    let repo = Repo::new();
+    repo.write(".gitignore", "*.o\n");
+    let taken = repo.take();
+    repo.write("fresh/a.rs", "a");
+    repo.write("fresh/a.o", "built");
+    let done = repo.restore(&taken.commit);
+    assert_eq!(done.deleted, 2);
+    assert_eq!(repo.read("fresh/a.o"), "built");
+    assert!(!repo.path("fresh/a.rs").exists());
+}
+
+#[test]
+fn what_is_ignored_by_now_is_not_overwritten() {
+    let repo = Repo::new();
+    repo.write("dist", "captured");
+    let taken = repo.take();
+    repo.write(".gitignore", "dist\n");
+    repo.write("dist", "no snapshot has this");
+    let plan = repo.plan(&taken.commit, &Scope::default());
+    assert_eq!(plan.kept.len(), 1);
+    assert_eq!(
+        (plan.kept[0].path.as_slice(), plan.kept[0].why),
+        (b"dist".as_slice(), KeptWhy::InTheWay)
+    );
+    restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
+    assert_eq!(repo.read("dist"), "no snapshot has this");
+}
+
+#[test]
+fn paths_and_foreign_files_limit_a_restore() {
+    let repo = Repo::new();
+    let taken = repo.take();
+    repo.write("a.txt", "changed\n");
+    repo.write("src/b.txt", "changed\n");
+    repo.write("foreign/file", "a person's");
+    repo.write("ours/file", "a step's");
+    let only = Scope { paths: vec!["src".into()], keep: BTreeSet::new() };
+    let plan = repo.plan(&taken.commit, &only);
+    assert_eq!(plan.to_string(), "restore src/b.txt\n");
+    restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
+    assert_eq!(
+        (repo.read("a.txt").as_str(), repo.read("src/b.txt").as_str()),
+        ("changed\n", "two\n")
+    );
+    let keep = Scope { paths: vec![], keep: [b"foreign/file".to_vec()].into() };
+    let plan = repo.plan(&taken.commit, &keep);
+    assert_eq!(
+        plan.to_string(),
+        "restore a.txt\ndelete ours\ndelete ours/file\n\
+         keep foreign/file (it appeared outside the run)\n"
+    );
+    restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
+    assert_eq!(repo.read("foreign/file"), "a person's");
+    assert!(!repo.path("ours").exists());
+}
+
+#[test]
+fn a_failure_puts_everything_back() {
+    let repo = Repo::new();
+    busy(&repo);
+    let taken = repo.take();
+    wreck(&repo);
+    let plan = repo.plan(&taken.commit, &Scope::default());
+    // A file that nobody may replace, as far as a test can make one: its folder went meanwhile
+    // and an ignored file is in its place.
+    repo.write("keep.o", "ignored");
+    std::fs::remove_dir_all(repo.path("src")).unwrap();
+    repo.write("a.txt", "changed after the plan\n");
+    let everything = repo.everything();
+    let failed = restore::execute(&repo.workspace, &repo.rules, &plan);
+    assert!(matches!(failed, Err(Error::Moved { .. })), "{failed:?}");
+    assert_eq!(repo.everything(), everything);
+}
+
+#[test]
+fn a_failure_half_way_puts_everything_back() {
+    let repo = Repo::new();
+    repo.write(".gitignore", "*.o\n");
+    std::fs::create_dir(repo.path("zz")).unwrap();
+    repo.write("zz/file", "z");
+    let taken = repo.take();
+    repo.write("a.txt", "changed\n");
+    repo.remove("zz/file");
+    std::fs::remove_dir(repo.path("zz")).unwrap();
+    repo.write("zz", "a file that must become a folder");
+    repo.write("yy/file", "y");
+    let plan = repo.plan(&taken.commit, &Scope::default());
+    let everything = repo.everything();
+    // A folder in the place of a temporary file's target cannot be renamed over.
+    let immutable = std::process::Command::new("chattr").arg("+i").arg(repo.path("a.txt")).status();
+    if !immutable.is_ok_and(|s| s.success()) {
+        return;
+    }
+    let failed = restore::execute(&repo.workspace, &repo.rules, &plan);
+    let freed = std::process::Command::new("chattr").arg("-i").arg(repo.path("a.txt")).status();
+    assert!(freed.unwrap().success());
+    assert!(failed.is_err());
+    assert_eq!(repo.everything(), everything);
+}
+
+#[test]
+fn missing_objects_are_found_before_anything_changes() {
+    let repo = Repo::new();
+    let taken = repo.take();
+    repo.write("a.txt", "changed\n");
+    let plan = repo.plan(&taken.commit, &Scope::default());
+    std::fs::remove_dir_all(repo.path(".git/objects/pack")).unwrap();
+    std::fs::create_dir(repo.path(".git/objects/pack")).unwrap();
+    let failed = restore::execute(&repo.workspace, &repo.rules, &plan);
+    assert!(matches!(failed, Err(Error::Missing { .. })), "{failed:?}");
+    assert_eq!(repo.read("a.txt"), "changed\n");
+}
+
+#[test]
+fn a_plain_commit_is_a_target_too() {
+    let repo = Repo::new();
+    repo.chmod("a.txt", 0o600);
+    repo.write("src/b.txt", "changed\n");
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    repo.restore(&head);
+    assert_eq!(repo.read("src/b.txt"), "two\n");
+    assert_eq!(
+        repo.everything().get(b"a.txt".as_slice()),
+        Some(&Item::File(b"one\n".to_vec(), 0o600))
+    );
+}
+
+#[test]
+fn files_of_a_snapshot_can_be_written_elsewhere() {
+    let repo = Repo::new();
+    busy(&repo);
+    repo.write(".gitattributes", "*.txt text\n");
+    repo.write("w.txt", "dos\r\n");
+    let taken = repo.take();
+    let to = repo.beside("exported");
+    restore::export(repo.dir(), &taken.commit, &["w.txt".into(), "empty".into()], &to).unwrap();
+    assert_eq!(std::fs::read(to.join("w.txt")).unwrap(), b"dos\r\n");
+    assert!(to.join("empty/inner").is_dir());
+    assert!(!to.join("a.txt").exists());
+    let again = restore::export(repo.dir(), &taken.commit, &[], &to);
+    assert!(again.is_err());
+    assert!(!to.join("a.txt").exists());
+}

@@ -1,0 +1,200 @@
+//! A repository to play with, and everything that is in its work tree, for comparing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use piton_workspace::refs::Fence;
+use piton_workspace::restore::{self, Plan, Restored, Scope};
+use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Workspace};
+
+/// The run that the snapshots belong to.
+pub const RUN: &str = "run-1";
+/// Their chain.
+pub const CHAIN: &str = "refs/piton/run-1/lane";
+
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// Bytes and permissions.
+    File(Vec<u8>, u32),
+    /// Where it leads.
+    Link(PathBuf),
+    /// Permissions.
+    Folder(u32),
+}
+
+/// Everything in a work tree.
+pub type Everything = BTreeMap<Vec<u8>, Item>;
+
+/// A repository with a work tree.
+pub struct Repo {
+    tmp: tempfile::TempDir,
+    pub workspace: Workspace,
+    pub rules: Rules,
+    pub fence: Fence,
+}
+
+impl Repo {
+    /// An empty one without commits.
+    pub fn empty() -> Self {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path().join("work");
+        fs::create_dir(&dir).unwrap();
+        git(&dir, &["init", "-q", "-b", "main"]);
+        let workspace = Workspace { cache: dir.join(".git/piton/cache/main"), dir };
+        let fence = Fence::raise(&workspace.dir, RUN, 1).unwrap();
+        Self { tmp, workspace, rules: Rules::default(), fence }
+    }
+
+    /// One with two committed files.
+    pub fn new() -> Self {
+        let repo = Self::empty();
+        repo.write("a.txt", "one\n");
+        repo.write("src/b.txt", "two\n");
+        repo.commit();
+        repo
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.workspace.dir
+    }
+
+    /// A folder next to the work tree.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.tmp.path().join(name)
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.dir().join(path)
+    }
+
+    pub fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    pub fn remove(&self, path: &str) {
+        fs::remove_file(self.path(path)).unwrap();
+    }
+
+    pub fn chmod(&self, path: &str, mode: u32) {
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    pub fn git(&self, args: &[&str]) -> String {
+        git(self.dir(), args)
+    }
+
+    pub fn commit(&self) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", "work", "--allow-empty"]);
+    }
+
+    pub fn try_take(&self) -> Result<Snapshot, snapshot::Error> {
+        let meta = Meta { message: "checkpoint", at: 1_700_000_000_123 };
+        snapshot::take(&self.workspace, &self.rules, CHAIN, &self.fence, &meta)
+    }
+
+    pub fn take(&self) -> Snapshot {
+        self.try_take().unwrap()
+    }
+
+    pub fn plan(&self, target: &str, scope: &Scope) -> Plan {
+        restore::plan(&self.workspace, &self.rules, &self.take(), target, scope).unwrap()
+    }
+
+    pub fn restore(&self, target: &str) -> Restored {
+        let plan = self.plan(target, &Scope::default());
+        restore::execute(&self.workspace, &self.rules, &plan).unwrap()
+    }
+
+    /// The paths of a snapshot's tree.
+    pub fn paths(&self, snapshot: &Snapshot) -> Vec<String> {
+        let text = self.git(&["ls-tree", "-r", "--name-only", &snapshot.tree]);
+        text.lines().map(str::to_owned).collect()
+    }
+
+    pub fn shows(&self, snapshot: &Snapshot, path: &str) -> String {
+        self.git(&["show", &format!("{}:tree/{path}", snapshot.commit)])
+    }
+
+    /// The tree that git would commit now, made with an index of its own.
+    pub fn git_tree(&self) -> String {
+        let index = self.beside("index");
+        let _ = fs::remove_file(&index);
+        if self.path(".git/index").exists() {
+            fs::copy(self.path(".git/index"), &index).unwrap();
+        }
+        let run = |args: &[&str]| {
+            let mut command = command(self.dir(), args);
+            output(command.env("GIT_INDEX_FILE", &index))
+        };
+        run(&["add", "-A"]);
+        run(&["write-tree"])
+    }
+
+    /// All that is in the work tree, but for git's own.
+    pub fn everything(&self) -> Everything {
+        let mut found = Everything::new();
+        collect(self.dir(), self.dir(), &mut found);
+        found
+    }
+
+    /// What belongs to the user: HEAD, index and stash.
+    pub fn users(&self) -> (String, Vec<u8>, String) {
+        let head = fs::read_to_string(self.path(".git/HEAD")).unwrap();
+        let refs = self.git(&["for-each-ref", "refs/heads", "refs/stash"]);
+        (head, fs::read(self.path(".git/index")).unwrap_or_default(), refs)
+    }
+}
+
+fn collect(top: &Path, dir: &Path, found: &mut Everything) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.strip_prefix(top).unwrap().as_os_str().as_bytes().to_vec();
+        if name == b".git" {
+            continue;
+        }
+        let about = path.symlink_metadata().unwrap();
+        let mode = about.permissions().mode() & 0o7777;
+        let item = if about.is_symlink() {
+            Item::Link(fs::read_link(&path).unwrap())
+        } else if about.is_dir() {
+            collect(top, &path, found);
+            Item::Folder(mode)
+        } else {
+            // Not of a FIFO: nobody writes to it.
+            let bytes = if about.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+            Item::File(bytes, mode)
+        };
+        found.insert(name, item);
+    }
+}
+
+fn command(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(dir).args(["-c", "user.name=t", "-c", "user.email=t@localhost"]);
+    command.args(["-c", "protocol.file.allow=always", "-c", "commit.gpgSign=false"]).args(args);
+    command
+}
+
+fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let problem = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {problem}");
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}
+
+/// Runs git as a user would.
+pub fn git(dir: &Path, args: &[&str]) -> String {
+    output(&mut command(dir, args))
+}
