@@ -20,7 +20,7 @@ const PULL_REQUEST_EVERY_MS: u64 = 30_000;
 /// Files of a conflict that are named to the next attempt; more would drown the rest.
 const CONFLICTS_TOLD_MAX: usize = 50;
 /// The message of a lane's commit where the plan gives none.
-const MESSAGE: &str = "{{ lane }}: {{ title }}";
+const MESSAGE: &str = "{{ lane.id }}: {{ title }}";
 
 impl Driver<'_> {
     /// Carries out what was decided for a lane.
