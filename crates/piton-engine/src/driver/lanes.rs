@@ -266,8 +266,8 @@ impl Driver<'_> {
         let step = &lane.steps[worker(lane)?];
         let retries = self.options.retries.unwrap_or(step.retries);
         let step = StepPath::new(&path.phase, &path.lane, &step.id);
-        let failures = self.state.step(&step)?.failures;
-        (failures < retries).then_some((step, retries))
+        let reopened = self.state.lane(path)?.work.as_ref()?.reopened.count;
+        (reopened < retries).then_some((step, retries))
     }
 
     fn merge(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
