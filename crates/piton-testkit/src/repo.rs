@@ -245,6 +245,19 @@ impl SimMachine {
         self.head = Some(commit);
     }
 
+    /// A person puts a lane's work onto base, with one file settled, and commits it.
+    pub fn settle_as_person(&mut self, branch: &str, dir: &str, path: &str, text: &str) {
+        let Some(repo) = &mut self.repo else { return };
+        let (base, head) = (repo.head(BASE).unwrap_or_default(), repo.head(branch));
+        let head = head.unwrap_or_default();
+        let before = repo.tree(&repo.fork(&head, &base));
+        let (mut tree, _) = merge(&before, &repo.tree(&base), &repo.tree(&head));
+        tree.insert(path.to_owned(), text.to_owned());
+        let commit = repo.commit(Some(base), tree.clone(), &format!("person settled {branch}"));
+        repo.refs.insert(branch.to_owned(), commit);
+        self.check_out(dir, &tree);
+    }
+
     /// Somebody merges the pull request of a branch, by a squash.
     pub fn merge_pull_request(&mut self, branch: &str) {
         let Some(repo) = &mut self.repo else { return };
