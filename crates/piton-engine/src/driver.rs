@@ -173,8 +173,9 @@ impl<'a> Driver<'a> {
             // The epoch must be durable before the keeper hears of it.
             self.commit()?;
         }
-        self.recover()?;
+        // What is found to have ended is checkpointed at once.
         self.raise_fence()?;
+        self.recover()?;
         self.finish_rewind()?;
         if self.abort.is_some() {
             self.end_all("aborted")?;

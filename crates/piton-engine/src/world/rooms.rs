@@ -164,7 +164,8 @@ pub trait Rooms {
 
     /// Snapshots a work tree that shall go back, and says what stays.
     fn plan_rewind(&mut self, target: &RoomTarget, at: Timestamp) -> Result<RewindRoom, String>;
-    /// Computes the commit that takes a merge back.
+    /// Computes the commit that takes a merge back, on top of `from`, or of base where that is
+    /// empty.
     fn plan_revert(&mut self, merge: &Revert) -> Result<Revert, String>;
     /// Takes files and branches back; its intent is durable. On failure everything is as before.
     fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String>;
