@@ -266,6 +266,12 @@ pub const TABLE: &[Entry] = &[
         next: "`piton explain` lists all.",
     },
     Entry {
+        code: "unreadable-file",
+        title: "the file cannot be read",
+        cause: "The file to look at is not there, is no file, is too large, or belongs to somebody else.",
+        next: "Name a file that exists and that you may read.",
+    },
+    Entry {
         code: "usage",
         title: "the command line is not understood",
         cause: "A command, an option or an argument is unknown, missing or has a wrong value.",

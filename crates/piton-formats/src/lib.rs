@@ -6,7 +6,9 @@
 
 pub mod codec;
 pub mod diagnostic;
+pub mod inspect;
 pub mod keys;
+pub mod lanes;
 pub mod plan;
 pub mod plan_diff;
 pub mod schema;
@@ -14,6 +16,7 @@ pub mod settings;
 pub mod template;
 pub mod units;
 
+mod markdown;
 mod sink;
 mod toml_reader;
 

@@ -59,6 +59,8 @@ pub enum Command {
     Gc(GcArgs),
     /// Check ledger, leases, keepers, strays, disk and git.
     Doctor(DoctorArgs),
+    /// Tell what a protocol file is and what it says; changes nothing.
+    Inspect(InspectArgs),
     /// Explain an error code.
     Explain(ExplainArgs),
     /// Print the JSON Schema of a document.
@@ -291,6 +293,13 @@ pub struct DoctorArgs {
     /// Copy the live ledger, consistently, to a new file.
     #[arg(long, value_name = "FILE")]
     pub backup: Option<PathBuf>,
+}
+
+/// Arguments of `inspect`.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// A phase document, checkpoints.json or a run log.
+    pub file: PathBuf,
 }
 
 /// Arguments of `explain`.

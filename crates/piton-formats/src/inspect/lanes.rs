@@ -1,0 +1,155 @@
+//! The files of the lanes protocol for `piton inspect`: phase documents, checkpoints, run logs.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{Claim, Reading, Source};
+use crate::lanes::naming::NONE;
+use crate::lanes::run_log::Logged;
+use crate::lanes::{checkpoints, phase, run_log};
+
+/// How much of a file is looked at to see what it is: one record is far shorter.
+const LOOK_BYTES: usize = 64 << 10;
+/// How many of the last entries of a run log are shown.
+const LAST_ENTRIES: usize = 5;
+
+/// The beginning of a file, byte order mark and blank space apart.
+fn beginning<'a>(source: &Source<'a>) -> &'a str {
+    let text = source.text.trim_start_matches('\u{feff}').trim_start();
+    let mut end = text.len().min(LOOK_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+pub(super) fn claim_phase(source: &Source<'_>) -> Claim {
+    if phase::is_phase(source.text) { Claim::Content } else { Claim::No }
+}
+
+pub(super) fn read_phase(source: &Source<'_>) -> Reading {
+    let (found, problems) = phase::inspect(source.file, source.text);
+    let lane = |lane: &phase::Lane| {
+        json!({
+            "id": lane.id,
+            "name": lane.name,
+            "depends_on": lane.stated_dependencies().map(|d| &d.raw).collect::<Vec<_>>(),
+            "parallel_safe": lane.parallel_safe.word(),
+            "tasks": lane.tasks.len(),
+            "ready": lane.ready,
+            "blocked_by": lane.blocked_by,
+        })
+    };
+    let gate = |gate: &phase::Gate| json!({ "id": gate.id, "closed": gate.closed });
+    let data = json!({
+        "phase_id": if found.id.is_empty() { Value::Null } else { Value::from(found.id.as_str()) },
+        "gates": found.gates.iter().map(gate).collect::<Vec<_>>(),
+        "lanes": found.lanes.iter().map(lane).collect::<Vec<_>>(),
+    });
+    Reading { problems, data, summary: phase_summary(&found) }
+}
+
+fn phase_summary(found: &phase::Phase) -> Vec<String> {
+    let closed = found.gates.iter().filter(|gate| gate.closed).count();
+    let tasks: usize = found.lanes.iter().map(|lane| lane.tasks.len()).sum();
+    let mut lines = vec![
+        format!("phase {}: {}", found.id, found.title),
+        format!("gates: {closed} of {} closed", found.gates.len()),
+    ];
+    for gate in &found.gates {
+        lines.push(format!("  [{}] {}", if gate.closed { "x" } else { " " }, gate.id));
+    }
+    lines.push(format!("lanes: {}, with {tasks} tasks", found.lanes.len()));
+    for lane in &found.lanes {
+        let held = lane.blocked_by.join(", ");
+        let state = if lane.ready { "ready".to_owned() } else { format!("waits for {held}") };
+        let count = lane.tasks.len();
+        lines.push(format!("  {} ({}): {count} tasks, {state}", lane.id, lane.name));
+    }
+    if !found.test_plan.is_empty() {
+        lines.push(format!("after all merges: {} commands", found.test_plan.len()));
+    }
+    lines
+}
+
+pub(super) fn claim_checkpoints(source: &Source<'_>) -> Claim {
+    let text = beginning(source);
+    let has = |name: &str| text.contains(&format!("\"{name}\""));
+    if text.starts_with('[') && has("run_id") && has("stage") {
+        return Claim::Content;
+    }
+    let named = source.name().starts_with("checkpoints.json");
+    let possible = text.is_empty() || text.starts_with(['[', '{']);
+    if named && possible { Claim::Name } else { Claim::No }
+}
+
+pub(super) fn read_checkpoints(source: &Source<'_>) -> Reading {
+    let (records, problems) = checkpoints::inspect(source.file, source.text);
+    let mut lanes: BTreeMap<(&str, &str), Vec<&checkpoints::Record>> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.missing().is_empty()) {
+        lanes.entry((&record.run_id, &record.lane)).or_default().push(record);
+    }
+    let mut runs: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    let mut summary = vec![format!("{} records", records.len())];
+    for ((run, lane), of_lane) in &lanes {
+        let Some(latest) = checkpoints::newest(of_lane.iter().copied()) else { continue };
+        let (stage, status) = (latest.stage.as_str(), latest.status.as_str());
+        let at = &latest.timestamp;
+        let value = json!({ "stage": stage, "status": status, "timestamp": at });
+        runs.entry(run).or_default().insert((*lane).to_owned(), value);
+        summary.push(format!("  {run} {lane}: {stage} {status} at {at}"));
+    }
+    let data = json!({ "records": records.len(), "runs": runs });
+    Reading { problems, data, summary }
+}
+
+pub(super) fn claim_run_log(source: &Source<'_>) -> Claim {
+    let text = beginning(source);
+    let first = text.lines().next().unwrap_or_default();
+    let object = serde_json::from_str::<Map<String, Value>>(first).unwrap_or_default();
+    let has = |name: &str| object.contains_key(name);
+    if has("event") && (has("ts") || has("run_id")) {
+        return Claim::Content;
+    }
+    // A log whose first line is damaged is still known by its name.
+    let damaged = object.is_empty() && (text.is_empty() || text.contains("\"event\""));
+    if source.name().ends_with(".jsonl") && damaged { Claim::Name } else { Claim::No }
+}
+
+pub(super) fn read_run_log(source: &Source<'_>) -> Reading {
+    let (entries, problems) = run_log::read(source.file, source.text);
+    let mut lanes: BTreeMap<&str, &str> = BTreeMap::new();
+    for Logged { entry, .. } in entries.iter().filter(|logged| logged.entry.lane != NONE) {
+        lanes.insert(&entry.lane, &entry.event);
+    }
+    let last = &entries[entries.len().saturating_sub(LAST_ENTRIES)..];
+    let run_id = entries.first().map(|logged| &logged.entry.run_id);
+    let shown = |Logged { entry, .. }: &Logged| {
+        json!({
+            "ts": entry.ts,
+            "lane": entry.lane,
+            "task": entry.task,
+            "event": entry.event,
+            "status": entry.status.as_str(),
+            "cmd": entry.cmd,
+            "exit_code": entry.exit_code,
+            "notes": entry.notes,
+        })
+    };
+    let data = json!({
+        "run_id": run_id,
+        "events": entries.len(),
+        "lanes": lanes,
+        "last": last.iter().map(shown).collect::<Vec<_>>(),
+    });
+    let run = run_id.map_or("", String::as_str);
+    let mut summary = vec![format!("run {run}: {} events", entries.len())];
+    summary.extend(lanes.iter().map(|(lane, event)| format!("  {lane}: {event}")));
+    summary.push("last:".to_owned());
+    for Logged { entry, .. } in last {
+        let status = entry.status.as_str();
+        summary.push(format!("  {} {} {} {status}", entry.ts, entry.lane, entry.event));
+    }
+    Reading { problems, data, summary }
+}

@@ -1,0 +1,13 @@
+//! The lanes protocol: phase documents, `checkpoints.json`, run log and run report.
+//!
+//! Readers tolerate what is found in the wild and report what they do not understand; writers emit
+//! every field of the contract. Nothing here opens a file or asks the time.
+
+pub mod checkpoints;
+pub mod naming;
+pub mod phase;
+pub mod report;
+pub mod run_log;
+pub mod time;
+
+pub use crate::template::quote_for_shell as shell_quote;

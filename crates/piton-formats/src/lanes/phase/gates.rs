@@ -1,0 +1,121 @@
+//! The interface freeze gates: reading their boxes, and ticking one.
+//!
+//! A tick changes one byte; whatever else the document holds stays as a person wrote it.
+
+use super::model::Gate;
+use super::names::{id_and_text, id_at_start, is_gate_id};
+use crate::diagnostic::{code, quoted};
+use crate::markdown::inline::{bullet, checkbox, plain};
+use crate::markdown::{Document, Line, Section};
+use crate::sink::Sink;
+
+/// Tells whether a heading is that of gates.
+fn is_gates(title: &str) -> bool {
+    let crossing = title.starts_with("cross") && title.ends_with("gates");
+    title.contains("freeze gate") || crossing
+}
+
+/// The sections with gates.
+pub(super) fn sections<'d, 'a>(document: &'d Document<'a>) -> Vec<Section<'d, 'a>> {
+    document.sections(is_gates)
+}
+
+/// Reads all gates; one that stands twice is closed only when both are.
+pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Gate> {
+    let mut gates: Vec<Gate> = Vec::new();
+    for section in sections(document) {
+        let mut open_item = false;
+        for line in section.lines.iter().filter(|line| line.is_content()) {
+            let Some(item) = bullet(line.text) else {
+                let more = line.text.trim();
+                open_item &= !more.is_empty() && line.heading().is_none() && line.indent() > 0;
+                if let Some(gate) = gates.last_mut().filter(|_| open_item) {
+                    gate.text = format!("{} {more}", gate.text).trim().to_owned();
+                }
+                continue;
+            };
+            open_item = false;
+            if let Some(gate) = gate(item, line, sink) {
+                open_item = true;
+                add(&mut gates, gate, line, sink);
+            }
+        }
+    }
+    gates
+}
+
+/// One list item as a gate; what is none is reported.
+fn gate(item: &str, line: &Line<'_>, sink: &mut Sink<'_>) -> Option<Gate> {
+    let boxed = checkbox(item);
+    let rest = boxed.map_or(item, |b| b.rest);
+    let bare = plain(rest);
+    let Some(id) = id_at_start(&bare).filter(|id| is_gate_id(id)) else {
+        if boxed.is_some() {
+            let message = format!("a gate has no id: {}", quoted(rest));
+            let hint = "begin it with its id, like `- [ ] IF-0-P1-AUTH: text`";
+            sink.warn(code::BAD_GATE, &line.span(), message, hint);
+        }
+        return None;
+    };
+    match boxed {
+        // Deeper items without a box talk about gates; they are none.
+        None if line.indent() > 1 => return None,
+        None => {
+            let message = format!("the gate {} has no box, so it counts as open", quoted(id));
+            sink.warn(code::BAD_GATE, &line.span(), message, "write `- [ ]` or `- [x]` before it");
+        }
+        Some(boxed) if !boxed.is_plain() => {
+            let message =
+                format!("the box `[{}]` of a gate is not known: it counts as open", boxed.mark);
+            sink.warn(code::BAD_GATE, &line.span(), message, "write `[ ]` or `[x]`");
+        }
+        Some(_) => {}
+    }
+    let text = match id_and_text(&bare) {
+        Some((_, text)) => text,
+        None => bare[id.len()..].trim().to_owned(),
+    };
+    let closed = boxed.is_some_and(|b| b.is_ticked());
+    Some(Gate { id: id.to_owned(), text, closed, line: line.number })
+}
+
+fn add(gates: &mut Vec<Gate>, gate: Gate, line: &Line<'_>, sink: &mut Sink<'_>) {
+    if let Some(first) = gates.iter_mut().find(|known| known.id == gate.id) {
+        let message =
+            format!("the gate {} stands here and in line {}", quoted(&gate.id), first.line);
+        sink.warn(
+            code::BAD_GATE,
+            &line.span(),
+            message,
+            "keep one; it is closed only when both are",
+        );
+        first.closed &= gate.closed;
+        return;
+    }
+    gates.push(gate);
+}
+
+/// The document with a gate's box ticked; nothing when there is no open box of that gate.
+///
+/// Every other byte stays, line endings included. A gate that stands several times is ticked
+/// everywhere.
+pub fn tick(text: &str, gate_id: &str) -> Option<String> {
+    let document = Document::new(text);
+    let mut out = text.to_owned();
+    let mut boxes: Vec<std::ops::Range<usize>> = Vec::new();
+    for section in sections(&document) {
+        for line in section.lines.iter().filter(|line| line.is_content()) {
+            let Some(boxed) = bullet(line.text).and_then(checkbox) else { continue };
+            if boxed.is_ticked() || id_at_start(&plain(boxed.rest)) != Some(gate_id) {
+                continue;
+            }
+            let open = line.start + line.text.find('[')? + 1;
+            boxes.push(open..open + boxed.mark.len());
+        }
+    }
+    // From the end, so that a box without a space between does not move the others.
+    for place in boxes.iter().rev() {
+        out.replace_range(place.clone(), "x");
+    }
+    (!boxes.is_empty()).then_some(out)
+}

@@ -1,0 +1,209 @@
+//! The lanes of a document: from its lane index, or, where there is none, from its swim lanes.
+//!
+//! The index may stand in a fence, as bullets, as plain lines, as one line with semicolons per lane,
+//! or as a table. What the sections of the lanes add (gates they provide, retries) is taken from
+//! there.
+
+use super::draft::{Draft, attribute};
+use super::names::{id_and_text, is_gate_id, is_lane_id};
+use crate::diagnostic::{code, quoted};
+use crate::markdown::inline::{bullet, plain, split_outside};
+use crate::markdown::table::{Table, tables};
+use crate::markdown::{Document, Line, Place, Section};
+use crate::sink::Sink;
+
+/// Languages of fences that draw the lanes rather than list them.
+const DIAGRAMS: [&str; 4] = ["mermaid", "dot", "graphviz", "plantuml"];
+
+/// The lanes, and whether a person must confirm them.
+pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> (Vec<Draft>, bool) {
+    let mut lanes = Vec::new();
+    for section in document.sections(|title| title.starts_with("lane index")) {
+        listed(document, &section, &mut lanes, sink);
+        for table in tables(section.lines) {
+            tabled(&table, section.lines, &mut lanes, sink);
+        }
+    }
+    let from_index = !lanes.is_empty();
+    let described = described(document, sink);
+    if from_index {
+        add_described(&mut lanes, described, sink);
+        return (unique(lanes, sink), false);
+    }
+    let needs_confirmation = !described.is_empty();
+    if let Some(first) = described.first() {
+        let message = "the document has no lane index; its lanes come from the swim lanes";
+        let hint = "confirm them when asked, or add `## Lane Index & Dependencies`";
+        sink.warn(code::NO_LANE_INDEX, &first.span, message, hint);
+    }
+    (unique(described, sink), needs_confirmation)
+}
+
+/// Lanes as bullets or lines.
+fn listed(
+    document: &Document<'_>,
+    section: &Section<'_, '_>,
+    lanes: &mut Vec<Draft>,
+    sink: &mut Sink<'_>,
+) {
+    let first = lanes.len();
+    // Lanes stand no deeper than the first one; what stands deeper belongs to a lane.
+    let mut depth = None;
+    for line in section.lines.iter().filter(|line| line.is_content()) {
+        if matches!(line.place, Place::Fence(b) if DIAGRAMS.contains(&document.language(b))) {
+            continue;
+        }
+        if line.place == Place::Text && line.text.trim_start().starts_with('|') {
+            continue;
+        }
+        let text = line.heading().map_or(line.text, |(_, title)| title);
+        let item = bullet(text).unwrap_or(text.trim());
+        let parts = split_outside(item, b";");
+        let (head, rest) = parts.split_first().map_or(("", &[][..]), |(head, rest)| (*head, rest));
+        let shallow = depth.is_none_or(|depth| line.indent() <= depth);
+        if let Some((id, name)) = lane_head(head).filter(|_| shallow) {
+            depth = depth.or(Some(line.indent()));
+            lanes.push(Draft::new(id, name, line));
+            if let Some(lane) = lanes.last_mut() {
+                semicolons(lane, rest, line, sink);
+            }
+        } else if let Some(lane) = lanes[first..].last_mut() {
+            if rest.is_empty() {
+                lane.line(line, sink);
+            } else {
+                semicolons(lane, &parts, line, sink);
+            }
+        }
+    }
+}
+
+/// Id and name, when a text begins a lane.
+fn lane_head(text: &str) -> Option<(String, String)> {
+    let (id, name) = id_and_text(text)?;
+    let is_attribute = attribute(text).is_some();
+    (is_lane_id(&id) && !is_attribute).then_some((id, name))
+}
+
+/// The parts of a line with semicolons: attributes, parts of a list, or of the name.
+fn semicolons(lane: &mut Draft, parts: &[&str], line: &Line<'_>, sink: &mut Sink<'_>) {
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        if let Some((key, value)) = attribute(part) {
+            lane.set(key, &value, line, sink);
+        } else if lane.is_listing() {
+            lane.more(part, line);
+        } else {
+            lane.lane.name = format!("{}; {}", lane.lane.name, plain(part));
+        }
+    }
+}
+
+/// Lanes as rows of a table whose first column names the lane.
+fn tabled(table: &Table, lines: &[Line<'_>], lanes: &mut Vec<Draft>, sink: &mut Sink<'_>) {
+    let columns = table.columns();
+    let place = |names: &[&str]| columns.iter().position(|c| names.contains(&c.as_str()));
+    let Some(id) = place(&["lane", "lane id", "id", "swim lane"]) else { return };
+    let name = place(&["name", "title", "description", "scope", "purpose"]);
+    for row in &table.rows {
+        let line = &lines[row.index];
+        let cell = |at: Option<usize>| at.and_then(|at| row.cells.get(at)).map(|c| plain(c));
+        let Some((lane_id, inline)) = cell(Some(id)).and_then(|c| lane_head(&c)) else { continue };
+        let name = cell(name).unwrap_or(inline);
+        let mut lane = Draft::new(lane_id, name, line);
+        for (column, value) in columns.iter().zip(&row.cells) {
+            if let Some((key, value)) = attribute(&format!("{column}: {value}")) {
+                lane.set(key, &value, line, sink);
+            }
+        }
+        lanes.push(lane);
+    }
+}
+
+/// The lane a heading names: `SL-1 -- Name`, `Lane SL-1: Name`, `D.1 SL-1 — Name`.
+pub(super) fn lane_heading(title: &str) -> Option<(String, String)> {
+    let title = plain(title);
+    if let Some(found) = lane_head(&title) {
+        return Some(found);
+    }
+    // A number or the word "lane" may stand before the id.
+    let (first, rest) = title.split_once(' ')?;
+    let numbered = first.trim_end_matches(['.', ')']);
+    let short = numbered.len() <= 4 && numbered.chars().all(|c| c.is_alphanumeric() || c == '.');
+    let word = first.eq_ignore_ascii_case("lane") || (short && !is_gate_id(first));
+    if !word { None } else { lane_head(rest.trim()) }
+}
+
+/// The lanes as the sections below `Swim Lanes` or `Lanes` describe them.
+fn described(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Draft> {
+    let mut lanes: Vec<Draft> = Vec::new();
+    let is_lanes = |title: &str| title.contains("swim lanes") || title == "lanes";
+    for section in document.sections(is_lanes) {
+        let mut within = false;
+        for line in section.lines.iter().filter(|line| line.place == Place::Text) {
+            if let Some((_, title)) = line.heading() {
+                if let Some((id, name)) = lane_heading(title) {
+                    lanes.push(Draft::new(id, name, line));
+                    within = true;
+                }
+            } else if let Some(lane) = lanes.last_mut().filter(|_| within) {
+                lane.line(line, sink);
+            }
+        }
+    }
+    lanes
+}
+
+/// Adds to the lanes of the index what their sections say.
+fn add_described(lanes: &mut [Draft], described: Vec<Draft>, sink: &mut Sink<'_>) {
+    for more in described {
+        let id = &more.lane.id;
+        let Some(lane) = lanes.iter_mut().find(|lane| lane.lane.id.eq_ignore_ascii_case(id)) else {
+            let message =
+                format!("the lane {} is not in the lane index, so it is left out", quoted(id));
+            let hint = "add it to `## Lane Index & Dependencies`, or take its section out";
+            sink.warn(code::UNLISTED_LANE, &more.span, message, hint);
+            continue;
+        };
+        for gate in more.lane.provides {
+            if !lane.lane.provides.contains(&gate) {
+                lane.lane.provides.push(gate);
+            }
+        }
+        lane.lane.retries = lane.lane.retries.or(more.lane.retries);
+        if lane.lane.parallel_safe == super::model::ParallelSafe::Unknown {
+            lane.lane.parallel_safe = more.lane.parallel_safe;
+        }
+    }
+}
+
+/// Refuses a lane that stands twice.
+fn unique(lanes: Vec<Draft>, sink: &mut Sink<'_>) -> Vec<Draft> {
+    let mut kept: Vec<Draft> = Vec::new();
+    for lane in lanes {
+        let same = |known: &&Draft| known.lane.id.eq_ignore_ascii_case(&lane.lane.id);
+        if let Some(first) = kept.iter().find(same) {
+            let id = quoted(&lane.lane.id);
+            let message = format!("the lane {id} stands here and in line {}", first.lane.line);
+            sink.error(code::DUPLICATE_ID, &lane.span, message, "rename one of the two");
+        } else {
+            kept.push(lane);
+        }
+    }
+    kept
+}
+
+/// The lane an id of a task belongs to: `P1-SL-DB-01` and `SL-DB.1` are of `SL-DB`.
+pub(super) fn lane_of_task<'l>(
+    task: &str,
+    lanes: impl Iterator<Item = &'l str>,
+) -> Option<&'l str> {
+    let fits = |lane: &&str| {
+        task.match_indices(*lane).any(|(at, _)| {
+            let inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let before = task[..at].chars().next_back().is_some_and(inner);
+            let after = task[at + lane.len()..].chars().next().is_some_and(inner);
+            !before && !after
+        })
+    };
+    // The longest: `SL-API-V2` rather than `SL-API`.
+    lanes.filter(fits).max_by_key(|lane| lane.len())
+}

@@ -1,0 +1,111 @@
+//! Phase documents: Markdown in, a [`Phase`] and its problems out; and a gate ticked.
+//!
+//! In passes over one list of lines: heading, gates, lanes, tasks, tests, then names are resolved.
+//! The reader takes the forms found in the wild and reports what it does not understand; it never
+//! guesses and never changes the document, apart from [`tick`].
+
+mod draft;
+mod gates;
+mod index;
+mod model;
+mod names;
+mod resolve;
+mod tasks;
+mod test_plan;
+
+#[cfg(test)]
+mod tests;
+
+pub use gates::tick;
+pub use model::{
+    Dependency, DependencyKind, Field, Gate, Lane, Origin, ParallelSafe, Phase, PlannedTest, Task,
+    TaskKind,
+};
+
+use crate::diagnostic::{Diagnostic, Severity, code, quoted};
+use crate::markdown::Document;
+use crate::markdown::inline::plain;
+use crate::sink::Sink;
+
+/// Largest phase document: the longest seen have a hundredth of it, and what is larger is another
+/// file.
+pub const PHASE_BYTES_MAX: usize = 8 << 20;
+
+/// Marks that end the phase's id in the first heading where there is no colon.
+const TITLE_MARKS: [&str; 4] = [" -- ", " — ", " – ", " - "];
+
+/// Reads a document that is good to run: the phase and its warnings, or all problems.
+pub fn read(file: &str, text: &str) -> Result<(Phase, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let (phase, problems) = inspect(file, text);
+    if problems.iter().any(|p| p.severity == Severity::Error) {
+        return Err(problems);
+    }
+    Ok((phase, problems))
+}
+
+/// Reads whatever a document says, and everything that is wrong with it.
+pub fn inspect(file: &str, text: &str) -> (Phase, Vec<Diagnostic>) {
+    let mut sink = Sink::new(file, text);
+    if text.len() > PHASE_BYTES_MAX {
+        let message = format!("the document has more than {PHASE_BYTES_MAX} bytes");
+        sink.error(code::TOO_LARGE, &(0..0), message, "name the right file, or split the phase");
+        return (Phase::default(), sink.finish());
+    }
+    let document = Document::new(text);
+    if let Some(at) = document.unclosed {
+        let message = "what is opened here is never closed, so the rest is not read as text";
+        let hint = "close the fence with as many marks, or the comment with `-->`";
+        sink.warn(code::UNCLOSED, &document.lines[at].span(), message, hint);
+    }
+    let mut phase = Phase::default();
+    heading(&document, &mut phase, &mut sink);
+    phase.gates = gates::read(&document, &mut sink);
+    let (mut drafts, needs_confirmation) = index::read(&document, &mut sink);
+    tasks::read(&document, &mut drafts, &mut sink);
+    if drafts.is_empty() {
+        let message = "the document has no lanes";
+        let hint = "add `## Lane Index & Dependencies` with items like `- SL-1 -- Name`";
+        sink.error(code::NO_LANES, &(0..0), message, hint);
+    }
+    phase.lanes = resolve::resolve(drafts, &phase.gates, needs_confirmation, &mut sink);
+    phase.needs_confirmation = needs_confirmation;
+    phase.test_plan = test_plan::read(&document);
+    (phase, sink.finish())
+}
+
+/// Tells whether a text is a phase document, by its headings.
+pub fn is_phase(text: &str) -> bool {
+    let document = Document::new(text);
+    let is_own = |title: &str| {
+        title.contains("interface freeze gate")
+            || title.starts_with("lane index")
+            || title.contains("swim lanes")
+    };
+    !document.sections(is_own).is_empty()
+}
+
+/// Id and title from the first heading.
+fn heading(document: &Document<'_>, phase: &mut Phase, sink: &mut Sink<'_>) {
+    let first = document.lines.iter().find_map(|line| match line.heading() {
+        Some((1, title)) => Some((line, plain(title))),
+        _ => None,
+    });
+    let hint = "write `# P1: Title` as the first heading";
+    let Some((line, title)) = first else {
+        sink.error(code::NO_PHASE_ID, &(0..0), "the document has no first heading", hint);
+        return;
+    };
+    phase.line = line.number;
+    let dashed = || TITLE_MARKS.iter().find_map(|mark| title.split_once(mark));
+    if let Some((id, rest)) = title.split_once(':').or_else(dashed) {
+        id.trim().clone_into(&mut phase.id);
+        rest.trim().clone_into(&mut phase.title);
+    } else if !title.contains(char::is_whitespace) {
+        phase.id.clone_from(&title);
+    }
+    if phase.id.is_empty() {
+        let message = format!("the heading {} has no phase id", quoted(&title));
+        sink.error(code::NO_PHASE_ID, &line.span(), message, hint);
+        phase.title = title;
+    }
+}

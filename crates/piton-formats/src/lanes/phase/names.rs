@@ -1,0 +1,227 @@
+//! Names in a phase document: ids of gates, lanes, phases and tasks, and lists of them.
+//!
+//! A name is known by its shape and by what the document defines. What fits nothing stays as it is
+//! written, as unknown: nothing is guessed.
+
+use super::model::{Dependency, DependencyKind, Origin};
+use crate::markdown::inline::{is_none, plain, split_outside, without_brackets};
+
+/// What begins the id of a gate.
+const GATE_PREFIX: &str = "IF-";
+/// What begins the id of a lane, nearly always.
+const LANE_PREFIX: &str = "SL-";
+/// Marks between an id and its text; the longer ones first.
+const SEPARATORS: [&str; 6] = ["--", "—", "–", "-", ":", "·"];
+
+/// The id a text begins with: letters, digits, `.`, `_` and `-`, without marks at its end.
+pub(super) fn id_at_start(text: &str) -> Option<&str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let end = text.find(|c: char| !allowed(c)).unwrap_or(text.len());
+    let id = text[..end].trim_end_matches(['-', '.', '_']);
+    id.starts_with(|c: char| c.is_ascii_alphanumeric()).then_some(id)
+}
+
+/// Tells whether a text begins with a prefix, whatever its case.
+fn has_prefix(text: &str, prefix: &str) -> bool {
+    text.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix))
+}
+
+/// Tells whether an id is a gate's.
+pub(super) fn is_gate_id(id: &str) -> bool {
+    has_prefix(id, GATE_PREFIX) && id.len() > GATE_PREFIX.len()
+}
+
+/// Tells whether an id looks like a lane's: `SL-…`, or capitals with a digit or dash.
+pub(super) fn is_lane_id(id: &str) -> bool {
+    if has_prefix(id, LANE_PREFIX) {
+        return id.len() > LANE_PREFIX.len();
+    }
+    let capital = id.starts_with(|c: char| c.is_ascii_uppercase());
+    let marked = id.contains(|c: char| c.is_ascii_digit() || c == '-');
+    capital && marked && !is_gate_id(id) && !id.contains(|c: char| c.is_ascii_lowercase())
+}
+
+/// Tells whether an id has the shape `P12` or `P6B`.
+pub(super) fn is_phase_id(id: &str) -> bool {
+    let Some(rest) = id.strip_prefix(['P', 'p']) else { return false };
+    let rest = rest.trim_end_matches(|c: char| c.is_ascii_uppercase());
+    !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Id and text of `ID -- text`, with any of the marks in between, or none when the id is alone.
+///
+/// Emphasis and backquotes around the id are taken away; `None` when no separated id begins it.
+pub(super) fn id_and_text(text: &str) -> Option<(String, String)> {
+    let plain = plain(text);
+    let id = id_at_start(&plain)?;
+    let rest = plain[id.len()..].trim_start();
+    if rest.is_empty() {
+        return Some((id.to_owned(), String::new()));
+    }
+    let mark = SEPARATORS.iter().find(|mark| rest.starts_with(**mark))?;
+    let after = &rest[mark.len()..];
+    // `-->` and `->` are arrows of a diagram.
+    if after.starts_with(['>', '-']) {
+        return None;
+    }
+    Some((id.to_owned(), after.trim().to_owned()))
+}
+
+/// All ids of gates in a text, in order, each once.
+pub(super) fn gate_ids(text: &str) -> Vec<String> {
+    let plain = plain(text);
+    let mut found: Vec<String> = Vec::new();
+    for word in plain.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')')) {
+        if let Some(id) = id_at_start(word).filter(|id| is_gate_id(id))
+            && !found.iter().any(|known| known == id)
+        {
+            found.push(id.to_owned());
+        }
+    }
+    found
+}
+
+/// What the names of a document are known from.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    /// Ids of its lanes.
+    pub(super) lanes: &'a [String],
+    /// Ids of its tasks.
+    pub(super) tasks: &'a [String],
+}
+
+impl Known<'_> {
+    /// The name as the document defines it, and what it is; nothing where it is not a name.
+    fn classify(&self, word: &str, alone: bool) -> Option<(String, DependencyKind)> {
+        let word = word.trim_matches(|c: char| matches!(c, '.' | ',' | ';' | ':' | '"' | '\''));
+        let same = |known: &&String| known.eq_ignore_ascii_case(word);
+        if let Some(task) = self.tasks.iter().find(same) {
+            return Some((task.clone(), DependencyKind::Task));
+        }
+        if let Some(lane) = self.lanes.iter().find(same) {
+            return Some((lane.clone(), DependencyKind::Lane));
+        }
+        if id_at_start(word) != Some(word) {
+            return None;
+        }
+        let owned = word.to_owned();
+        if is_gate_id(word) {
+            return Some((owned, DependencyKind::Gate));
+        }
+        if has_prefix(word, LANE_PREFIX) {
+            return Some((owned, DependencyKind::Unknown));
+        }
+        let first = word.split(['-', '/', '.']).next().unwrap_or_default();
+        let capitals = alone
+            && word.len() > 1
+            && word.starts_with(|c: char| c.is_ascii_uppercase())
+            && !word.contains(|c: char| c.is_ascii_lowercase());
+        (is_phase_id(first) || capitals).then_some((owned, DependencyKind::Phase))
+    }
+
+    /// The dependencies that a value lists.
+    pub(super) fn dependencies(&self, value: &str, line: usize) -> Vec<Dependency> {
+        let mut found: Vec<Dependency> = Vec::new();
+        let mut add = |raw: String, kind| {
+            if !found.iter().any(|known| known.raw == raw) {
+                found.push(Dependency { raw, kind, origin: Origin::Stated, line });
+            }
+        };
+        if is_none(value) {
+            return found;
+        }
+        let plain = plain(&value.replace("<br>", ",").replace("<br/>", ","));
+        // A value wholly in brackets is a value; brackets within one are remarks.
+        let inner = plain.strip_prefix('(').and_then(|p| p.strip_suffix(')')).unwrap_or(&plain);
+        for item in split_outside(&inner.replace(" and ", ", "), b",;&") {
+            let item = without_brackets(item);
+            if is_none(&item) {
+                continue;
+            }
+            let words: Vec<&str> = item.split_whitespace().collect();
+            let mut names = Vec::new();
+            for (at, word) in words.iter().enumerate() {
+                let number = words.get(at + 1).map(|next| next.trim_matches(['.', ':']));
+                if word.eq_ignore_ascii_case("phase")
+                    && let Some(number) =
+                        number.filter(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+                {
+                    names.push((format!("{word} {number}"), DependencyKind::Phase));
+                } else {
+                    names.extend(self.classify(word, words.len() == 1));
+                }
+            }
+            if names.is_empty() {
+                add(item, DependencyKind::Unknown);
+            }
+            names.into_iter().for_each(|(raw, kind)| add(raw, kind));
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(value: &str) -> Vec<(String, DependencyKind)> {
+        let lanes = ["SL-1".to_owned(), "SL-10".to_owned(), "SL-docs".to_owned()];
+        let tasks = ["SL-1.1".to_owned()];
+        let known = Known { lanes: &lanes, tasks: &tasks };
+        known.dependencies(value, 1).into_iter().map(|d| (d.raw, d.kind)).collect()
+    }
+
+    #[test]
+    fn ids_and_their_text() {
+        for (text, id, rest) in [
+            ("SL-DB -- Data base", "SL-DB", "Data base"),
+            ("**SL-1** — Rewrite - all", "SL-1", "Rewrite - all"),
+            ("SL-1 - A", "SL-1", "A"),
+            ("IF-0-P1-A: text", "IF-0-P1-A", "text"),
+            ("SL-1", "SL-1", ""),
+        ] {
+            let wanted = Some((id.to_owned(), rest.to_owned()));
+            assert_eq!(id_and_text(text), wanted, "{text}");
+        }
+        for text in ["SL-1 --> SL-2", "SL-1 -> SL-2", "The lanes run", "-> x"] {
+            assert_eq!(id_and_text(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn shapes_of_ids() {
+        assert!(is_lane_id("SL-docs") && is_lane_id("L1") && is_lane_id("LANE-A"));
+        assert!(!is_lane_id("Note") && !is_lane_id("IF-0-P1") && !is_lane_id("Sub-tasks"));
+        assert!(is_phase_id("P1") && is_phase_id("P6B") && !is_phase_id("PB") && !is_phase_id("P"));
+    }
+
+    #[test]
+    fn dependencies_name_gates_lanes_phases_and_tasks() {
+        use DependencyKind::{Gate, Lane, Phase, Task, Unknown};
+        for (value, wanted) in [
+            (
+                "IF-0-P1-A, SL-1 (types) and sl-10",
+                vec![("IF-0-P1-A", Gate), ("SL-1", Lane), ("SL-10", Lane)],
+            ),
+            ("`SL-1.1`; SL-docs complete", vec![("SL-1.1", Task), ("SL-docs", Lane)]),
+            ("(Phase 2)", vec![("Phase 2", Phase)]),
+            (
+                "P2, P2-SL-API, OTHERPHASE",
+                vec![("P2", Phase), ("P2-SL-API", Phase), ("OTHERPHASE", Phase)],
+            ),
+            ("SL-9", vec![("SL-9", Unknown)]),
+            ("the API is ready", vec![("the API is ready", Unknown)]),
+            ("IF-0-P1-*", vec![("IF-0-P1-*", Unknown)]),
+            ("(none - first lane)", vec![]),
+            ("None (Phase 4 depends on this)", vec![]),
+        ] {
+            let wanted: Vec<_> = wanted.into_iter().map(|(r, k)| (r.to_owned(), k)).collect();
+            assert_eq!(read(value), wanted, "{value}");
+        }
+    }
+
+    #[test]
+    fn gates_are_found_within_a_sentence() {
+        assert_eq!(gate_ids("`IF-0-P7-1`, (IF-0-P7-2). IF-0-P7-1"), ["IF-0-P7-1", "IF-0-P7-2"]);
+    }
+}

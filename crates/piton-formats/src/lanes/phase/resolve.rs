@@ -1,0 +1,225 @@
+//! Puts the lanes of a document together: who waits for whom, what holds each back, what cannot be.
+//!
+//! `Blocks: X` makes X wait. A lane waits for the gates, lanes and phases it names and those its tasks
+//! name. Whether other lanes have run is not in the document, so a lane named is a lane waited for.
+
+use super::draft::{At, Draft};
+use super::model::{Dependency, DependencyKind, Gate, Lane, Origin};
+use super::names::{Known, gate_ids};
+use crate::diagnostic::{code, quoted};
+use crate::sink::Sink;
+
+/// Resolves the names of all lanes.
+pub(super) fn resolve(
+    mut drafts: Vec<Draft>,
+    gates: &[Gate],
+    from_sections: bool,
+    sink: &mut Sink<'_>,
+) -> Vec<Lane> {
+    let ids: Vec<String> = drafts.iter().map(|draft| draft.lane.id.clone()).collect();
+    let known = Known { lanes: &ids, tasks: &[] };
+    for draft in &mut drafts {
+        depends_on(draft, known, from_sections, sink);
+    }
+    blocks(&mut drafts, known, sink);
+    from_tasks(&mut drafts);
+    check_gates(&drafts, gates, sink);
+    find_cycle(&drafts, gates, sink);
+    let mut lanes: Vec<Lane> = drafts.into_iter().map(|draft| draft.lane).collect();
+    hold_back(&mut lanes, gates);
+    lanes
+}
+
+/// What a lane says it waits for.
+fn depends_on(draft: &mut Draft, known: Known<'_>, from_sections: bool, sink: &mut Sink<'_>) {
+    let mut found: Vec<(Dependency, std::ops::Range<usize>)> = Vec::new();
+    for At { value, line, span } in &draft.depends_on {
+        let read = known.dependencies(value, *line).into_iter();
+        found.extend(read.map(|dependency| (dependency, span.clone())));
+    }
+    // Without an index, what a lane consumes is all there is about its gates.
+    for At { value, line, span } in draft.consumes.iter().filter(|_| from_sections) {
+        let kind = DependencyKind::Gate;
+        let gate = |raw| Dependency { raw, kind, origin: Origin::Stated, line: *line };
+        found.extend(gate_ids(value).into_iter().map(|raw| (gate(raw), span.clone())));
+    }
+    for (dependency, span) in found {
+        let name = quoted(&dependency.raw);
+        let lane = quoted(&draft.lane.id);
+        if dependency.kind == DependencyKind::Lane && dependency.raw == draft.lane.id {
+            let message = format!("the lane {lane} depends on itself");
+            sink.error(code::CYCLE, &span, message, "take it out of `Depends on`");
+            continue;
+        }
+        if dependency.kind == DependencyKind::Unknown {
+            let message =
+                format!("the lane {lane} depends on {name}, which is no lane, gate or phase");
+            if dependency.raw.to_uppercase().starts_with("SL-") {
+                let hint = "correct the id, or add the lane to the index";
+                sink.error(code::UNKNOWN_ID, &span, message, hint);
+            } else {
+                let hint = "name a lane, a gate or a phase, or write `(none)`";
+                sink.warn(code::UNKNOWN_ID, &span, message, hint);
+            }
+        }
+        add(&mut draft.lane, dependency);
+    }
+}
+
+fn add(lane: &mut Lane, dependency: Dependency) {
+    if !lane.depends_on.iter().any(|known| known.raw == dependency.raw) {
+        lane.depends_on.push(dependency);
+    }
+}
+
+/// Turns `Blocks: X` into a dependency of X; what is no lane of this phase only stays named.
+fn blocks(drafts: &mut [Draft], known: Known<'_>, sink: &mut Sink<'_>) {
+    for at in 0..drafts.len() {
+        let blocker = drafts[at].lane.id.clone();
+        for At { value, line, span } in drafts[at].blocks.clone() {
+            for blocked in known.dependencies(&value, line) {
+                drafts[at].lane.blocks.push(blocked.raw.clone());
+                if blocked.kind == DependencyKind::Lane && blocked.raw != blocker {
+                    let target = drafts.iter_mut().find(|draft| draft.lane.id == blocked.raw);
+                    let raw = blocker.clone();
+                    let (kind, origin) = (DependencyKind::Lane, Origin::Blocks);
+                    target.into_iter().for_each(|draft| {
+                        add(&mut draft.lane, Dependency { raw: raw.clone(), kind, origin, line });
+                    });
+                } else if blocked.kind == DependencyKind::Unknown
+                    && blocked.raw.to_uppercase().starts_with("SL-")
+                {
+                    let name = quoted(&blocked.raw);
+                    let message =
+                        format!("{} blocks {name}, which is no lane here", quoted(&blocker));
+                    let hint = "correct the id, or add the lane to the index";
+                    sink.warn(code::UNKNOWN_ID, &span, message, hint);
+                }
+            }
+        }
+    }
+}
+
+/// What tasks wait for beyond their own lane, the lane waits for.
+fn from_tasks(drafts: &mut [Draft]) {
+    let homes: Vec<(String, String)> = drafts
+        .iter()
+        .flat_map(|d| d.lane.tasks.iter().map(|task| (task.id.clone(), d.lane.id.clone())))
+        .collect();
+    for draft in drafts {
+        let mut wanted: Vec<Dependency> = Vec::new();
+        for dependency in draft.lane.tasks.iter().flat_map(|task| &task.depends_on) {
+            let mut dependency = Dependency { origin: Origin::Task, ..dependency.clone() };
+            if dependency.kind == DependencyKind::Task {
+                let home = homes.iter().find(|(task, _)| *task == dependency.raw);
+                let Some((_, lane)) = home else { continue };
+                dependency.raw.clone_from(lane);
+                dependency.kind = DependencyKind::Lane;
+            }
+            if dependency.raw != draft.lane.id {
+                wanted.push(dependency);
+            }
+        }
+        wanted.into_iter().for_each(|dependency| add(&mut draft.lane, dependency));
+    }
+}
+
+/// Reports gates that lanes name and the document does not list.
+fn check_gates(drafts: &[Draft], gates: &[Gate], sink: &mut Sink<'_>) {
+    let listed = |id: &str| gates.iter().any(|gate| gate.id == id);
+    for draft in drafts {
+        let named = draft.lane.depends_on.iter().filter(|d| d.kind == DependencyKind::Gate);
+        for gate in named.filter(|gate| !listed(&gate.raw)) {
+            let (lane, name) = (quoted(&draft.lane.id), quoted(&gate.raw));
+            let message =
+                format!("the lane {lane} depends on the gate {name}, which is not listed");
+            let hint = "add it to `## Interface Freeze Gates`; until then it counts as open";
+            sink.warn(code::UNLISTED_GATE, &draft.span, message, hint);
+        }
+        for name in draft.lane.provides.iter().filter(|id| !listed(id)) {
+            let (lane, name) = (quoted(&draft.lane.id), quoted(name));
+            let message = format!("the lane {lane} provides the gate {name}, which is not listed");
+            let hint = "add it to `## Interface Freeze Gates`, so that it can be ticked";
+            sink.warn(code::UNLISTED_GATE, &draft.span, message, hint);
+        }
+    }
+}
+
+/// The lanes a lane waits for, also through open gates that they provide.
+pub(super) fn lanes_before<'l>(lane: &Lane, lanes: &'l [Lane], gates: &[Gate]) -> Vec<&'l Lane> {
+    let before = |other: &&Lane| {
+        other.id != lane.id
+            && lane.depends_on.iter().any(|d| match d.kind {
+                DependencyKind::Lane => d.raw == other.id,
+                DependencyKind::Gate => {
+                    other.provides.contains(&d.raw) && !is_closed(gates, &d.raw)
+                }
+                _ => false,
+            })
+    };
+    lanes.iter().filter(before).collect()
+}
+
+/// Tells whether a gate is listed and ticked.
+pub(super) fn is_closed(gates: &[Gate], id: &str) -> bool {
+    gates.iter().any(|gate| gate.id == id && gate.closed)
+}
+
+/// Refuses lanes that wait for each other.
+fn find_cycle(drafts: &[Draft], gates: &[Gate], sink: &mut Sink<'_>) {
+    let lanes: Vec<Lane> = drafts.iter().map(|draft| draft.lane.clone()).collect();
+    let next: Vec<Vec<usize>> = lanes
+        .iter()
+        .map(|lane| {
+            let before = lanes_before(lane, &lanes, gates);
+            let place = |b: &&Lane| lanes.iter().position(|other| other.id == b.id);
+            before.iter().filter_map(place).collect()
+        })
+        .collect();
+    // Lanes are taken away while nothing before them is left; what remains is in or behind a circle.
+    let mut left: Vec<usize> = (0..lanes.len()).collect();
+    loop {
+        let rest: Vec<usize> =
+            left.iter().copied().filter(|at| next[*at].iter().any(|b| left.contains(b))).collect();
+        if rest.len() == left.len() {
+            break;
+        }
+        left = rest;
+    }
+    let Some(&start) = left.first() else { return };
+    let mut path = vec![start];
+    loop {
+        let at = path[path.len() - 1];
+        let Some(&before) = next[at].iter().find(|b| left.contains(b)) else { return };
+        if let Some(first) = path.iter().position(|seen| *seen == before) {
+            let mut names: Vec<&str> =
+                path[first..].iter().map(|at| lanes[*at].id.as_str()).collect();
+            names.push(&lanes[before].id);
+            let message = format!("lanes wait for each other: {}", names.join(" -> "));
+            let hint = "take one of them out of `Depends on`, `Blocks` or the tasks";
+            sink.error(code::CYCLE, &drafts[before].span, message, hint);
+            return;
+        }
+        path.push(before);
+    }
+}
+
+/// Says of each lane what holds it back.
+fn hold_back(lanes: &mut [Lane], gates: &[Gate]) {
+    let provided: Vec<(String, Vec<String>)> =
+        lanes.iter().map(|lane| (lane.id.clone(), lane.provides.clone())).collect();
+    for lane in lanes {
+        let open = |d: &Dependency| d.kind != DependencyKind::Gate || !is_closed(gates, &d.raw);
+        let waiting: Vec<&Dependency> = lane.depends_on.iter().filter(|d| open(d)).collect();
+        // A lane that is waited for through an open gate of its own need not be named twice.
+        let by_gate = |d: &Dependency| {
+            let gates = provided.iter().find(|(id, _)| *id == d.raw).map(|(_, gates)| gates);
+            d.kind == DependencyKind::Lane
+                && d.origin != Origin::Stated
+                && gates.is_some_and(|gates| waiting.iter().any(|w| gates.contains(&w.raw)))
+        };
+        let names = waiting.iter().filter(|d| !by_gate(d)).map(|d| d.raw.clone());
+        lane.blocked_by = names.collect();
+        lane.ready = lane.blocked_by.is_empty();
+    }
+}

@@ -1,0 +1,274 @@
+//! The tasks: rows of tables, known by their columns, given to the lane they belong to.
+//!
+//! A lane is known by the section the table stands in, by a column, or by the task's id. A cell that
+//! says `-` or "none" is an answer; an empty cell or a missing column is a missing field.
+
+use super::draft::Draft;
+use super::index::{lane_heading, lane_of_task};
+use super::model::{Field, Task, TaskKind};
+use super::names::Known;
+use crate::diagnostic::{code, quoted};
+use crate::markdown::inline::{code_spans, is_none, plain, split_outside, without_brackets};
+use crate::markdown::table::{Row, Table, tables};
+use crate::markdown::{Document, Line};
+use crate::sink::Sink;
+
+/// What a column of a task table holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Field(Field),
+    Lane,
+    Acceptance,
+    Extra,
+}
+
+fn column(name: &str) -> Column {
+    match name {
+        "task id" | "task" | "id" | "taskid" | "task ids" => Column::Field(Field::Id),
+        "type" | "task type" | "kind" | "task kind" => Column::Field(Field::Kind),
+        "depends on" | "depends" | "dependencies" | "deps" | "dependency" => {
+            Column::Field(Field::DependsOn)
+        }
+        "files in scope" | "file in scope" | "files" | "scope" | "files scope" => {
+            Column::Field(Field::Files)
+        }
+        "tests owned files" | "tests owned" | "test files" | "owned tests" | "test files owned"
+        | "tests owned file" | "test owned files" => Column::Field(Field::TestsOwned),
+        "test commands" | "test command" | "commands" | "command" | "tests" => {
+            Column::Field(Field::TestCommands)
+        }
+        "lane" | "lane id" | "swim lane" => Column::Lane,
+        "acceptance" | "acceptance criteria" | "done when" => Column::Acceptance,
+        _ => Column::Extra,
+    }
+}
+
+/// A table of tasks with its columns; `None` for any other table.
+fn task_columns(table: &Table) -> Option<Vec<Column>> {
+    let columns: Vec<Column> = table.columns().iter().map(|name| column(name)).collect();
+    let has = |field| columns.contains(&Column::Field(field));
+    let typical = [Field::Kind, Field::DependsOn, Field::TestsOwned, Field::TestCommands];
+    // "ID" alone begins many tables; two more columns of a task make it one of tasks.
+    let likely = typical.into_iter().filter(|field| has(*field)).count() >= 2;
+    (has(Field::Id) && likely).then_some(columns)
+}
+
+/// A row that is a task, before its names are resolved.
+struct Found<'a> {
+    line: &'a Line<'a>,
+    lane: String,
+    id: String,
+    columns: Vec<Column>,
+    header: Vec<String>,
+    row: Row,
+}
+
+/// Reads all tasks into their lanes.
+pub(super) fn read(document: &Document<'_>, lanes: &mut [Draft], sink: &mut Sink<'_>) {
+    let lane_ids: Vec<String> = lanes.iter().map(|lane| lane.lane.id.clone()).collect();
+    let found = rows(document, &lane_ids, sink);
+    let task_ids: Vec<String> = found.iter().map(|f| f.id.clone()).collect();
+    let known = Known { lanes: &lane_ids, tasks: &task_ids };
+    let mut seen: Vec<(&str, usize)> = Vec::new();
+    for found in &found {
+        if let Some((_, first)) = seen.iter().find(|(id, _)| *id == found.id) {
+            let message = format!("the task {} stands here and in line {first}", quoted(&found.id));
+            sink.error(code::DUPLICATE_ID, &found.line.span(), message, "rename one of the two");
+            continue;
+        }
+        if !found.id.is_empty() {
+            seen.push((&found.id, found.line.number));
+        }
+        let task = task(found, known, sink);
+        if let Some(lane) = lanes.iter_mut().find(|lane| lane.lane.id == found.lane) {
+            lane.lane.tasks.push(task);
+        }
+    }
+}
+
+/// The rows of all task tables, each with its lane; a row without one is reported.
+fn rows<'a>(document: &'a Document<'_>, lanes: &[String], sink: &mut Sink<'_>) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    for table in tables(&document.lines) {
+        let Some(columns) = task_columns(&table) else { continue };
+        let section = section_lane(&document.lines[..table.header.index], lanes);
+        for row in &table.rows {
+            let line = &document.lines[row.index];
+            let at = |wanted: Column| {
+                let place = columns.iter().position(|c| *c == wanted);
+                place.and_then(|at| row.cells.get(at)).map(|c| plain(c)).unwrap_or_default()
+            };
+            let id = at(Column::Field(Field::Id));
+            if row.cells.iter().all(String::is_empty) {
+                continue;
+            }
+            let named = at(Column::Lane);
+            let by_column = lanes.iter().find(|lane| lane.eq_ignore_ascii_case(&named));
+            let by_id = lane_of_task(&id, lanes.iter().map(String::as_str)).map(str::to_owned);
+            let Some(lane) = by_column.cloned().or_else(|| section.clone()).or(by_id) else {
+                let message = format!("the task {} belongs to no lane", quoted(&id));
+                let hint = "put it below the heading of its lane, or begin its id with the lane's";
+                sink.error(code::STRAY_TASK, &line.span(), message, hint);
+                continue;
+            };
+            let (columns, header) = (columns.clone(), table.header.cells.clone());
+            found.push(Found { line, lane, id, columns, header, row: row.clone() });
+        }
+    }
+    found
+}
+
+/// The lane whose section the end of these lines belongs to.
+fn section_lane(lines: &[Line<'_>], lanes: &[String]) -> Option<String> {
+    let mut deepest = usize::MAX;
+    for (level, title) in lines.iter().rev().filter_map(Line::heading) {
+        // Only headings above the ones already met enclose this place.
+        if level >= deepest {
+            continue;
+        }
+        deepest = level;
+        let named = lane_heading(title).map(|(id, _)| id);
+        if let Some(lane) = named.and_then(|id| lanes.iter().find(|l| l.eq_ignore_ascii_case(&id)))
+        {
+            return Some(lane.clone());
+        }
+    }
+    None
+}
+
+/// Reads one row.
+fn task(found: &Found<'_>, known: Known<'_>, sink: &mut Sink<'_>) -> Task {
+    let mut task = Task {
+        id: found.id.clone(),
+        kind: TaskKind::Unknown,
+        depends_on: Vec::new(),
+        files: Vec::new(),
+        tests_owned: Vec::new(),
+        test_commands: Vec::new(),
+        acceptance: String::new(),
+        extra: Vec::new(),
+        missing: Field::ALL.to_vec(),
+        line: found.line.number,
+    };
+    for (at, column) in found.columns.iter().enumerate() {
+        let cell = found.row.cells.get(at).map_or("", String::as_str);
+        match column {
+            Column::Field(field) => {
+                if cell.is_empty() {
+                    continue;
+                }
+                task.missing.retain(|missing| missing != field);
+                match field {
+                    Field::Id => {}
+                    Field::Kind => task.kind = kind(cell, found, sink),
+                    Field::DependsOn => {
+                        task.depends_on = known.dependencies(cell, found.line.number);
+                    }
+                    Field::Files => task.files = list(cell),
+                    Field::TestsOwned => task.tests_owned = list(cell),
+                    Field::TestCommands => task.test_commands = commands(cell),
+                }
+            }
+            Column::Lane => {}
+            Column::Acceptance => task.acceptance = text(cell),
+            Column::Extra => task.extra.push((found.header[at].clone(), text(cell))),
+        }
+    }
+    report_missing(&task, found, sink);
+    task
+}
+
+fn report_missing(task: &Task, found: &Found<'_>, sink: &mut Sink<'_>) {
+    if task.missing.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = task.missing.iter().map(|field| field.name()).collect();
+    let name = if task.id.is_empty() { "a task".to_owned() } else { quoted(&task.id) };
+    let message = format!("{name} of lane {} lacks: {}", quoted(&found.lane), names.join(", "));
+    let hint = "ask for a plan update that fills them in; `-` says that there is none";
+    sink.error(code::MISSING_FIELD, &found.line.span(), message, hint);
+}
+
+fn kind(cell: &str, found: &Found<'_>, sink: &mut Sink<'_>) -> TaskKind {
+    match plain(cell).to_lowercase().as_str() {
+        "test" | "tests" => TaskKind::Test,
+        "impl" | "implement" | "implementation" => TaskKind::Impl,
+        "verify" | "verification" => TaskKind::Verify,
+        _ => {
+            let message = format!("{} is not a type of task", quoted(cell));
+            let hint = "write test, impl or verify";
+            sink.warn(code::BAD_VALUE, &found.line.span(), message, hint);
+            TaskKind::Unknown
+        }
+    }
+}
+
+/// The text of a cell; empty for "none".
+fn text(cell: &str) -> String {
+    if is_none(cell) { String::new() } else { breaks(cell).join("\n") }
+}
+
+/// A cell at its line breaks.
+fn breaks(cell: &str) -> Vec<String> {
+    let unified = cell.replace("<br/>", "<br>").replace("<br />", "<br>");
+    unified.split("<br>").map(|part| part.trim().to_owned()).filter(|p| !p.is_empty()).collect()
+}
+
+/// The names a cell lists; a cell of prose stays one text.
+fn list(cell: &str) -> Vec<String> {
+    if is_none(cell) {
+        return Vec::new();
+    }
+    let parts = breaks(cell);
+    let items: Vec<String> = parts
+        .iter()
+        .flat_map(|part| split_outside(part, b",;"))
+        .map(without_brackets)
+        .filter(|item| !is_none(item))
+        .collect();
+    let name = |item: &String| {
+        let spans = code_spans(item);
+        let whole = spans.len() == 1 && item.trim_matches('`').len() == spans[0].len();
+        whole || !plain(item).contains(char::is_whitespace)
+    };
+    if items.iter().all(name) {
+        return items.iter().map(|item| plain(item)).collect();
+    }
+    vec![text(cell)]
+}
+
+/// The commands of a cell: each code span is one; without any, each of its lines is.
+pub(super) fn commands(cell: &str) -> Vec<String> {
+    if is_none(cell) {
+        return Vec::new();
+    }
+    let spans = code_spans(cell);
+    if spans.is_empty() {
+        return breaks(cell);
+    }
+    let command = |span: std::ops::Range<usize>| cell[span].trim().to_owned();
+    spans.into_iter().map(command).filter(|c| !c.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_become_lists() {
+        assert_eq!(list("`a.rs`, `b.rs` (new), c/*.json"), ["a.rs", "b.rs", "c/*.json"]);
+        assert_eq!(list("a.rs<br>b.rs"), ["a.rs", "b.rs"]);
+        assert_eq!(list("`with space.md`"), ["with space.md"]);
+        assert_eq!(list("all greps of `x`, none left"), ["all greps of `x`, none left"]);
+        assert!(list("-").is_empty() && list("None").is_empty());
+    }
+
+    #[test]
+    fn cells_become_commands() {
+        assert_eq!(commands("`a b` ; `c, d`"), ["a b", "c, d"]);
+        assert_eq!(commands("pytest a, b"), ["pytest a, b"]);
+        assert_eq!(commands("make<br/>make test"), ["make", "make test"]);
+        assert_eq!(commands("``echo `date` ``"), ["echo `date`"]);
+        assert!(commands("—").is_empty());
+    }
+}
