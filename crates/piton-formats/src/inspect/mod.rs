@@ -6,6 +6,9 @@
 
 mod lanes;
 
+#[cfg(test)]
+mod tests;
+
 use serde_json::{Value, json};
 
 use crate::diagnostic::{Diagnostic, Severity, code};

@@ -46,7 +46,7 @@ fn listed(
     lanes: &mut Vec<Draft>,
     sink: &mut Sink<'_>,
 ) {
-    let first = lanes.len();
+    let mut current = None;
     // Lanes stand no deeper than the first one; what stands deeper belongs to a lane.
     let mut depth = None;
     for line in section.lines.iter().filter(|line| line.is_content()) {
@@ -63,11 +63,16 @@ fn listed(
         let shallow = depth.is_none_or(|depth| line.indent() <= depth);
         if let Some((id, name)) = lane_head(head).filter(|_| shallow) {
             depth = depth.or(Some(line.indent()));
-            lanes.push(Draft::new(id, name, line));
+            // A heading that names a lane of the list goes on about it.
+            let known = lanes.iter().position(|l| l.lane.id == id && line.heading().is_some());
+            current = Some(known.unwrap_or(lanes.len()));
+            if known.is_none() {
+                lanes.push(Draft::new(id, name, line));
+            }
             if let Some(lane) = lanes.last_mut() {
                 semicolons(lane, rest, line, sink);
             }
-        } else if let Some(lane) = lanes[first..].last_mut() {
+        } else if let Some(lane) = current.and_then(|at| lanes.get_mut(at)) {
             if rest.is_empty() {
                 lane.line(line, sink);
             } else {

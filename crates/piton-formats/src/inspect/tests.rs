@@ -1,0 +1,107 @@
+//! The shape of what `piton inspect` prints, and which file is which.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const PHASE: &str = "# P1: T\n## Interface Freeze Gates\n- [x] IF-0-P1-A: a\n\
+    ## Lane Index\n- SL-1 -- One\n  - Depends on: IF-0-P1-A\n  - Blocks: SL-2\n\
+    - SL-2 -- Two\n  - Parallel-safe: mixed (why)\n";
+const LOG: &str = "{\"ts\":\"2026-01-02T01:16:39Z\",\"run_id\":\"r\",\"lane\":\"-\",\"event\":\"phase_start\",\"status\":\"ok\"}\n\
+    {\"ts\":\"2026-01-02T01:16:40Z\",\"run_id\":\"r\",\"lane\":\"SL-1\",\"event\":\"lane_start\",\"status\":\"ok\"}\n";
+
+fn seen(file: &str, text: &str) -> Value {
+    inspect(file, text.as_bytes()).to_json()
+}
+
+#[test]
+fn a_phase_document_has_the_documented_keys() {
+    let wanted = json!({
+        "format": "lanes/phase", "valid": true, "problems": [],
+        "data": {
+            "phase_id": "P1",
+            "gates": [{ "id": "IF-0-P1-A", "closed": true }],
+            "lanes": [
+                { "id": "SL-1", "name": "One", "depends_on": ["IF-0-P1-A"], "parallel_safe": null,
+                  "tasks": 0, "ready": true, "blocked_by": [] },
+                { "id": "SL-2", "name": "Two", "depends_on": ["SL-1"], "parallel_safe": "mixed",
+                  "tasks": 0, "ready": false, "blocked_by": ["SL-1"] },
+            ],
+        },
+    });
+    assert_eq!(seen("any.txt", PHASE), wanted);
+}
+
+#[test]
+fn checkpoints_show_the_latest_of_each_lane() {
+    let record = |lane: &str, stage: &str, second: u8| {
+        json!({ "run_id": "r", "phase": "P1", "lane": lane, "stage": stage, "status": "ready",
+                "timestamp": format!("2025-12-27T10:00:0{second}Z") })
+    };
+    let file = json!([
+        record("SL-1", "after_lane_start", 2),
+        record("SL-1", "before_lane_start", 1),
+        record("-", "pre_pr", 3),
+    ]);
+    let found = seen("x.json", &file.to_string());
+    assert_eq!(found["format"], "lanes/checkpoints");
+    assert_eq!(found["data"]["records"], 3);
+    let latest = json!({ "stage": "after_lane_start", "status": "ready", "timestamp": "2025-12-27T10:00:02Z" });
+    assert_eq!(found["data"]["runs"]["r"]["SL-1"], latest);
+    assert_eq!(found["data"]["runs"]["r"]["-"]["stage"], "pre_pr");
+}
+
+#[test]
+fn a_run_log_shows_lanes_and_the_last_five_events() {
+    let found = seen("r.jsonl", &LOG.repeat(4));
+    assert_eq!(found["format"], "lanes/run-log");
+    assert_eq!((&found["data"]["run_id"], &found["data"]["events"]), (&json!("r"), &json!(8)));
+    assert_eq!(found["data"]["lanes"], json!({ "SL-1": "lane_start" }));
+    assert_eq!(found["data"]["last"].as_array().map(Vec::len), Some(5));
+}
+
+#[test]
+fn a_problem_has_severity_line_message_and_hint() {
+    let found = seen("p.md", &PHASE.replace("IF-0-P1-A\n", "SL-7\n"));
+    assert_eq!(found["valid"], false);
+    let problem = found["problems"][0].as_object().cloned().unwrap_or_default();
+    let keys: Vec<&str> = problem.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["hint", "line", "message", "severity"]);
+    assert_eq!((&problem["line"], &problem["severity"]), (&json!(6), &json!("error")));
+}
+
+#[test]
+fn files_are_known_by_content_and_empty_or_damaged_ones_by_name() {
+    for (file, text, format) in [
+        ("plan.txt", PHASE, Some("lanes/phase")),
+        ("x", LOG, Some("lanes/run-log")),
+        ("a/checkpoints.json", "", Some("lanes/checkpoints")),
+        ("checkpoints.json", "[]", Some("lanes/checkpoints")),
+        ("checkpoints.json", "[{\"run", Some("lanes/checkpoints")),
+        ("checkpoints.json", "{}", Some("lanes/checkpoints")),
+        ("a.jsonl", "", Some("lanes/run-log")),
+        ("a.jsonl", "{\"event\": cut\n", Some("lanes/run-log")),
+        ("a.jsonl", "{\"other\": 1}\n", None),
+        ("other.json", "[]", None),
+        ("other.json", "[{\"a\": 1}]", None),
+        ("plan.md", "# Plan\n## Phase 1: x\n", None),
+        ("x", "", None),
+    ] {
+        assert_eq!(inspect(file, text.as_bytes()).format, format, "{file}: {text}");
+    }
+    let none = seen("x", "");
+    assert_eq!(
+        (&none["format"], &none["valid"], &none["data"]),
+        (&Value::Null, &json!(false), &Value::Null)
+    );
+}
+
+#[test]
+fn bytes_that_are_no_text_are_reported_where_they_stand() {
+    let mut bytes = PHASE.as_bytes().to_vec();
+    bytes.extend_from_slice(b"ok\n\xff\n");
+    let found = inspect("p.md", &bytes);
+    assert_eq!(found.format, Some("lanes/phase"));
+    assert!(!found.is_valid());
+    assert_eq!(found.problems[0].line, 11);
+}

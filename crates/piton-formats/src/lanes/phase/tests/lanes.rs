@@ -1,0 +1,145 @@
+//! The forms of a lane index, of swim lanes, and of what they depend on.
+
+use super::*;
+
+#[test]
+fn every_separator_and_mark_begins_a_lane() {
+    for index in [
+        "- SL-DB -- Data",
+        "- SL-DB — Data",
+        "- SL-DB - Data",
+        "* **SL-DB** – Data",
+        "- `SL-DB`: Data",
+        "SL-DB — Data",
+        "### SL-DB -- Data",
+        "| Lane | Name |\n|---|---|\n| SL-DB | Data |",
+    ] {
+        let phase = good(&with_index(index));
+        let lanes: Vec<_> = phase.lanes.iter().map(|l| (l.id.as_str(), l.name.as_str())).collect();
+        assert_eq!(lanes, [("SL-DB", "Data")], "{index}");
+    }
+}
+
+#[test]
+fn an_index_within_a_fence_without_bullets_is_read() {
+    let index = "~~~text\nSL-1 — One\n  Depends on: (none)\n  Blocks: (none)\n  Parallel-safe: yes\n\n\
+                 SL-2 — Two\n  Depends on: SL-1\n~~~";
+    let phase = good(&with_index(index));
+    assert_eq!(phase.lanes.len(), 2);
+    assert!(phase.lanes[0].ready);
+    assert_eq!(phase.lanes[1].blocked_by, ["SL-1"]);
+}
+
+#[test]
+fn one_line_with_semicolons_is_a_whole_lane() {
+    let index = "- SL-0 - Freeze; Depends on: (none); Blocks: SL-1, SL-2; Parallel-safe: no\n\
+                 - SL-1 - Trace; Depends on: SL-0; SL-2; Parallel-safe: mixed (a; b); Retries: 3\n\
+                 - SL-2 - Docs; really; Depends on: OTHERPHASE\n\nLane DAG:\n\n```text\nOTHERPHASE\n  -> SL-0 -> SL-1\n```\n";
+    let phase = good(&with_index(index));
+    let [zero, one, two] = phase.lanes.as_slice() else { panic!("{:?}", phase.lanes) };
+    assert_eq!(zero.blocks, ["SL-1", "SL-2"]);
+    assert_eq!(names(&one.depends_on), ["SL-0", "SL-2"]);
+    assert_eq!(one.parallel_safe, ParallelSafe::Mixed("a; b".to_owned()));
+    assert_eq!(one.retries, Some(3));
+    assert_eq!(two.name, "Docs; really");
+    assert_eq!(two.depends_on[0].kind, DependencyKind::Phase);
+    assert_eq!(two.blocked_by, ["OTHERPHASE", "SL-0"]);
+}
+
+#[test]
+fn attributes_may_be_bold_and_lists_may_stand_below_their_key() {
+    let index = "- **SL-1** — One\n  - **Depends on:**\n    - IF-0-P1-A\n    - `SL-2`\n  - **Parallel-safe**: Yes\n\
+                 - **SL-2** — Two\n  - _note_: x\n  - Depends on: None\n";
+    let text = format!("{}## Interface Freeze Gates\n- [x] IF-0-P1-A: a\n", with_index(index));
+    let phase = good(&text);
+    assert_eq!(names(&phase.lanes[0].depends_on), ["IF-0-P1-A", "SL-2"]);
+    assert_eq!(phase.lanes[0].parallel_safe, ParallelSafe::Yes);
+    assert_eq!(phase.lanes[0].blocked_by, ["SL-2"]);
+    assert!(phase.lanes[1].ready);
+}
+
+#[test]
+fn an_index_may_be_a_table() {
+    let index = "| Lane | Name | Depends On | Blocks | Parallel-safe |\n|---|---|---|---|---|\n\
+                 | SL-1 | One | - | SL-2 | yes |\n| SL-2 | Two | - | - | no |";
+    let phase = good(&with_index(index));
+    assert_eq!(phase.lanes[1].blocked_by, ["SL-1"]);
+    assert_eq!(phase.lanes[1].parallel_safe, ParallelSafe::No);
+}
+
+#[test]
+fn dependencies_name_gates_lanes_and_phases_and_none_means_none() {
+    let index = "- SL-1 -- One\n  - Depends on: (none - foundation lane)\n\
+                 - SL-2 -- Two\n  - Depends on: IF-0-P1-A (types), SL-1 and Phase 2\n\
+                 - SL-3 -- Three\n  - Depends on: None (Phase 4 waits for it)\n";
+    let text = format!("{}## Interface Freeze Gates\n- [ ] IF-0-P1-A: a\n", with_index(index));
+    let phase = good(&text);
+    let kinds: Vec<_> =
+        phase.lanes[1].depends_on.iter().map(|d| (d.raw.as_str(), d.kind)).collect();
+    assert_eq!(
+        kinds,
+        [
+            ("IF-0-P1-A", DependencyKind::Gate),
+            ("SL-1", DependencyKind::Lane),
+            ("Phase 2", DependencyKind::Phase),
+        ]
+    );
+    assert_eq!(phase.lanes[1].blocked_by, ["IF-0-P1-A", "SL-1", "Phase 2"]);
+    assert!(phase.lanes[0].ready && phase.lanes[2].ready);
+}
+
+#[test]
+fn what_blocks_a_lane_is_a_dependency_of_it_and_what_is_no_lane_is_not() {
+    let index = "- SL-1 -- One\n  - Blocks: SL-2, Phase 3, P1 acceptance\n- SL-2 -- Two\n";
+    let phase = good(&with_index(index));
+    assert_eq!(names(&phase.lanes[1].depends_on), ["SL-1"]);
+    assert_eq!(phase.lanes[1].depends_on[0].origin, Origin::Blocks);
+    assert_eq!(phase.lanes[1].blocked_by, ["SL-1"]);
+    assert_eq!(phase.lanes.len(), 2);
+}
+
+#[test]
+fn parallel_safe_is_yes_no_mixed_or_not_said() {
+    for (value, wanted) in [
+        ("yes", ParallelSafe::Yes),
+        ("No (shared files with SL-2)", ParallelSafe::No),
+        ("mixed (tests share a port)", ParallelSafe::Mixed("tests share a port".to_owned())),
+        ("mixed", ParallelSafe::Mixed(String::new())),
+        ("perhaps", ParallelSafe::Unknown),
+    ] {
+        let phase = good(&with_index(&format!("- SL-1 -- One\n  - Parallel-safe: {value}")));
+        assert_eq!(phase.lanes[0].parallel_safe, wanted, "{value}");
+    }
+    assert_eq!(good(&with_index("- SL-1 -- One")).lanes[0].parallel_safe.word(), None);
+}
+
+#[test]
+fn without_an_index_the_swim_lanes_are_the_lanes_after_a_confirmation() {
+    let text = "# P1: T\n## Interface Freeze Gates\n- [ ] IF-0-P1-A: a\n## D. Swim Lanes\n\
+        ### SL-1 -- One\n**Interfaces provided**: IF-0-P1-A.\n**Depends on**: none\n\
+        ### Lane SL-2: Two\n**Interfaces consumed**:\n- `IF-0-P1-A`: from SL-1\n- **Retries**: 1\n\
+        ## E. Notes\n### SL-9 -- not a lane\n";
+    let (phase, problems) = inspect("p.md", text);
+    assert!(phase.needs_confirmation);
+    assert_eq!(problems.len(), 1);
+    assert_eq!((problems[0].code, problems[0].severity), (code::NO_LANE_INDEX, Severity::Warning));
+    let lanes: Vec<_> = phase.lanes.iter().map(|l| (l.id.as_str(), l.name.as_str())).collect();
+    assert_eq!(lanes, [("SL-1", "One"), ("SL-2", "Two")]);
+    assert_eq!(phase.lanes[1].blocked_by, ["IF-0-P1-A"]);
+    assert_eq!(phase.lanes[1].retries, Some(1));
+}
+
+#[test]
+fn gates_that_a_lane_provides_stand_in_one_line_or_in_a_list() {
+    let text = format!(
+        "{}## Lanes\n### SL-1 — One\n- **Interfaces provided**: IF-0-P1-A, IF-0-P1-B.\n- **Interfaces consumed**: IF-0-P1-C\n\
+         ### SL-2 — Two\n**Interfaces provided**:\n\n- types (IF-0-P1-D)\n- `fn x()`\n\n- IF-0-P1-E is another's\n\
+         ## Interface Freeze Gates\n- [ ] IF-0-P1-A: a\n- [ ] IF-0-P1-B: b\n- [ ] IF-0-P1-D: d\n",
+        with_index("- SL-1 -- One\n- SL-2 -- Two\n")
+    );
+    let phase = good(&text);
+    assert_eq!(phase.lanes[0].provides, ["IF-0-P1-A", "IF-0-P1-B"]);
+    assert_eq!(phase.lanes[1].provides, ["IF-0-P1-D"]);
+    // With an index, only the index says what is waited for.
+    assert!(phase.lanes[0].ready);
+}
