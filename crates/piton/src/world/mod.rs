@@ -5,6 +5,7 @@ mod files;
 mod keeper;
 mod scratch;
 mod signals;
+mod views;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
