@@ -274,18 +274,24 @@ impl<'a> Driver<'a> {
         })?;
         self.last_commit = self.at;
         self.answered.clear();
-        if self.batch.iter().any(Event::is_viewed) {
-            self.views();
-        }
+        self.views(before);
         Ok((before + 1..).zip(self.batch.drain(..)).collect())
     }
 
     /// Writes the views anew; one that can't be written is said, and written with the next.
-    fn views(&mut self) {
-        if let Some(rooms) = self.world.rooms()
-            && let Err(error) = rooms.views(&self.plan, &self.state)
-        {
-            self.observer.note(&Note::Warning(format!("a view was not written: {error}")));
+    fn views(&mut self, before: u64) {
+        let Some(rooms) = self.world.rooms() else { return };
+        let events: Vec<(u64, Timestamp, &Event)> =
+            (before + 1..).zip(&self.batch).map(|(seq, e)| (seq, self.at, e)).collect();
+        let logged = rooms.log(&self.row.run_id, &events);
+        let viewed = self.batch.iter().any(Event::is_viewed);
+        let written = if viewed { rooms.views(&self.plan, &self.state) } else { Ok(Vec::new()) };
+        let warnings = match logged.and(written) {
+            Ok(warnings) => warnings,
+            Err(error) => vec![format!("a view was not written: {error}")],
+        };
+        for warning in warnings {
+            self.observer.note(&Note::Warning(warning));
         }
     }
 

@@ -451,13 +451,18 @@ impl Rooms for SimRooms {
         Ok(())
     }
 
-    fn views(&mut self, _: &Plan, state: &RunState) -> Result<()> {
+    fn views(&mut self, _: &Plan, state: &RunState) -> Result<Vec<String>> {
         let view = view_of(state);
-        Ok(self.act("views", |machine| {
+        self.act("views", |machine| {
             if let Some(repo) = &mut machine.repo {
                 repo.view = view;
             }
-        })?)
+        })?;
+        Ok(Vec::new())
+    }
+
+    fn log(&mut self, _: &str, _: &[(u64, Timestamp, &piton_core::Event)]) -> Result<()> {
+        Ok(())
     }
 }
 

@@ -15,7 +15,7 @@ use piton_core::event::{
 };
 use piton_core::lane::{LaneRules, Missed, SnapshotRef};
 use piton_core::lane_state::LaneWork;
-use piton_core::{LanePath, Plan, RunState, Timestamp};
+use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
 use piton_engine::{Error, Result};
 use piton_workspace::refs::{self, Fence};
@@ -23,23 +23,12 @@ use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Workspace};
 use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{checks, restore};
 
+use super::views::Views;
+
 /// Threads that write the files of a fresh worktree: more help little even on fast disks.
 const CHECKOUT_WORKERS: usize = 4;
 /// The first epoch: no driver before it could hold a fence.
 const FIRST_EPOCH: u64 = 1;
-
-/// A placeholder until views are wired.
-pub struct Views;
-
-impl Views {
-    fn own_paths(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn write(&mut self, _plan: &Plan, _state: &RunState) -> std::io::Result<()> {
-        Ok(())
-    }
-}
 
 /// What a person or the settings say about lanes.
 #[derive(Clone, Debug, Default)]
@@ -88,6 +77,15 @@ impl GitRooms {
             epoch: FIRST_EPOCH,
             fence: None,
         }
+    }
+
+    /// Brings the run log up to what the ledger says.
+    pub fn rebuild_log(
+        &mut self,
+        run_id: &str,
+        all: impl Iterator<Item = (u64, Timestamp, Event)>,
+    ) -> std::io::Result<()> {
+        self.views.rebuild_log(run_id, all)
     }
 
     fn fenced(&mut self) -> Result<Fence> {
@@ -260,8 +258,13 @@ impl Rooms for GitRooms {
         self.carry_out(intent)
     }
 
-    fn views(&mut self, plan: &Plan, state: &RunState) -> Result<()> {
-        self.views.write(plan, state).map_err(failed)
+    fn views(&mut self, plan: &Plan, state: &RunState) -> Result<Vec<String>> {
+        self.views.write(plan, state).map_err(failed)?;
+        Ok(self.views.take_warnings())
+    }
+
+    fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> Result<()> {
+        self.views.log(run_id, events).map_err(failed)
     }
 }
 
