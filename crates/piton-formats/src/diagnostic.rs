@@ -72,11 +72,15 @@ mod table {
         BAD_SYNTAX = "bad-syntax", "not valid TOML", "The document cannot be read at the underlined place.", "Correct it there: texts stand in quotes, lists in brackets, each key once.";
         BAD_TEMPLATE = "bad-template", "a template that cannot be read", "It has a mistake or uses a name that Piton does not know.", "Correct it, or put text that is no template between {% raw %} and {% endraw %}.";
         BAD_VALUE = "bad-value", "a value that cannot be used", "The value has the right type but is empty, out of range or not one of the choices.", "Take a value that the hint names.";
+        CLASHING_TESTS = "clashing-tests", "tests that cannot run together", "The tests of a lane in a worktree run once more together, as one step, on the files that are merged. There they must mean what they mean in their own steps.", "Write the step's id, or the value of the variable, into the commands.";
         CYCLE = "cycle", "parts of the plan wait for each other", "Phases or lanes wait for each other in a circle, so none could start. A phase without `needs` waits for the one before it.", "Remove one of the `needs` on the path.";
         DUPLICATE_ID = "duplicate-id", "an id that occurs twice", "Phases of a plan, lanes of a phase and steps of a lane are told apart by their ids.", "Rename one of the two.";
         MISSING = "missing-value", "something is missing", "An id, the work of a step, the command of an agent, or a phase, lane or step at all is not there.", "Add what the hint names.";
         MIXED_FORMS = "mixed-forms", "short and long form mixed", "A phase or lane has work of its own and also lanes or steps.", "Keep one form: move the work into a step.";
+        NEEDS_GIT = "needs-git", "a worktree without git", "A lane shall work in a git worktree, but the project has no git.", "Run `git init` and make a first commit, or write `isolation = \"in-place\"`.";
+        NEEDS_WORKTREE = "needs-worktree", "a key that asks for a worktree", "The lane works in place, where it has no branch to merge, no fresh folder to set up, and no files of its own to reset.", "Add `isolation = \"worktree\"` to the lane, or remove the key.";
         NO_SPEC = "no-spec", "a template uses a spec that is not there", "The plan names no spec, so the text is empty.", "Add `spec = \"PATH\"` at the top of the plan.";
+        RESERVED_ID = "reserved-id", "an id that Piton uses itself", "A lane in a worktree gets the steps `setup`, `tests` and `pull-request` from Piton where it needs them.", "Choose another id for the step.";
         SHARED_ARTIFACT = "shared-artifact", "two lanes make the same file", "The lanes may run at the same time, and chance decides whose file stays.", "Let one lane need the other, or use two files.";
         TOO_LARGE = "too-large", "a plan that is too large", "It has more bytes, phases, lanes or steps than one run holds.", "Split it into several plans.";
         TWO_WORKS = "two-works", "a step with two kinds of work", "A step has one of `run`, `prompt` and `prompt_file`.", "Keep one, or make two steps.";
