@@ -74,8 +74,7 @@ fn one_pull_request_however_often_it_runs() {
         assert!(calls[1].starts_with("gh pr list --head lane/P/a b --state all"), "{calls:?}");
         assert!(calls[1].contains(r#".headRefOid == "c0ffee""#), "{calls:?}");
         let created: Vec<&String> = calls.iter().filter(|c| c.contains("pr create")).collect();
-        let wanted = if round == 0 { 1 } else { 0 };
-        assert_eq!(created.len(), wanted, "{calls:?}");
+        assert_eq!(created.len(), usize::from(round == 0), "{calls:?}");
     }
 }
 

@@ -3,6 +3,8 @@
 //! What would be lost without them: agents that overwrite each other's files, work that is merged
 //! untested, and keys that promise something and do nothing.
 
+use std::fmt::Write as _;
+
 use piton_core::Plan;
 use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role};
 use piton_core::plan::{Command, Lane, Work};
@@ -262,7 +264,7 @@ fn without_git_there_are_no_worktrees() {
 fn implicit_steps_count_as_steps() {
     let mut text = String::from("[[phase]]\nid = \"p\"\nisolation = \"worktree\"\nsetup = \"s\"\n");
     for lane in 0..=STEPS_MAX / 2 {
-        text.push_str(&format!("[[phase.lane]]\nid = \"l{lane}\"\nrun = \"t\"\n"));
+        let _ = writeln!(text, "[[phase.lane]]\nid = \"l{lane}\"\nrun = \"t\"");
     }
     let found = problems(true, "", &text);
     assert_eq!((found.len(), found[0].0), (1, "too-large"));
