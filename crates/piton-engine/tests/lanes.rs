@@ -3,10 +3,8 @@
 mod lane_support;
 
 use lane_support::{
-    TEST, base_text, fall_everywhere, is_whole, lane, messages, plan, points, rig, run, starts,
-    status, writes,
+    fall_everywhere, is_whole, lane, messages, plan, points, rig, run, starts, status, writes,
 };
-use piton_core::event::Verdict;
 use piton_core::lane::{Stage, StageStatus};
 use piton_testkit::{Behaviour, Care, Rig, Script};
 

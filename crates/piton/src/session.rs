@@ -12,6 +12,7 @@ use piton_core::{LanePath, Limits, Plan, RunState};
 use piton_engine::store::{Asked, Loaded};
 use piton_engine::world::{Rewind, World as _};
 use piton_engine::{Driver, Ending, Observer, Options, Store};
+use piton_formats::settings;
 use piton_ledger::{Lease, owner_liveness};
 use piton_workspace::snapshot::Rules;
 
@@ -73,15 +74,30 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
     project.git_dir.as_ref()?;
     let root = root_of(context, state);
     let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    let settings = &context.settings;
     let options = LaneOptions {
-        base: args.base.clone(),
+        base: args.base.clone().or_else(|| settings.lanes.base.clone()),
         seed_dirty: args.seed_dirty,
-        worktrees: ".worktrees".to_owned(),
-        merged: String::new(),
+        worktrees: settings.lanes.worktrees.clone(),
+        merged: settings.pull_request.merged.clone(),
     };
-    let rules = Rules { home: std::env::var_os("HOME").map(PathBuf::from), ..Rules::default() };
-    let views = Views::new(&root, &project.state_dir, ViewPaths::default(), Mode::Auto)
-        .with_plan(&state.plan_path);
+    let rules = Rules {
+        file_bytes_max: settings.snapshots.file_max,
+        files_max: usize::try_from(settings.snapshots.files_max).unwrap_or(usize::MAX),
+        home: std::env::var_os("HOME").map(PathBuf::from),
+        ..Rules::default()
+    };
+    let paths = ViewPaths {
+        checkpoints: settings.lanes.checkpoints.clone(),
+        run_logs: settings.lanes.run_logs.clone(),
+        run_reports: settings.lanes.run_reports.clone(),
+    };
+    let mode = match settings.lanes.views {
+        settings::Views::Auto => Mode::Auto,
+        settings::Views::On => Mode::On,
+        settings::Views::Off => Mode::Off,
+    };
+    let views = Views::new(&root, &project.state_dir, paths, mode).with_plan(&state.plan_path);
     let cache = project.state_dir.join("cache");
     Some(GitRooms::new(&root, &cache, &run_id, options, rules, views))
 }
@@ -100,7 +116,9 @@ pub fn drive(
     let signals = Signals::catch()
         .map_err(|e| CommandError::failed("signals", format!("signals can't be caught: {e}")))?;
     let mut rooms = rooms(context, state, args);
-    if let (Some(rooms), true) = (&mut rooms, session.loaded.seq > 0 && has_views(&session.loaded.state)) {
+    if let (Some(rooms), true) =
+        (&mut rooms, session.loaded.seq > 0 && has_views(&session.loaded.state))
+    {
         rebuild_log(store, &session.loaded, rooms)?;
     }
     let mut world =

@@ -15,6 +15,7 @@ use piton_core::event::{
 };
 use piton_core::lane::{LaneRules, Missed, SnapshotRef};
 use piton_core::lane_state::LaneWork;
+use piton_core::plan::Command;
 use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
 use piton_engine::{Error, Result};
@@ -31,7 +32,7 @@ const CHECKOUT_WORKERS: usize = 4;
 const FIRST_EPOCH: u64 = 1;
 
 /// What a person or the settings say about lanes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct LaneOptions {
     /// The branch lanes start from and go to; the checked-out one without.
     pub base: Option<String>,
@@ -40,7 +41,7 @@ pub struct LaneOptions {
     /// The folder of worktrees, below the root.
     pub worktrees: String,
     /// Says whether a pull request is merged, by its exit.
-    pub merged: String,
+    pub merged: Command,
 }
 
 /// The lanes of one run in a git repository.
