@@ -170,6 +170,6 @@ pub trait Rooms {
     /// Takes files and branches back; its intent is durable. On failure everything is as before.
     fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String>;
 
-    /// Writes the views of the ledger.
+    /// Writes the views of the ledger; not where a driver of a higher epoch may have written them.
     fn views(&mut self, plan: &Plan, state: &RunState) -> Result<()>;
 }
