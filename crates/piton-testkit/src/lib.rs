@@ -25,7 +25,7 @@ pub use ledger::CrashingLedger;
 pub use machine::{Effect, SimMachine, Switches};
 pub use memory::{LedgerFaults, MemoryLedger};
 pub use repo::{Move, SimRepo, Tree};
-pub use rewinds::{rollback_to, undo_last};
+pub use rewinds::{rollback_to, undo_last, undo_of};
 pub use rig::{Notes, Rig, Stop};
 pub use script::{Behaviour, Script};
 pub use verify::Care;

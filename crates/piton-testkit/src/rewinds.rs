@@ -103,7 +103,11 @@ pub fn rollback_to(
 
 /// The undoing of the last act that is not undone.
 pub fn undo_last(state: &RunState) -> Option<Rewind> {
-    let act: &Undoable = state.undo.iter().rev().find(|act| !act.undone)?;
+    state.undo.iter().rev().find(|act| !act.undone).map(undo_of)
+}
+
+/// The undoing of an act.
+pub fn undo_of(act: &Undoable) -> Rewind {
     let lanes = act.lanes.iter().map(|(lane, _)| lane.clone()).collect();
     let mut intent = intent(RewindKind::Undo, act.words.clone(), lanes);
     intent.undoes = Some(act.id);
@@ -122,5 +126,5 @@ pub fn undo_last(state: &RunState) -> Option<Rewind> {
         Act::Merge => revert(&r.lane, &r.base_branch, &r.merged_from, &r.merged_to),
         _ => revert(&r.lane, &r.base_branch, &r.from, &r.to),
     });
-    Some(Rewind { intent, targets: targets.collect(), merges: merges.collect() })
+    Rewind { intent, targets: targets.collect(), merges: merges.collect() }
 }

@@ -453,11 +453,7 @@ impl Rooms for SimRooms {
 
     fn views(&mut self, _: &Plan, state: &RunState) -> Result<Vec<String>> {
         let view = view_of(state);
-        self.act("views", |machine| {
-            if let Some(repo) = &mut machine.repo {
-                repo.view = view;
-            }
-        })?;
+        self.fenced("views", |repo| repo.view = view)?;
         Ok(Vec::new())
     }
 

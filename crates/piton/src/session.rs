@@ -143,6 +143,7 @@ pub fn drive(
         redactor,
         abort: session.abort,
         open_gates: session.open_gates,
+        merge_rounds: Some(context.settings.lanes.merge_rounds),
         rewind: session.rewind,
         notify: true,
     };

@@ -306,11 +306,12 @@ impl Driver<'_> {
             Merging::Moved(found) => {
                 let lane = path.clone();
                 self.record(Event::MergeMissed(MergeMissed { lane, found }))?;
-                if self.work(path).rounds <= MERGE_ROUNDS_MAX {
+                let rounds_max = self.options.merge_rounds.unwrap_or(MERGE_ROUNDS_MAX);
+                if self.work(path).rounds <= rounds_max {
                     return Ok(());
                 }
                 let refusal = Refusal {
-                    why: format!("base moved {MERGE_ROUNDS_MAX} times while it was being merged"),
+                    why: format!("base moved {rounds_max} times while it was being merged"),
                     fix: "resume when base is quiet".to_owned(),
                 };
                 self.block(path, Stage::PrePr, refusal)

@@ -170,7 +170,8 @@ pub trait Rooms {
     /// Takes files and branches back; its intent is durable. On failure everything is as before.
     fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String>;
 
-    /// Writes the views of the ledger; what a person should know about them.
+    /// Writes the views of the ledger, not where a driver of a higher epoch may have written them;
+    /// says what a person should know about them.
     fn views(&mut self, plan: &Plan, state: &RunState) -> Result<Vec<String>>;
     /// Adds durable events to the view that lists them.
     fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> Result<()>;

@@ -1,5 +1,5 @@
 //! Runs with lanes on a simulated repository, and falls at every point of them.
-#![expect(dead_code, reason = "each test file uses its own part of this one")]
+#![allow(dead_code, reason = "each test file uses its own part of this one")]
 
 use std::cell::RefCell;
 use std::rc::Rc;

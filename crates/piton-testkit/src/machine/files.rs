@@ -36,6 +36,10 @@ impl SimMachine {
     }
 
     /// The files of a folder with their texts.
+    pub fn files_of(&self, dir: &str) -> Tree {
+        self.tree(dir)
+    }
+
     pub(crate) fn tree(&self, dir: &str) -> Tree {
         let prefix = place(dir, "");
         let texts = self.files.keys().filter_map(|path| {

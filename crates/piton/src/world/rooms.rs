@@ -260,6 +260,9 @@ impl Rooms for GitRooms {
     }
 
     fn views(&mut self, plan: &Plan, state: &RunState) -> Result<Vec<String>> {
+        if self.fence.as_ref().is_some_and(|fence| !fence.holds(&self.root)) {
+            return Err(Error::TakenOver);
+        }
         self.views.write(plan, state).map_err(failed)?;
         Ok(self.views.take_warnings())
     }

@@ -87,6 +87,7 @@ impl Run {
             root: dir.path().display().to_string(),
             mark: "mark".to_owned(),
             head: None,
+            linked: false,
             shape: Shape::from(&plan),
         };
         let mut run = Self { dir, plan, state: RunState::default(), events: Vec::new() };
