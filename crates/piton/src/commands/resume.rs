@@ -267,6 +267,7 @@ fn report(context: &Context, loaded: &Loaded, check: &Check) {
             "run_id": loaded.row.run_id,
             "current": here,
             "checkpoint": checkpoint,
+            "rollback": format!("piton rollback {} --to before_lane_start", loaded.row.run_id),
             "next": next,
             "differences": check.differences,
             "rerun": check.reruns,
@@ -282,6 +283,17 @@ fn report(context: &Context, loaded: &Loaded, check: &Check) {
     ui::say(&format!("  checkpoint:    {checkpoint}"));
     if !next.is_empty() {
         ui::say(&format!("  next:          {}", next.join(", ")));
+    }
+    for (path, lane) in state.lanes().filter(|(_, l)| !l.is_over()) {
+        let Some(work) = &lane.work else { continue };
+        if let Some(record) = work.stage().and_then(|stage| work.record(stage)) {
+            let status = record.status.as_str();
+            ui::say(&format!("  lane {path}: {} ({status})", record.stage));
+        }
+    }
+    if state.lanes().any(|(_, lane)| lane.work.is_some()) {
+        let run_id = &loaded.row.run_id;
+        ui::say(&format!("  roll back:     piton rollback {run_id} --to before_lane_start"));
     }
     ui::say(&format!("  start over:    piton run {} --fresh", state.plan_path));
     for rerun in &check.reruns {

@@ -195,6 +195,15 @@ impl Rooms for GitRooms {
         self.fenced().map(drop)
     }
 
+    fn recover(
+        &mut self,
+        state: &RunState,
+        busy: &[LanePath],
+        at: Timestamp,
+    ) -> Result<Vec<String>> {
+        self.mend(state, busy, at)
+    }
+
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin> {
         self.begin_lane(lane, rules, state)
     }
