@@ -49,6 +49,53 @@ fn to_stage(rig: &Rig, to: Stage) -> Rewind {
     rollback_to(&state(rig), &events, &[path("P/A")], to).expect("the stage was passed")
 }
 
+/// A lane whose work stood on a newer base before it was stopped: base has changes of a person.
+fn stopped() -> Rig {
+    let script = Script::default()
+        .with("P/A/work", vec![Behaviour::fails(1).writing("junk", "left"), writes("a", "of A")]);
+    let rig = rig(plan(vec![lane("A", 1)]), script);
+    let editing = rig.clone();
+    let names = lane_support::points(&|| {
+        let other = lane_support::rig(rig.plan.clone(), Script::default());
+        other.machine.borrow_mut().script = rig.machine.borrow().script.clone();
+        other
+    });
+    let at = names.iter().position(|n| n == "start P/A/tests#1").expect("it starts") + 1;
+    let crash = CrashPoint::at(at, Side::After).instead(move || {
+        let mut machine = editing.machine.borrow_mut();
+        machine.commit_as_person("b", "theirs");
+        machine.put("a", "half done");
+    });
+    let ending = rig.drive(&crash, piton_ledger::Acquire::IfFree).expect("it leaves");
+    assert_eq!(ending.verdict, Verdict::Blocked, "{}", story(&rig));
+    rig
+}
+
+#[test]
+fn a_lane_on_a_newer_base_goes_back_to_where_its_stage_was() {
+    for to in STAGES {
+        let rig = stopped();
+        let target = record(&state(&rig), "P/A", to);
+        let on_newer = picture(&rig);
+        assert_eq!(on_newer.files["b"], "theirs");
+        go_back(&rig, to_stage(&rig, to));
+        let seen = picture(&rig);
+        assert_eq!(seen.branch, target.head_sha, "{to}");
+        assert_eq!(seen.files.contains_key("b"), to == Stage::PrePr, "{to}");
+        let early = to <= Stage::AfterLaneStart;
+        assert_eq!(seen.files.contains_key("a"), !early, "{to}");
+        assert_eq!(seen.files.contains_key("junk"), !early, "the start is a fresh worktree: {to}");
+        let undo = undo_last(&state(&rig)).expect("the rollback");
+        go_back(&rig, undo);
+        assert_eq!(picture(&rig).files, on_newer.files);
+        let redo = undo_last(&state(&rig)).expect("the undo");
+        go_back(&rig, redo);
+        rig.machine.borrow_mut().remove("a");
+        let ending = run(&rig);
+        is_whole(to.as_str(), &rig, &ending, Care::MayRunAgain, &[("a", "of A"), ("b", "theirs")]);
+    }
+}
+
 /// What a rewind is about: the files of the lane, its branch, base, its steps and its work.
 #[derive(Clone, Debug, PartialEq)]
 struct Picture {
