@@ -96,7 +96,9 @@ impl<D: Iterator<Item = u8>> Scene<D> {
             LaneAct::MakeRoom if self.goes_wrong() => blocked(&name, Stage::AfterLaneStart),
             LaneAct::MakeRoom => ready(&name, "start"),
             LaneAct::Prove => proven(&format!("{name}/tests"), &work.tree.unwrap_or_default()),
-            LaneAct::Commit => committed(&name, &work.tree.unwrap_or(tree), self.roll() % 3 > 0),
+            LaneAct::Commit => {
+                committed(&name, &work.tree.unwrap_or(tree), !self.roll().is_multiple_of(3))
+            }
             LaneAct::Rebase if self.goes_wrong() => {
                 return self.reopen(path, &lane, Class::Conflict);
             }

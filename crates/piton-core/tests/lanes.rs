@@ -149,12 +149,14 @@ fn a_lane_in_place_has_its_records_without_a_worktree() {
     assert!(run.state.is_over());
 }
 
+/// Class, what follows; then the stage that shows it with its status, and the status of retries.
+type Row = (Class, Next, Option<(Stage, StageStatus)>, Option<StageStatus>);
+
 #[test]
 fn failures_are_recorded_where_they_happened() {
     let later = Next::Retry { at: Timestamp(2_000_000) };
     let until = Next::Wait { until: Timestamp(2_000_000) };
-    // Class, what follows; then the stage that shows it and its status.
-    let rows: &[(Class, Next, Option<(Stage, StageStatus)>, Option<StageStatus>)] = &[
+    let rows: &[Row] = &[
         (Class::Command, later, None, Some(StageStatus::Retrying)),
         (
             Class::Command,
@@ -186,20 +188,16 @@ fn failures_are_recorded_where_they_happened() {
         let mut run = in_room();
         attempt(&mut run, WORK, failed(*class, *next), "torn");
         let row = format!("{class:?} {next:?}");
-        match shown {
-            Some((stage, status)) => {
-                let record = record(&run, *stage);
-                assert_eq!(record.status, *status, "{row}");
-                assert_eq!(record.exit_code, Some(1), "{row}");
-                assert_eq!(record.last_command.as_deref(), Some("do work"), "{row}");
-                let context = ["Attempt 1: exit code 1", "oh"];
-                assert_eq!(record.failure_context, context, "{row}");
-            }
-            None => {
-                let started = record(&run, Stage::AfterLaneStart).status;
-                assert_eq!(started, StageStatus::InProgress, "{row}");
-                assert!(work(&run).record(Stage::AfterLaneTests).is_none(), "{row}");
-            }
+        if let Some((stage, status)) = shown {
+            let record = record(&run, *stage);
+            assert_eq!(record.status, *status, "{row}");
+            assert_eq!(record.exit_code, Some(1), "{row}");
+            assert_eq!(record.last_command.as_deref(), Some("do work"), "{row}");
+            assert_eq!(record.failure_context, ["Attempt 1: exit code 1", "oh"], "{row}");
+        } else {
+            let started = record(&run, Stage::AfterLaneStart).status;
+            assert_eq!(started, StageStatus::InProgress, "{row}");
+            assert!(work(&run).record(Stage::AfterLaneTests).is_none(), "{row}");
         }
         let found = work(&run).record(Stage::RetryAttempt).map(|r| r.status);
         assert_eq!(found, *retry, "{row}");

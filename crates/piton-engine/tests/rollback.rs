@@ -189,9 +189,9 @@ fn an_undo_brings_everything_back_and_can_be_undone() {
 }
 
 /// Carries a rewind out, with a driver that falls at a point; the next command finishes it.
-fn fall_in(rig: &Rig, rewind: &dyn Fn(&Rig) -> Rewind, point: CrashPoint) {
+fn fall_in(rig: &Rig, rewind: &dyn Fn(&Rig) -> Rewind, point: &CrashPoint) {
     let known = rig.events().expect("the ledger is readable").len();
-    let fell = rig.rewind(&point, rewind(rig));
+    let fell = rig.rewind(point, rewind(rig));
     if !point.fallen() {
         fell.expect("it goes back");
         return;
@@ -218,7 +218,7 @@ fn fall_everywhere(make: &dyn Fn() -> Rig, rewind: &dyn Fn(&Rig) -> Rewind) {
         for side in [Side::Before, Side::After] {
             let rig = make();
             let place = format!("{side:?} {index} ({name})");
-            fall_in(&rig, rewind, CrashPoint::at(index + 1, side));
+            fall_in(&rig, rewind, &CrashPoint::at(index + 1, side));
             let mut found = picture(&rig);
             // Who attaches between is counted among the events.
             found.work.records.iter_mut().zip(&expected.work.records).for_each(|(f, e)| {
