@@ -109,5 +109,9 @@ pub fn removed(lane: &str) -> Event {
 }
 
 pub fn proven(step: &str, tree: &str) -> Event {
-    Event::StepProven(StepProven { step: step.parse().expect("a step"), tree: tree.to_owned() })
+    Event::StepProven(StepProven {
+        step: step.parse().expect("a step"),
+        tree: tree.to_owned(),
+        definition: None,
+    })
 }
