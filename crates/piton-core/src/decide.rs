@@ -210,7 +210,9 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
         survey.running += 1;
         return;
     }
-    let Some(step) = lane.current().map(|i| &lane.steps[i]) else {
+    // A merge that was intended comes before whatever else is asked of the lane.
+    let merging = lane.work.as_ref().is_some_and(|w| w.merging.is_some());
+    let Some(step) = lane.current().filter(|_| !merging).map(|i| &lane.steps[i]) else {
         lanes::finish(view, survey);
         return;
     };

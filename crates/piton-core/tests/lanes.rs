@@ -326,6 +326,24 @@ fn a_lane_goes_from_one_act_to_the_next() {
 }
 
 #[test]
+fn a_merge_that_was_intended_comes_before_steps_that_run_again() {
+    let mut run = done();
+    run.take(rebased(LANE, "base", "made"));
+    run.take(intended(LANE, "base", "commit of made"));
+    let reason = "its artifact is missing".to_owned();
+    run.take(Event::StepReset(StepReset { step: path(WORK), reason }));
+    assert_eq!(acts(&run, &limits()), [LaneAct::Merge]);
+    let draining = Limits { draining: true, ..limits() };
+    assert_eq!(acts(&run, &draining), [LaneAct::Merge]);
+    let elsewhere = Limits { lane: Some("B".to_owned()), ..limits() };
+    assert_eq!(acts(&run, &elsewhere), [LaneAct::Merge]);
+    run.take(merged(LANE, MergedBy::Queue));
+    let actions = decide(&run.plan, &run.state, &limits(), run.at);
+    let starts = |a: &Action| matches!(a, Action::Start { step, .. } if *step == path(WORK));
+    assert!(actions.iter().any(starts), "{actions:?}");
+}
+
+#[test]
 fn what_is_done_with_finished_work_is_what_the_plan_says() {
     let rows = [
         (Merge::Queue, true, LaneAct::Rebase),
