@@ -236,8 +236,8 @@ impl Rooms for GitRooms {
         self.commit_work(work, snapshot, message)
     }
 
-    fn rebase(&mut self, _lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
-        self.rebase_work(work)
+    fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
+        self.rebase_work(lane, work)
     }
 
     fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {
