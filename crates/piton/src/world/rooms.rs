@@ -269,6 +269,9 @@ impl Rooms for GitRooms {
     }
 
     fn views(&mut self, plan: &Plan, state: &RunState) -> Result<Vec<String>> {
+        if !self.views.is_wanted() && state.lanes().all(|(_, l)| l.isolation.is_in_place()) {
+            return Ok(Vec::new());
+        }
         if self.fence.as_ref().is_some_and(|fence| !fence.holds(&self.root)) {
             return Err(Error::TakenOver);
         }

@@ -176,7 +176,8 @@ impl Views {
         log::rebuild(&mut self.files, &path, &stamp, &lines)
     }
 
-    fn is_wanted(&self) -> bool {
+    /// Whether this run has views, as far as its plan and its events told.
+    pub fn is_wanted(&self) -> bool {
         match self.mode {
             Mode::On => true,
             Mode::Off => false,
