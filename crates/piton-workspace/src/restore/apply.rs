@@ -52,11 +52,19 @@ pub(crate) struct Apply<'a> {
     pub(crate) sizes: &'a HashMap<Oid, u64>,
     /// Folders that were opened for writing, with the permissions they had.
     opened: Vec<(PathBuf, u32)>,
+    /// Goes on after a failure, to put back as much as can be.
+    stubborn: bool,
+    failed: Option<Failed>,
 }
 
 impl<'a> Apply<'a> {
     pub(crate) fn new(repository: &'a Path, top: &'a Path, sizes: &'a HashMap<Oid, u64>) -> Self {
-        Self { repository, top, sizes, opened: Vec::new() }
+        Self { repository, top, sizes, opened: Vec::new(), stubborn: false, failed: None }
+    }
+
+    /// Goes on after a failure, and tells of the first at the end.
+    pub(crate) fn stubborn(self) -> Self {
+        Self { stubborn: true, ..self }
     }
 
     /// Carries out all steps, sorted by path.
@@ -69,12 +77,11 @@ impl<'a> Apply<'a> {
         done?;
         for step in steps.iter().rev() {
             if let State::Folder { perm } = step.to {
-                let path = self.top.join(os_path(&step.path));
-                let set = fs::set_permissions(&path, Permissions::from_mode(perm));
-                set.map_err(|source| Failed::Io { path, source })?;
+                let perm = Permissions::from_mode(perm);
+                self.at(&step.path, |path| fs::set_permissions(path, perm.clone()))?;
             }
         }
-        Ok(())
+        self.failed.map_or(Ok(()), Err)
     }
 
     fn change(&mut self, steps: &[Step]) -> Result<(), Failed> {
@@ -169,7 +176,13 @@ impl<'a> Apply<'a> {
                 done = act(&path);
             }
         }
-        done.map_err(|source| Failed::Io { path, source })
+        match done.map_err(|source| Failed::Io { path, source }) {
+            Err(error) if self.stubborn => {
+                self.failed.get_or_insert(error);
+                Ok(())
+            }
+            done => done,
+        }
     }
 }
 

@@ -5,5 +5,6 @@ mod durable;
 mod left_out;
 mod random;
 mod restored;
+mod speed;
 mod support;
 mod traps;

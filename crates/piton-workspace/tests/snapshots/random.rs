@@ -138,7 +138,7 @@ fn without_hollow(mut all: Everything, whole: &Everything) -> Everything {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn snapshot_change_restore_undo(
