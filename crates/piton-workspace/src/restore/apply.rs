@@ -35,7 +35,7 @@ pub(crate) enum Failed {
 
 /// Sizes of objects; those that are missing are left out.
 pub(crate) fn sizes(dir: &Path, oids: &[Oid]) -> Result<HashMap<Oid, u64>, git::Error> {
-    let input: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
+    let input = Oid::lines(oids);
     let output = Git::at(dir).args(["cat-file", "--batch-check"]).input(input).text()?;
     let found = output.lines().filter_map(|line| {
         let words: Vec<&str> = line.split(' ').collect();
@@ -96,7 +96,7 @@ impl<'a> Apply<'a> {
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
                     made => made,
                 })?;
-                self.at(&step.path, |path| widen(path))?;
+                self.at(&step.path, widen)?;
             }
         }
         let mut batch: Vec<&Step> = Vec::new();
@@ -143,7 +143,7 @@ impl<'a> Apply<'a> {
             return Ok(());
         }
         let oids: Vec<Oid> = batch.iter().filter_map(|s| s.to.oid()).collect();
-        let input: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
+        let input = Oid::lines(&oids);
         let output = Git::at(self.repository).args(["cat-file", "--batch"]).input(input).bytes()?;
         let mut rest = output.as_slice();
         for (step, oid) in batch.iter().zip(oids) {
@@ -170,11 +170,11 @@ impl<'a> Apply<'a> {
     ) -> Result<(), Failed> {
         let path = self.top.join(os_path(path));
         let mut done = act(&path);
-        if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied) {
-            if let Some((folder, perm)) = path.parent().and_then(|p| Some((p, lent(p)?))) {
-                self.opened.push((folder.to_owned(), perm));
-                done = act(&path);
-            }
+        if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
+            && let Some((folder, perm)) = path.parent().and_then(|p| Some((p, lent(p)?)))
+        {
+            self.opened.push((folder.to_owned(), perm));
+            done = act(&path);
         }
         match done.map_err(|source| Failed::Io { path, source }) {
             Err(error) if self.stubborn => {
