@@ -12,6 +12,10 @@ mod common;
 mod contract;
 #[path = "lanes/preconditions.rs"]
 mod preconditions;
+#[path = "lanes/order.rs"]
+mod order;
+#[path = "lanes/pull_requests.rs"]
+mod pull_requests;
 #[path = "lanes/queue.rs"]
 mod queue;
 #[path = "lanes/scene.rs"]
