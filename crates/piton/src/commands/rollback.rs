@@ -68,6 +68,7 @@ fn prompt(context: &Context, run_id: &str, state: &RunState) {
             ui::say(&format!("  checkpoint:      {}", checkpoint.unwrap_or_default()));
         }
     }
+    crate::session::say_lanes(context, state, crate::world::views::Told::RolledBack);
     for path in kept {
         let path = ui::text::sanitize(path);
         ui::say(&format!("  stays:           {path} (not made by this run; --exact removes it)"));

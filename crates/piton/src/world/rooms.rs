@@ -34,8 +34,10 @@ const FIRST_EPOCH: u64 = 1;
 /// What a person or the settings say about lanes.
 #[derive(Clone, Debug)]
 pub struct LaneOptions {
-    /// The branch lanes start from and go to; the checked-out one without.
+    /// The branch that lanes start from and go to, as asked for on the command line.
     pub base: Option<String>,
+    /// The branch that the settings expect to be checked out.
+    pub usual_base: Option<String>,
     /// Whether lanes start from uncommitted changes instead of refusing them.
     pub seed_dirty: bool,
     /// The folder of worktrees, below the root.

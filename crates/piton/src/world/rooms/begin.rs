@@ -23,10 +23,16 @@ impl GitRooms {
         if rules.isolation.is_in_place() {
             return Ok(self.begin_in_place(lane));
         }
-        let base = match checks::base(&self.root, self.wanted_base(state).as_deref()) {
+        let wanted = self.wanted_base(state);
+        let base = match checks::base(&self.root, wanted.as_deref()) {
             Ok(base) => base,
             Err(found) => return Ok(Begin::Refused(refusal(found))),
         };
+        if let (None, Some(usual)) = (wanted, self.options.usual_base.as_ref())
+            && *usual != base.branch
+        {
+            return Ok(Begin::Refused(other_branch(&base.branch, usual)));
+        }
         let mut snapshot = None;
         if let Some(dir) = &base.worktree {
             let own: Vec<&str> = self.rules.exclude.iter().map(String::as_str).collect();
@@ -189,6 +195,16 @@ impl GitRooms {
         made.snapshot = Some(recorded(&taken.map_err(failed)?));
         made.note = "both sides of the conflict are in its worktree, with markers".to_owned();
         Ok(Room::Ready(Box::new(made)))
+    }
+}
+
+/// The refusal of a branch that the settings do not expect.
+fn other_branch(found: &str, usual: &str) -> Refusal {
+    Refusal {
+        why: format!("the current branch is {found}, and `lanes.base` in piton.toml is {usual}"),
+        fix: format!(
+            "`git switch {usual}`, or say which one is meant: `--base {usual}` or `--base {found}`"
+        ),
     }
 }
 
