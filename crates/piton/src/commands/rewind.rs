@@ -44,6 +44,18 @@ pub fn in_place(state: &RunState) -> Vec<LanePath> {
     began.map(|(path, _)| path).collect()
 }
 
+/// The lanes whose work was merged, the last merge first: so they can be taken back one by one.
+pub fn merges(store: &mut Store, loaded: &Loaded) -> Result<Vec<LanePath>> {
+    let mut lanes = Vec::new();
+    super::show::history::each(store, &loaded.row, |_, _, event| {
+        if let Event::LaneMerged(e) = event {
+            lanes.retain(|l| *l != e.lane);
+            lanes.insert(0, e.lane.clone());
+        }
+    })?;
+    Ok(lanes)
+}
+
 /// All points of a run, the oldest first.
 pub fn points(store: &mut Store, loaded: &Loaded) -> Result<Vec<Point>> {
     let mut found = Vec::new();
@@ -157,6 +169,7 @@ pub fn windows(
     loaded: &Loaded,
     since: u64,
 ) -> Result<Vec<(String, Option<String>)>> {
+    let shared = in_place(&loaded.state);
     let mut open: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
     let mut all = Vec::new();
     let mut after = 0;
@@ -166,7 +179,7 @@ pub fn windows(
         after = *last;
         for (seq, _, event) in &page {
             match event {
-                Event::StepStarted(e) => {
+                Event::StepStarted(e) if shared.contains(&e.step.lane()) => {
                     let before = e.before.as_ref().map(|b| b.commit.clone());
                     open.extend(before.map(|b| (e.step.to_string(), b)));
                 }
@@ -185,7 +198,12 @@ pub fn windows(
 }
 
 /// Prints what a rewind would change in each work tree; true when there is something.
-pub fn print_plan(context: &Context, rewind: &Rewind, present: &[Option<String>]) -> Result<bool> {
+pub fn print_plan(
+    context: &Context,
+    loaded: &Loaded,
+    rewind: &Rewind,
+    present: &[Option<String>],
+) -> Result<bool> {
     let mut any = !rewind.merges.is_empty() || !rewind.intent.lanes.is_empty();
     for (target, present) in rewind.targets.iter().zip(present) {
         let name = target.lane.as_ref().map_or("the project".to_owned(), ToString::to_string);
@@ -194,40 +212,65 @@ pub fn print_plan(context: &Context, rewind: &Rewind, present: &[Option<String>]
             any = true;
             continue;
         };
-        let changes = restore::diff(&context.project.root, present, &target.target);
-        let changes = changes.map_err(|e| CommandError::failed("snapshot", e.to_string()))?;
-        any |= !changes.is_empty();
-        ui::say(&format!("{name}: {} files change", changes.len()));
-        for change in changes.iter().take(PATHS_NAMED_MAX) {
-            let verb = match change.kind {
-                restore::ChangeKind::Added => "restore",
-                restore::ChangeKind::Deleted => "delete ",
-                _ => "change ",
-            };
-            let path = String::from_utf8_lossy(&change.path);
-            ui::say(&format!("  {verb} {}", ui::text::sanitize(&path)));
-        }
-        if changes.len() > PATHS_NAMED_MAX {
-            ui::say(&format!("  and {} more", changes.len() - PATHS_NAMED_MAX));
-        }
-        if let Some(to) = &target.head_to {
-            let now = piton_workspace::refs::value(
-                &context.project.root,
-                &format!("refs/heads/{}", target.branch),
-            );
-            let from = now.as_deref().map(ui::lane_words::short).unwrap_or_default();
-            let to = ui::lane_words::short(to);
-            ui::say(&format!("  branch  {} from {from} to {to}", target.branch));
-        }
+        any |= print_room(context, loaded, target, &name, present)?;
     }
     for merge in &rewind.merges {
         let (lane, base) = (&merge.lane, &merge.base_branch);
-        ui::say(&format!("{lane}: a commit on {base} takes back what it merged"));
+        let what = match rewind.intent.kind {
+            RewindKind::Undo => "undoes what was done to it there",
+            _ => "takes back what it merged",
+        };
+        ui::say(&format!("{lane}: a commit on {base} {what}"));
     }
     for lane in &rewind.intent.lanes {
         ui::say(&format!("{lane}: its steps after that point run again"));
     }
     Ok(any)
+}
+
+/// Prints what changes in one work tree; true when something does.
+fn print_room(
+    context: &Context,
+    loaded: &Loaded,
+    target: &RoomTarget,
+    name: &str,
+    present: &str,
+) -> Result<bool> {
+    let failed = |why: String| CommandError::failed("snapshot", why);
+    let rooms = super::look::rooms(context, loaded)?;
+    let preview = rooms.preview(target, present).map_err(failed)?;
+    let changes = preview.changes;
+    ui::say(&format!("{name}: {} files change", changes.len()));
+    for change in changes.iter().take(PATHS_NAMED_MAX) {
+        let verb = match change.kind {
+            restore::ChangeKind::Added => "restore",
+            restore::ChangeKind::Deleted => "delete ",
+            _ => "change ",
+        };
+        ui::say(&format!("  {verb} {}", shown(&change.path)));
+    }
+    more(changes.len());
+    for kept in preview.kept.iter().take(PATHS_NAMED_MAX) {
+        ui::say(&format!("  stays   {} ({})", shown(&kept.path), kept.why));
+    }
+    more(preview.kept.len());
+    let Some(to) = &target.head_to else { return Ok(!changes.is_empty()) };
+    let branch = format!("refs/heads/{}", target.branch);
+    let now = piton_workspace::refs::value(&context.project.root, &branch);
+    let from = now.as_deref().map(ui::lane_words::short).unwrap_or_default();
+    let words = ui::lane_words::short(to);
+    ui::say(&format!("  branch  {} from {from} to {words}", target.branch));
+    Ok(!changes.is_empty() || now.as_deref() != Some(to))
+}
+
+fn shown(path: &[u8]) -> String {
+    ui::text::sanitize(&String::from_utf8_lossy(path))
+}
+
+fn more(count: usize) {
+    if count > PATHS_NAMED_MAX {
+        ui::say(&format!("  and {} more", count - PATHS_NAMED_MAX));
+    }
 }
 
 /// Asks whether to go on; without a terminal only `--yes` does.
