@@ -2,8 +2,10 @@
 //! driving the run just far enough to carry it out.
 
 use piton_core::event::{Event, RewindIntended, RewindKind};
-use piton_core::lane::Stage;
-use piton_core::{LanePath, RunState};
+use piton_core::lane::{Missed, Stage};
+use piton_core::lane_state::StageRecord;
+use piton_core::state::LaneState;
+use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
 use piton_engine::{Ending, Store};
@@ -34,8 +36,10 @@ pub struct Point {
     pub name: String,
     /// The stage, where it is one.
     pub stage: Option<Stage>,
+    /// When it was recorded.
+    pub at: Timestamp,
     /// What is not in it.
-    pub degraded: usize,
+    pub degraded: Vec<Missed>,
 }
 
 /// The lanes of a run that share the project's root and have begun.
@@ -64,20 +68,20 @@ pub fn points(store: &mut Store, loaded: &Loaded) -> Result<Vec<Point>> {
         let page = store.events(&loaded.row, after)?;
         let Some((last, ..)) = page.last() else { return Ok(found) };
         after = *last;
-        for (seq, _, event) in &page {
-            of_event(&loaded.state, *seq, event, &mut found);
+        for (seq, at, event) in &page {
+            of_event(&loaded.state, (*seq, *at), event, &mut found);
         }
     }
 }
 
-fn of_event(state: &RunState, seq: u64, event: &Event, found: &mut Vec<Point>) {
+fn of_event(state: &RunState, (seq, at): (u64, Timestamp), event: &Event, found: &mut Vec<Point>) {
     let room = |lane: &LanePath| {
         let own = state.lane(lane).is_some_and(|l| !l.isolation.is_in_place());
         own.then(|| lane.clone())
     };
     let mut add = |lane: Option<LanePath>, s: &piton_core::lane::SnapshotRef, name, stage| {
-        let (commit, degraded) = (s.commit.clone(), s.degraded.len());
-        found.push(Point { lane, commit, event: seq, name, stage, degraded });
+        let (commit, degraded) = (s.commit.clone(), s.degraded.clone());
+        found.push(Point { lane, commit, event: seq, name, stage, at, degraded });
     };
     match event {
         Event::LaneBegun(e) => {
@@ -133,20 +137,31 @@ fn word(kind: RewindKind) -> &'static str {
 /// The points a name stands for: a stage, `PHASE/LANE@STAGE`, an attempt, a manual checkpoint, or
 /// the beginning of a commit's name. The newest of each workspace.
 pub fn named(all: &[Point], state: &RunState, name: &str, lane: Option<&str>) -> Vec<Point> {
+    let stage_of = |name: &str| Stage::ALL.into_iter().find(|s| s.as_str() == name);
+    let of_lane = name.rsplit_once('@').and_then(|(l, s)| Some((l, stage_of(s)?)));
+    let (lane, stage) = match of_lane {
+        Some((lane, stage)) => (Some(lane), Some(stage)),
+        None => (lane, stage_of(name)),
+    };
+    let is = |path: &LanePath, wanted: &str| path.lane == wanted || path.to_string() == wanted;
     let fits_lane = |p: &Point| match (lane, &p.lane) {
-        (Some(wanted), Some(path)) => path.lane == wanted || path.to_string() == wanted,
+        (Some(wanted), Some(path)) => is(path, wanted),
         _ => true,
     };
     let is_commit = name.len() >= COMMIT_CHARS_MIN && name.bytes().all(|b| b.is_ascii_hexdigit());
-    let stage = Stage::ALL.into_iter().find(|s| s.as_str() == name);
-    let at_stage = |p: &Point| match stage {
-        None => false,
-        Some(stage) if p.stage == Some(stage) => true,
-        Some(stage) => {
-            let work = p.lane.as_ref().and_then(|l| state.lane(l)).and_then(|l| l.work.as_ref());
-            let record = work.and_then(|w| w.record(stage));
-            record.is_some_and(|r| r.snapshot.as_deref() == Some(p.commit.as_str()))
-        }
+    // A point of the root is of each lane that works there.
+    let at_stage = |p: &Point| {
+        let own = |path: &LanePath, l: &LaneState| match &p.lane {
+            Some(lane) => path == lane,
+            None => l.isolation.is_in_place() && lane.is_none_or(|wanted| is(path, wanted)),
+        };
+        let mut works = state.lanes().filter(|(path, l)| own(path, l));
+        stage.is_some_and(|stage| {
+            let is_record = |r: &StageRecord| r.snapshot.as_deref() == Some(p.commit.as_str());
+            let recorded = |l: &LaneState| l.work.as_ref()?.record(stage).map(is_record);
+            (p.stage == Some(stage) && (p.lane.is_some() || of_lane.is_none()))
+                || works.any(|(_, l)| recorded(l) == Some(true))
+        })
     };
     let mut found: Vec<Point> = Vec::new();
     for point in all.iter().filter(|p| fits_lane(p)) {

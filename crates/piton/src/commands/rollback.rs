@@ -175,11 +175,11 @@ fn root_point(
     let records = lanes.iter().filter_map(|path| {
         let work = state.lane(path)?.work.as_deref()?;
         let record = work.record(stage).filter(|_| work.isolation.is_in_place())?;
-        Some((record.event, record.snapshot.clone()?))
+        Some((record.event, record.at, record.snapshot.clone()?))
     });
-    let (event, commit) = records.min_by_key(|(event, _)| *event)?;
-    let name = stage.as_str().to_owned();
-    Some(Point { lane: None, commit, event, name, stage: Some(stage), degraded: 0 })
+    let (event, at, commit) = records.min_by_key(|(event, ..)| *event)?;
+    let (name, degraded) = (stage.as_str().to_owned(), Vec::new());
+    Some(Point { lane: None, commit, event, name, stage: Some(stage), at, degraded })
 }
 
 /// Where the worktree of a lane goes back to.
