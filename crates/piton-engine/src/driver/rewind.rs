@@ -41,7 +41,9 @@ impl Driver<'_> {
             }
             for merge in &merges {
                 // Each is taken back on top of the one before.
-                let from = intent.reverts.last().map(|r| r.to.clone()).unwrap_or_default();
+                let mut before = intent.reverts.iter().rev();
+                let before = before.find(|r| r.base_branch == merge.base_branch);
+                let from = before.map(|r| r.to.clone()).unwrap_or_default();
                 match rooms.plan_revert(&Revert { from, ..merge.clone() }) {
                     Ok(revert) => intent.reverts.push(revert),
                     Err(why) => return Ok(Some(why)),
