@@ -129,3 +129,37 @@ impl Transaction {
 pub fn value(dir: &Path, name: &str) -> Option<String> {
     Git::at(dir).args(["rev-parse", "-q", "--verify", name]).text().ok()
 }
+
+/// A ref as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its full name.
+    pub name: String,
+    /// The object it names.
+    pub value: String,
+    /// When that was committed, in seconds since 1970; nothing where it is no commit.
+    pub committed_at: Option<i64>,
+}
+
+/// All refs below a prefix that ends in `/`.
+pub fn below(dir: &Path, prefix: &str) -> Result<Vec<Standing>, Error> {
+    let format = "--format=%(refname) %(objectname) %(committerdate:unix)";
+    let text = Git::at(dir).args(["for-each-ref", format, prefix.trim_end_matches('/')]).text()?;
+    let standing = |line: &str| {
+        let mut words = line.split(' ');
+        let (name, value) = (words.next()?.to_owned(), words.next()?.to_owned());
+        Some(Standing { name, value, committed_at: words.next().and_then(|at| at.parse().ok()) })
+    };
+    Ok(text.lines().filter_map(standing).collect())
+}
+
+/// Deletes refs of ours, each only if it still stands as it was seen. The objects go with git's own
+/// collection of garbage.
+pub fn delete(dir: &Path, refs: &[Standing]) -> Result<(), Error> {
+    let ours = refs.iter().filter(|r| r.name.starts_with(PREFIX));
+    let all = ours.fold(Transaction::default(), |all, r| all.delete(&r.name, &r.value));
+    if all.lines.is_empty() {
+        return Ok(());
+    }
+    all.commit(dir, "piton: gc")
+}

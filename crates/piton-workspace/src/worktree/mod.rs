@@ -30,7 +30,7 @@ pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
 pub(crate) use commit::{ended, signed};
 pub use list::{Entry, list};
 pub(crate) use place::Place;
-pub use remove::{empty_trash, remove};
+pub use remove::{empty_trash, remove, trash_folders};
 pub use stand::{Files, move_to, stand_on};
 
 use crate::git;

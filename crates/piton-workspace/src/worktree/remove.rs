@@ -94,14 +94,19 @@ pub(super) fn discard_admin(place: &Place, dir: &Path) -> Result<Option<PathBuf>
     Ok(Some(trash))
 }
 
-/// Deletes what removals left behind; the number of folders that are gone. Everything in the
-/// trash was given up, so this may run at any time.
-pub fn empty_trash(root: &Path) -> Result<usize> {
+/// What removals left behind and nobody has deleted yet.
+pub fn trash_folders(root: &Path) -> Result<Vec<PathBuf>> {
     let place = Place::of(root)?;
     let mut folders = below(&trash_folder(&place), "");
     folders.extend(aside(&place.root.join(FOLDER), 2));
+    Ok(folders)
+}
+
+/// Deletes what removals left behind; the number of folders that are gone. Everything in the
+/// trash was given up, so this may run at any time.
+pub fn empty_trash(root: &Path) -> Result<usize> {
     let mut gone = 0;
-    for folder in folders {
+    for folder in trash_folders(root)? {
         match delete(&folder) {
             Ok(()) => gone += 1,
             // Another deletion of the same folder under way.

@@ -2,6 +2,9 @@
 //!
 //! First a plan that is printed, then its execution. Never touched are runs that may go on, runs that
 //! are driven or still have a keeper, and the newest complete run of each plan: the last good one.
+//! What runs leave in the repository is found in [`repository`].
+
+mod repository;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,6 +25,8 @@ use crate::cli::GcArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Result};
 use crate::ui;
+use piton_workspace::refs::Standing;
+use repository::{Chaff, Left, Tree};
 
 /// A day in milliseconds.
 const DAY_MS: i64 = 86_400_000;
@@ -50,6 +55,9 @@ struct Doomed {
     runs: Vec<DoomedRun>,
     /// Folders whose run is gone already.
     folders: Vec<PathBuf>,
+    /// What runs that are gone left in the repository.
+    #[serde(flatten)]
+    left: Left,
 }
 
 /// A run that will go.
@@ -60,37 +68,44 @@ struct DoomedRun {
     plan: String,
     updated_at: String,
     bytes: u64,
+    /// What its snapshots take beyond everything else.
+    snapshot_bytes: u64,
     #[serde(skip)]
     row: RunRow,
+    #[serde(skip)]
+    refs: Vec<Standing>,
 }
 
 /// Deletes what the policy does not keep.
 pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
     let mut store = if args.dry_run { context.read_store()? } else { request::open(context)? };
     let policy = policy(context, args);
+    let refs = repository::refs(context);
     let candidates = candidates(context, &mut store)?;
     if !args.dry_run {
         // Those that were still in use when their run ended: by a daemon that was to be kept, say.
         let over = candidates.iter().filter(|run| !run.lives);
         over.for_each(|run| cgroup::tidy(&context.run_dir(&run.row.run_id)));
     }
+    let chosen = choose(&candidates, policy, now());
+    let ids: BTreeSet<&str> = chosen.iter().map(|c| c.row.run_id.as_str()).collect();
     let doomed = Doomed {
-        runs: choose(&candidates, policy, now())
-            .into_iter()
-            .map(|c| doomed_run(context, c))
-            .collect(),
+        left: repository::left(context, &refs, &candidates, &ids),
+        runs: chosen.into_iter().map(|c| doomed_run(context, &refs, c)).collect(),
         folders: orphans(context, &candidates),
     };
+    let chaff = repository::chaff(context, &mut store, &refs, &candidates)?;
     if !context.json {
-        print(&doomed, candidates.len());
+        print(&doomed, &chaff, candidates.len());
     }
-    let empty = doomed.runs.is_empty() && doomed.folders.is_empty();
+    let empty = doomed.runs.is_empty() && doomed.folders.is_empty() && doomed.left.is_empty();
     if args.dry_run {
-        return report(context, &doomed, true);
+        return report(context, &doomed, &chaff, true);
     }
     if empty {
         sweep_plans(&mut store);
-        return report(context, &doomed, true);
+        chaff.delete(context);
+        return report(context, &doomed, &chaff, true);
     }
     if !context.yes && !confirmed(context)? {
         ui::say("nothing was deleted");
@@ -98,7 +113,8 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
     }
     let done = execute(context, &mut store, doomed)?;
     sweep_plans(&mut store);
-    report(context, &done, false)
+    chaff.delete(context);
+    report(context, &done, &chaff, false)
 }
 
 /// Deletes recorded plans that no run refers to; what can't go now goes with the next gc.
@@ -157,8 +173,11 @@ fn choose(runs: &[Candidate], policy: Policy, now: Timestamp) -> Vec<&Candidate>
     doomed
 }
 
-fn doomed_run(context: &Context, run: &Candidate) -> DoomedRun {
+fn doomed_run(context: &Context, refs: &[Standing], run: &Candidate) -> DoomedRun {
+    let run_id = &run.row.run_id;
     DoomedRun {
+        snapshot_bytes: repository::snapshot_bytes(context, refs, run_id),
+        refs: repository::of_run(refs, run_id),
         run_id: run.row.run_id.clone(),
         status: run.status.to_string(),
         plan: run.row.plan.clone(),
@@ -199,17 +218,26 @@ fn orphans(context: &Context, runs: &[Candidate]) -> Vec<PathBuf> {
     found
 }
 
-fn print(doomed: &Doomed, all: usize) {
+fn print(doomed: &Doomed, chaff: &Chaff, all: usize) {
     for run in &doomed.runs {
         let plan = ui::text::sanitize(&run.plan);
-        let DoomedRun { run_id, status, updated_at, bytes, .. } = run;
+        let DoomedRun { run_id, status, updated_at, bytes, snapshot_bytes, .. } = run;
+        let snapshots = match snapshot_bytes {
+            0 => String::new(),
+            bytes => format!(", {} of snapshots", size(*bytes)),
+        };
         ui::data(&format!(
-            "delete run {run_id} ({status}, {updated_at}, {plan}): {}",
+            "delete run {run_id} ({status}, {updated_at}, {plan}): {}{snapshots}",
             size(*bytes)
         ));
     }
     for folder in &doomed.folders {
         ui::data(&format!("delete folder {} (its run is gone)", folder.display()));
+    }
+    doomed.left.print();
+    if chaff.count() > 0 {
+        let bytes = size(chaff.bytes());
+        ui::data(&format!("delete {} of old looks, caches and trash: {bytes}", chaff.count()));
     }
     let kept = all - doomed.runs.len();
     ui::say(&format!("{} kept, {} to delete", ui::text::count(kept, "run"), doomed.runs.len()));
@@ -226,9 +254,9 @@ fn confirmed(context: &Context) -> Result<bool> {
     Ok(ui::ask(question, &choices, Some('n'), &mut || false) == Some('y'))
 }
 
-fn execute(context: &Context, store: &mut Store, doomed: Doomed) -> Result<Doomed> {
+fn execute(context: &Context, store: &mut Store, mut doomed: Doomed) -> Result<Doomed> {
     let mut done = Doomed::default();
-    for run in doomed.runs {
+    for run in std::mem::take(&mut doomed.runs) {
         // Since the plan was made somebody may have taken the run up again.
         let same = store.ledger().run(&run.run_id)?.is_some_and(|row| row.seq == run.row.seq);
         if !same {
@@ -241,14 +269,21 @@ fn execute(context: &Context, store: &mut Store, doomed: Doomed) -> Result<Doome
             continue;
         }
         deleted?;
-        // The ledger goes first: a folder without a run is harmless and goes with the next gc.
+        // The ledger goes first: a folder or refs without a run are harmless and go with the next gc.
+        repository::delete_refs(context, &run.refs);
         remove(&context.run_dir(&run.run_id))?;
         done.runs.push(run);
     }
-    for folder in doomed.folders {
+    for folder in std::mem::take(&mut doomed.folders) {
         remove(&folder)?;
         done.folders.push(folder);
     }
+    let gone = |tree: &Tree| {
+        // The run of a worktree may have been kept after all.
+        store.ledger().run(tree.run_id()).is_ok_and(|row| row.is_none())
+    };
+    doomed.left.worktrees.retain(gone);
+    done.left = repository::execute(context, doomed.left);
     Ok(done)
 }
 
@@ -268,14 +303,24 @@ fn remove(dir: &Path) -> Result<()> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "ends the command")]
-fn report(context: &Context, done: &Doomed, dry_run: bool) -> Result<()> {
+fn report(context: &Context, done: &Doomed, chaff: &Chaff, dry_run: bool) -> Result<()> {
     if context.json {
-        let (runs, folders) = (&done.runs, &done.folders);
-        ui::data_json(&serde_json::json!({ "dry_run": dry_run, "runs": runs, "folders": folders }));
+        let (runs, folders, left) = (&done.runs, &done.folders, &done.left);
+        ui::data_json(&serde_json::json!({
+            "dry_run": dry_run, "runs": runs, "folders": folders,
+            "snapshots": left.snapshots, "worktrees": left.worktrees,
+            "chaff": { "count": chaff.count(), "bytes": chaff.bytes() },
+        }));
     } else if !dry_run {
         let bytes = done.runs.iter().map(|r| r.bytes).sum();
         let runs = ui::text::count(done.runs.len(), "run");
         ui::say(&format!("deleted {runs}, {} of logs", size(bytes)));
+        let orphans = done.left.snapshots.iter().map(|o| o.bytes);
+        let freed: u64 = done.runs.iter().map(|r| r.snapshot_bytes).chain(orphans).sum();
+        if freed > 0 {
+            let freed = size(freed);
+            ui::say(&format!("git gives {freed} of snapshots back with its next `git gc`"));
+        }
     }
     Ok(())
 }

@@ -1,0 +1,336 @@
+//! What runs leave in the repository: snapshots, worktrees, looks, stat caches, trash.
+//!
+//! A chain of snapshots goes only as a whole, with its run: each one holds those before it, and a
+//! run that is kept may refer to any of them. Worktrees go only if they are of a run that goes or is
+//! gone, and hold nothing that is not committed; branches are never touched.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use piton_core::hash::Sha;
+use piton_core::{RunState, Timestamp};
+use piton_engine::Store;
+use piton_workspace::refs::{self, Fence, Standing};
+use piton_workspace::{Git, snapshot, worktree};
+use serde::Serialize;
+
+use super::{Candidate, bytes_in};
+use crate::context::{Context, now};
+use crate::error::Result;
+use crate::ui;
+
+/// Looks of commands are for the moment; a day later nobody compares with them any more.
+const LOOK_AGE_SECS_MAX: i64 = 86_400;
+/// Stat caches are named by a hash of 64 digits; whatever else lies beside them is not theirs.
+const CACHE_NAME_LEN: usize = 64;
+/// Part of every ref that a look of a command made.
+const LOOK: &str = "/look/";
+
+/// Snapshots of a run that the ledger does not know any more.
+#[derive(Debug, Serialize)]
+pub struct Orphan {
+    /// The run, as its refs name it.
+    run_id: String,
+    /// What they take.
+    pub bytes: u64,
+    #[serde(skip)]
+    refs: Vec<Standing>,
+}
+
+/// A worktree whose run goes or is gone.
+#[derive(Debug, Serialize)]
+pub struct Tree {
+    /// Where it is.
+    path: PathBuf,
+    /// Its run.
+    run_id: String,
+    /// Its lane.
+    lane: String,
+}
+
+impl Tree {
+    /// Its run.
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+}
+
+/// What goes only after a word of a person.
+#[derive(Debug, Default, Serialize)]
+pub struct Left {
+    /// Snapshots without a run.
+    pub snapshots: Vec<Orphan>,
+    /// Worktrees without a run.
+    pub worktrees: Vec<Tree>,
+}
+
+impl Left {
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.snapshots.is_empty() && self.worktrees.is_empty()
+    }
+
+    /// Says what goes.
+    pub fn print(&self) {
+        for orphan in &self.snapshots {
+            let size = super::size(orphan.bytes);
+            ui::data(&format!(
+                "delete snapshots of {} (its run is gone): {size}",
+                ui::text::sanitize(&orphan.run_id)
+            ));
+        }
+        for tree in &self.worktrees {
+            let lane = ui::text::sanitize(&tree.lane);
+            let (path, run) = (tree.path.display(), ui::text::sanitize(&tree.run_id));
+            ui::data(&format!("delete worktree {path} (lane {lane} of {run}; its branch stays)"));
+        }
+    }
+}
+
+/// What goes without a question: nothing of it can be missed.
+#[derive(Debug, Default)]
+pub struct Chaff {
+    looks: Vec<Standing>,
+    caches: Vec<PathBuf>,
+    trash: Vec<PathBuf>,
+}
+
+/// The refs of all runs. To be read before the list of runs: a run that begins in between then has
+/// no refs here, instead of refs without a run.
+pub fn refs(context: &Context) -> Vec<Standing> {
+    if context.project.git_dir.is_none() {
+        return Vec::new();
+    }
+    let found = refs::below(&context.project.root, refs::PREFIX);
+    found.unwrap_or_else(|error| {
+        ui::say(&format!("warning: snapshots are kept: {error}"));
+        Vec::new()
+    })
+}
+
+/// The refs of one run.
+pub fn of_run(all: &[Standing], run_id: &str) -> Vec<Standing> {
+    let prefix = refs::run_prefix(run_id);
+    all.iter().filter(|r| r.name.starts_with(&prefix)).cloned().collect()
+}
+
+/// What the snapshots of a run take beyond everything else.
+pub fn snapshot_bytes(context: &Context, all: &[Standing], run_id: &str) -> u64 {
+    let prefix = refs::run_prefix(run_id);
+    if !all.iter().any(|r| r.name.starts_with(&prefix)) {
+        return 0;
+    }
+    snapshot::costs(&context.project.root, &prefix).map_or(0, |costs| costs.bytes)
+}
+
+/// Finds what belongs to no run that is kept.
+pub fn left(
+    context: &Context,
+    all: &[Standing],
+    runs: &[Candidate],
+    doomed: &BTreeSet<&str>,
+) -> Left {
+    if context.project.git_dir.is_none() {
+        return Left::default();
+    }
+    let known: BTreeSet<String> = runs.iter().map(|run| refs::component(&run.row.run_id)).collect();
+    let mut orphans: Vec<Orphan> = Vec::new();
+    for found in all {
+        let rest = found.name.strip_prefix(refs::PREFIX).unwrap_or_default();
+        let Some((run, _)) = rest.split_once('/').filter(|(run, _)| !known.contains(*run)) else {
+            continue;
+        };
+        match orphans.iter_mut().find(|o| o.run_id == run) {
+            Some(orphan) => orphan.refs.push(found.clone()),
+            None => orphans.push(Orphan {
+                run_id: run.to_owned(),
+                bytes: snapshot_bytes(context, all, run),
+                refs: vec![found.clone()],
+            }),
+        }
+    }
+    let kept: BTreeSet<&str> = runs
+        .iter()
+        .map(|run| run.row.run_id.as_str())
+        .filter(|run_id| !doomed.contains(run_id))
+        .collect();
+    Left { snapshots: orphans, worktrees: trees(context, &kept) }
+}
+
+/// Worktrees of ours whose run is not kept; what is not committed in one keeps it.
+fn trees(context: &Context, kept: &BTreeSet<&str>) -> Vec<Tree> {
+    let root = &context.project.root;
+    let entries = worktree::list(root).unwrap_or_else(|error| {
+        ui::say(&format!("warning: worktrees are kept: {error}"));
+        Vec::new()
+    });
+    let mut found = Vec::new();
+    for entry in entries {
+        let Some((run_id, lane)) = entry.ours.filter(|(run_id, _)| !kept.contains(run_id.as_str()))
+        else {
+            continue;
+        };
+        let path = entry.path;
+        if root.starts_with(&path) {
+            ui::say(&format!("the worktree {} is kept: you are in it", path.display()));
+        } else if path.is_dir() && !is_clean(&path) {
+            let shown = path.display();
+            ui::say(&format!("the worktree {shown} is kept: not all in it is committed"));
+        } else {
+            found.push(Tree { path, run_id, lane });
+        }
+    }
+    found
+}
+
+fn is_clean(dir: &Path) -> bool {
+    let status = Git::at(dir).args(["status", "--porcelain", "--untracked-files=normal"]).text();
+    status.is_ok_and(|text| text.is_empty())
+}
+
+/// Deletes the snapshots of a run that is gone; what can't go now goes with the next gc.
+pub fn delete_refs(context: &Context, refs: &[Standing]) {
+    if let Err(error) = refs::delete(&context.project.root, refs) {
+        ui::say(&format!("warning: snapshots of a deleted run are still there: {error}"));
+    }
+}
+
+/// Deletes what belongs to no run; says what went.
+pub fn execute(context: &Context, left: Left) -> Left {
+    let root = &context.project.root;
+    let mut done = Left::default();
+    for tree in left.worktrees {
+        let fence = Fence::current(root, &tree.run_id);
+        let gone = fence
+            .map_err(|e| e.to_string())
+            .and_then(|f| worktree::remove(root, &tree.path, &f).map_err(|e| e.to_string()));
+        match gone {
+            Ok(()) => done.worktrees.push(tree),
+            Err(why) => {
+                ui::say(&format!("the worktree {} is kept: {why}", tree.path.display()));
+            }
+        }
+    }
+    for orphan in left.snapshots {
+        delete_refs(context, &orphan.refs);
+        done.snapshots.push(orphan);
+    }
+    done
+}
+
+/// Finds what can go without a question.
+pub fn chaff(
+    context: &Context,
+    store: &mut Store,
+    all: &[Standing],
+    runs: &[Candidate],
+) -> Result<Chaff> {
+    if context.project.git_dir.is_none() {
+        return Ok(Chaff::default());
+    }
+    let root = &context.project.root;
+    let mut found =
+        Chaff { trash: worktree::trash_folders(root).unwrap_or_default(), ..Chaff::default() };
+    let mut dirs: Vec<PathBuf> = vec![root.clone()];
+    dirs.extend(worktree::list(root).into_iter().flatten().map(|entry| entry.path));
+    for run in runs {
+        let Ok(loaded) = store.load_row(run.row.clone()) else {
+            // Unknown is what it needs: everything stays.
+            return Ok(Chaff { trash: found.trash, ..Chaff::default() });
+        };
+        let state = &loaded.state;
+        dirs.push(PathBuf::from(&state.root));
+        let works = state.lanes().filter_map(|(_, lane)| lane.work.as_ref());
+        dirs.extend(works.filter(|w| !w.removed).map(|w| PathBuf::from(&w.dir)));
+        found.looks.extend(old_looks(root, &of_run(all, &run.row.run_id), state, now()));
+    }
+    found.caches = vanished(&context.project.state_dir.join("cache"), &dirs);
+    Ok(found)
+}
+
+/// Looks that are old, and that no checkpoint of the run was made from.
+fn old_looks(root: &Path, refs: &[Standing], state: &RunState, now: Timestamp) -> Vec<Standing> {
+    let old = |r: &&Standing| {
+        let age = r.committed_at.map_or(0, |at| now.0.div_euclid(1000).saturating_sub(at));
+        r.name.contains(LOOK) && age > LOOK_AGE_SECS_MAX
+    };
+    let looks: Vec<&Standing> = refs.iter().filter(old).collect();
+    if looks.is_empty() {
+        return Vec::new();
+    }
+    let Ok(recorded) = serde_json::to_string(state) else { return Vec::new() };
+    let unused = |r: &&&Standing| {
+        let chain = Git::at(root).args(["rev-list", &r.value]).text();
+        chain.is_ok_and(|chain| !chain.lines().any(|commit| recorded.contains(commit)))
+    };
+    looks.iter().filter(unused).map(|r| (*r).clone()).collect()
+}
+
+/// The stat caches of work trees that are not there any more.
+fn vanished(cache: &Path, dirs: &[PathBuf]) -> Vec<PathBuf> {
+    // The root is named with a slash at its end, as joining an empty path leaves it.
+    let names = |dir: &PathBuf| [dir.clone(), dir.join("")];
+    let hash = |dir: PathBuf| Sha::of(dir.as_os_str().as_encoded_bytes()).0;
+    let there = |dir: &&PathBuf| dir.is_dir();
+    let used: BTreeSet<String> = dirs.iter().filter(there).flat_map(names).map(hash).collect();
+    let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
+    let is_cache =
+        |name: &str| name.len() == CACHE_NAME_LEN && name.bytes().all(|b| b.is_ascii_hexdigit());
+    let unused = |e: &std::fs::DirEntry| {
+        e.file_name().to_str().is_some_and(|name| is_cache(name) && !used.contains(name))
+    };
+    entries.filter(unused).map(|e| e.path()).collect()
+}
+
+impl Chaff {
+    /// What files of it take.
+    pub fn bytes(&self) -> u64 {
+        self.caches.iter().chain(&self.trash).map(|path| bytes_in(path)).sum()
+    }
+
+    /// How many things there are.
+    pub fn count(&self) -> usize {
+        self.looks.len() + self.caches.len() + self.trash.len()
+    }
+
+    /// Deletes it; what can't go now goes with the next gc.
+    pub fn delete(&self, context: &Context) {
+        let root = &context.project.root;
+        if let Err(error) = refs::delete(root, &self.looks) {
+            ui::say(&format!("warning: looks of commands are still there: {error}"));
+        }
+        for cache in &self.caches {
+            let _ = std::fs::remove_file(cache);
+        }
+        if context.project.git_dir.is_some()
+            && let Err(error) = worktree::empty_trash(root)
+        {
+            ui::say(&format!("warning: the trash is not empty: {error}"));
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    /// Lost: the cache of a work tree that is in use would be made anew again and again, or those of
+    /// removed worktrees would stay for ever.
+    #[test]
+    fn only_caches_of_vanished_work_trees_go() {
+        let scratch = tempfile::tempdir().unwrap();
+        let cache = scratch.path().join("cache");
+        let (there, gone) = (scratch.path().join("there"), scratch.path().join("gone"));
+        std::fs::create_dir_all(&cache).unwrap();
+        std::fs::create_dir(&there).unwrap();
+        let named = |dir: &Path| {
+            let name = Sha::of(dir.as_os_str().as_encoded_bytes()).0;
+            std::fs::write(cache.join(&name), "x").unwrap();
+            cache.join(name)
+        };
+        let (_, _, old) = (named(&there), named(&there.join("")), named(&gone));
+        std::fs::write(cache.join("packs"), "").unwrap();
+        assert_eq!(vanished(&cache, &[there, gone]), [old]);
+    }
+}

@@ -1,0 +1,8 @@
+//! Looking after lanes: what `gc` takes of them, what `status` tells, phases that follow each other,
+//! runs taken over from another tool.
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+mod common;
+
+#[path = "lane_care/gc.rs"]
+mod gc;
