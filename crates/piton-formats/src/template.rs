@@ -113,6 +113,23 @@ pub fn quote_for_shell(text: &str) -> String {
     format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
 }
 
+/// Makes a text into a template that says exactly the text.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.as_bytes().windows(2).position(|p| matches!(p, b"{{" | b"{%" | b"{#"))
+    {
+        let (mark, after) = rest[at..].split_at(2);
+        out.push_str(&rest[..at]);
+        out.push_str("{{ \"");
+        out.push_str(mark);
+        out.push_str("\" }}");
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
 /// Finds what is wrong with a template without running it for real.
 pub fn check(template: &str) -> Vec<Problem> {
     if !is_template(template) {
@@ -278,6 +295,14 @@ mod tests {
             assert_eq!(render(text, &vars()), Ok(text.to_owned()));
         }
         assert_eq!(render("{{ title }}\n", &vars()), Ok("T\n".to_owned()));
+    }
+
+    #[test]
+    fn an_escaped_text_says_itself() {
+        for text in ["{{{ a }}", "{% x %}{#", "docker --format '{{.Names}}'", "{{{{", "plain {", ""]
+        {
+            assert_eq!(render(&escape(text), &vars()).as_deref(), Ok(text), "{text}");
+        }
     }
 
     #[test]

@@ -141,8 +141,14 @@ pub struct RunArgs {
     /// Set an unfinished run of this plan aside and start anew.
     #[arg(long)]
     pub fresh: bool,
-    /// Name the run.
-    #[arg(long, value_name = "ID", conflicts_with = "resume")]
+    /// Take the run of this plan back to a checkpoint instead.
+    #[arg(long, conflicts_with_all = ["resume", "fresh"])]
+    pub rollback: bool,
+    /// With `--rollback`: the stage or checkpoint, instead of `before_lane_start`.
+    #[arg(long, value_name = "STAGE|CHECKPOINT", requires = "rollback")]
+    pub to: Option<String>,
+    /// Name the run; with `--resume` and `--rollback`, the one that is meant.
+    #[arg(long, value_name = "ID")]
     pub run_id: Option<String>,
     /// How it is driven.
     #[command(flatten)]

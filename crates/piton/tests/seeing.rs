@@ -10,6 +10,8 @@ mod common;
 
 #[path = "seeing/care.rs"]
 mod care;
+#[path = "seeing/inspect.rs"]
+mod inspect;
 #[path = "seeing/json.rs"]
 mod json;
 #[path = "seeing/notify.rs"]

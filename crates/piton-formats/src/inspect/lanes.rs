@@ -114,7 +114,8 @@ pub(super) fn claim_run_log(source: &Source<'_>) -> Claim {
     }
     // A log whose first line is damaged is still known by its name.
     let damaged = object.is_empty() && (text.is_empty() || text.contains("\"event\""));
-    if source.name().ends_with(".jsonl") && damaged { Claim::Name } else { Claim::No }
+    let named = source.name().rsplit('.').next() == Some("jsonl");
+    if named && damaged { Claim::Name } else { Claim::No }
 }
 
 pub(super) fn read_run_log(source: &Source<'_>) -> Reading {

@@ -4,9 +4,10 @@
 //! parts must keep to together, `graph` finds cycles and lanes that run side by side.
 //! Nothing here runs or opens anything: prompt files come through a function of the caller.
 
-mod build;
+pub(crate) mod build;
 mod check;
 mod graph;
+pub mod implicit;
 pub(crate) mod text_rules;
 mod work;
 

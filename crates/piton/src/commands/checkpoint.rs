@@ -30,8 +30,9 @@ pub fn run(context: &Context, args: &CheckpointArgs) -> Result<()> {
     let message = request::message(context, &args.message)?;
     // Where the run works, not where the command was given: the two may be different work trees.
     let elsewhere = context.of_run(&loaded.state.root)?;
-    let head = elsewhere.as_ref().unwrap_or(context).project.head();
-    let asked = Request::Checkpoint { message, head, snapshots: Vec::new() };
+    let there = elsewhere.as_ref().unwrap_or(context);
+    let (head, snapshots) = (there.project.head(), super::look::all(there, &loaded)?);
+    let asked = Request::Checkpoint { message, head, snapshots };
     let sent = request::send(&mut store, &loaded, &asked, Target::Run)?;
     request::report(context, &mut store, &loaded.row.run_id, &[sent])
 }

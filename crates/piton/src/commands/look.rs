@@ -45,3 +45,19 @@ pub fn present(
     }
     Ok(all)
 }
+
+/// The files of every workspace of a run: the root, and each worktree of a lane.
+pub fn all(context: &Context, loaded: &Loaded) -> Result<Vec<(Option<LanePath>, SnapshotRef)>> {
+    if context.project.git_dir.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut found = vec![(None, taken(context, loaded, None)?)];
+    for (path, lane) in loaded.state.lanes() {
+        let there = lane.work.as_ref().is_some_and(|w| w.ready && !w.isolation.is_in_place());
+        if there {
+            let snapshot = taken(context, loaded, Some(&path))?;
+            found.push((Some(path), snapshot));
+        }
+    }
+    Ok(found)
+}

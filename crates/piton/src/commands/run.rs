@@ -11,7 +11,7 @@ use piton_engine::{Store, World as _};
 use piton_ledger::{Lease, NewRun, RunKey, RunRow};
 
 use super::{detach, resume};
-use crate::cli::{DriveArgs, ResumeArgs, RunArgs};
+use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs};
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
@@ -40,6 +40,17 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
     let dry = args.drive.dry_run;
     let mut store = if dry { context.read_store()? } else { context.write_store()? };
     let runs = store.runs()?;
+    if args.rollback {
+        let earlier = || earlier_run(context, runs, &plan).map(|row| row.run_id);
+        let Some(run) = args.run_id.clone().or_else(earlier) else {
+            return Err(CommandError::usage("no-run", "there is no run of this plan to roll back")
+                .hint(format!("piton run {}", path.display())));
+        };
+        return super::rollback::run(context, &rollback_args(run, args));
+    }
+    if let (true, Some(run)) = (args.resume, args.run_id.clone()) {
+        return resume::run(context, ResumeArgs { run: Some(run), drive: args.drive });
+    }
     let newest = runs.iter().map(|r| r.run).max();
     match earlier_run(context, runs, &plan) {
         Some(row) if !args.fresh && args.run_id.is_none() => {
@@ -65,6 +76,18 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
         return Ok(());
     }
     start(context, &mut store, &plan, &args, newest)
+}
+
+fn rollback_args(run: String, args: RunArgs) -> RollbackArgs {
+    RollbackArgs {
+        run: Some(run),
+        lane: args.drive.lane,
+        phase: args.drive.phase,
+        to: args.to,
+        exact: false,
+        dry_run: args.drive.dry_run,
+        takeover: args.drive.takeover,
+    }
 }
 
 fn is_final(status: &str) -> bool {

@@ -24,7 +24,7 @@ use crate::sink::Sink;
 pub const CHECKPOINTS_BYTES_MAX: usize = 64 << 20;
 
 /// Reads the records; a file of no bytes has none. A file that is no array is refused as a whole.
-pub fn read(file: &str, text: &str) -> Result<Vec<Record>, Diagnostic> {
+pub fn read(file: &str, text: &str) -> Result<Vec<Record>, Box<Diagnostic>> {
     Ok(records(text, &elements(file, text)?))
 }
 
@@ -42,7 +42,7 @@ fn records(text: &str, elements: &[(usize, &str)]) -> Vec<Record> {
 pub fn inspect(file: &str, text: &str) -> (Vec<Record>, Vec<Diagnostic>) {
     let records = match read(file, text) {
         Ok(records) => records,
-        Err(problem) => return (Vec::new(), vec![problem]),
+        Err(problem) => return (Vec::new(), vec![*problem]),
     };
     let mut sink = Sink::new(file, text);
     let mut first: BTreeMap<Key<'_>, usize> = BTreeMap::new();
@@ -111,11 +111,12 @@ pub fn newest<'r>(records: impl Iterator<Item = &'r Record>) -> Option<&'r Recor
 }
 
 /// Each element of the array with its first byte.
-fn elements<'t>(file: &str, text: &'t str) -> Result<Vec<(usize, &'t str)>, Diagnostic> {
+fn elements<'t>(file: &str, text: &'t str) -> Result<Vec<(usize, &'t str)>, Box<Diagnostic>> {
     let json = text.trim_start_matches('\u{feff}');
     if text.len() > CHECKPOINTS_BYTES_MAX {
         let message = format!("the file has more than {CHECKPOINTS_BYTES_MAX} bytes");
-        return Err(problem(file, text, code::TOO_LARGE, 0, message, "name the right file"));
+        let hint = "name the right file";
+        return Err(Box::new(problem(file, text, code::TOO_LARGE, 0, message, hint)));
     }
     if json.trim().is_empty() {
         return Ok(Vec::new());
@@ -125,7 +126,7 @@ fn elements<'t>(file: &str, text: &'t str) -> Result<Vec<(usize, &'t str)>, Diag
             .into_iter()
             .map(|raw| (raw.get().as_ptr().addr() - text.as_ptr().addr(), raw.get()))
             .collect()),
-        Err(error) => Err(bad_json(file, text, &error)),
+        Err(error) => Err(Box::new(bad_json(file, text, &error))),
     }
 }
 

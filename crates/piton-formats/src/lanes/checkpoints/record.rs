@@ -76,6 +76,18 @@ words! {
     }
 }
 
+impl From<piton_core::lane::Stage> for Stage {
+    fn from(stage: piton_core::lane::Stage) -> Self {
+        Self::read(stage.as_str())
+    }
+}
+
+impl From<piton_core::lane::StageStatus> for Status {
+    fn from(status: piton_core::lane::StageStatus) -> Self {
+        Self::read(status.as_str())
+    }
+}
+
 /// What names a record: run, phase, lane and stage.
 pub type Key<'r> = (&'r str, &'r str, &'r str, &'r str);
 

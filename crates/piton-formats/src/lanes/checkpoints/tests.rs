@@ -201,3 +201,11 @@ fn the_latest_is_the_newest_and_a_retry_is_no_progress() {
     assert_eq!(stage(progress(&records, "r", "P1", "SL-1")), Some(Stage::AfterLaneStart));
     assert_eq!(stage(latest(&records, "r", "P1", "SL-2")), None);
 }
+
+#[test]
+fn every_stage_of_the_core_has_its_word_here() {
+    for stage in piton_core::lane::Stage::ALL {
+        assert!(!matches!(Stage::from(stage), Stage::Unknown(_)), "{stage}");
+    }
+    assert_eq!(Status::from(piton_core::lane::StageStatus::RolledBack), Status::RolledBack);
+}

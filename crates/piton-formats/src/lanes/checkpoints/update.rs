@@ -151,12 +151,18 @@ fn json(value: &Value) -> String {
 ///
 /// Of several records of ours with one key the last counts. A file that cannot be read is refused:
 /// what to do with it is the caller's decision.
-pub fn update(file: &str, text: Option<&str>, ours: &[OwnRecord]) -> Result<String, Diagnostic> {
+pub fn update(
+    file: &str,
+    text: Option<&str>,
+    ours: &[OwnRecord],
+) -> Result<String, Box<Diagnostic>> {
     let text = text.unwrap_or_default();
     let elements = elements(file, text)?;
     let found = records(text, &elements);
     let mut twins: BTreeMap<Key<'_>, Vec<&Record>> = BTreeMap::new();
-    found.iter().for_each(|record| twins.entry(record.key()).or_default().push(record));
+    for record in &found {
+        twins.entry(record.key()).or_default().push(record);
+    }
     let newest: BTreeMap<Key<'_>, &OwnRecord> = ours.iter().map(|own| (own.key(), own)).collect();
 
     let mut changed = false;

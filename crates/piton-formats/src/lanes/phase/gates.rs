@@ -30,7 +30,10 @@ pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Gate> {
                 let more = line.text.trim();
                 open_item &= !more.is_empty() && line.heading().is_none() && line.indent() > 0;
                 if let Some(gate) = gates.last_mut().filter(|_| open_item) {
-                    gate.text = format!("{} {more}", gate.text).trim().to_owned();
+                    if !gate.text.is_empty() {
+                        gate.text.push(' ');
+                    }
+                    gate.text.push_str(more);
                 }
                 continue;
             };

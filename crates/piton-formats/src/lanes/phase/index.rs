@@ -69,7 +69,7 @@ fn listed(
             if known.is_none() {
                 lanes.push(Draft::new(id, name, line));
             }
-            if let Some(lane) = lanes.last_mut() {
+            if let Some(lane) = current.and_then(|at| lanes.get_mut(at)) {
                 semicolons(lane, rest, line, sink);
             }
         } else if let Some(lane) = current.and_then(|at| lanes.get_mut(at)) {
@@ -134,7 +134,7 @@ pub(super) fn lane_heading(title: &str) -> Option<(String, String)> {
     let numbered = first.trim_end_matches(['.', ')']);
     let short = numbered.len() <= 4 && numbered.chars().all(|c| c.is_alphanumeric() || c == '.');
     let word = first.eq_ignore_ascii_case("lane") || (short && !is_gate_id(first));
-    if !word { None } else { lane_head(rest.trim()) }
+    if word { lane_head(rest.trim()) } else { None }
 }
 
 /// The lanes as the sections below `Swim Lanes` or `Lanes` describe them.

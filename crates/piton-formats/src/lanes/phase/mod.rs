@@ -4,14 +4,18 @@
 //! The reader takes the forms found in the wild and reports what it does not understand; it never
 //! guesses and never changes the document, apart from [`tick`].
 
+#![expect(clippy::similar_names, reason = "lines and lanes are what this is about")]
+
 mod draft;
 mod gates;
 mod index;
 mod model;
 mod names;
+mod prompt;
 mod resolve;
 mod tasks;
 mod test_plan;
+mod to_plan;
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +25,8 @@ pub use model::{
     Dependency, DependencyKind, Field, Gate, Lane, Origin, ParallelSafe, Phase, PlannedTest, Task,
     TaskKind,
 };
+pub use prompt::TASK_PROMPT;
+pub use to_plan::{Hold, HoldKind, PlanDefaults, Planned, to_plan};
 
 use crate::diagnostic::{Diagnostic, Severity, code, quoted};
 use crate::markdown::Document;

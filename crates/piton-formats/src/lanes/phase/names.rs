@@ -10,6 +10,8 @@ use crate::markdown::inline::{is_none, plain, split_outside, without_brackets};
 const GATE_PREFIX: &str = "IF-";
 /// What begins the id of a lane, nearly always.
 const LANE_PREFIX: &str = "SL-";
+/// What begins the id of a lane otherwise.
+const LANE_WORD_PREFIX: &str = "lane-";
 /// Marks between an id and its text; the longer ones first.
 const SEPARATORS: [&str; 6] = ["--", "—", "–", "-", ":", "·"];
 
@@ -31,10 +33,12 @@ pub(super) fn is_gate_id(id: &str) -> bool {
     has_prefix(id, GATE_PREFIX) && id.len() > GATE_PREFIX.len()
 }
 
-/// Tells whether an id looks like a lane's: `SL-…`, or capitals with a digit or dash.
+/// Tells whether an id looks like a lane's: `SL-…`, `lane-…`, or capitals with a digit or dash.
 pub(super) fn is_lane_id(id: &str) -> bool {
-    if has_prefix(id, LANE_PREFIX) {
-        return id.len() > LANE_PREFIX.len();
+    for prefix in [LANE_PREFIX, LANE_WORD_PREFIX] {
+        if has_prefix(id, prefix) {
+            return id.len() > prefix.len();
+        }
     }
     let capital = id.starts_with(|c: char| c.is_ascii_uppercase());
     let marked = id.contains(|c: char| c.is_ascii_digit() || c == '-');
@@ -154,7 +158,9 @@ impl Known<'_> {
             if names.is_empty() {
                 add(item, DependencyKind::Unknown);
             }
-            names.into_iter().for_each(|(raw, kind)| add(raw, kind));
+            for (raw, kind) in names {
+                add(raw, kind);
+            }
         }
         found
     }
@@ -190,7 +196,12 @@ mod tests {
 
     #[test]
     fn shapes_of_ids() {
-        assert!(is_lane_id("SL-docs") && is_lane_id("L1") && is_lane_id("LANE-A"));
+        assert!(
+            is_lane_id("SL-docs")
+                && is_lane_id("lane-api-routes")
+                && is_lane_id("L1")
+                && is_lane_id("LANE-A")
+        );
         assert!(!is_lane_id("Note") && !is_lane_id("IF-0-P1") && !is_lane_id("Sub-tasks"));
         assert!(is_phase_id("P1") && is_phase_id("P6B") && !is_phase_id("PB") && !is_phase_id("P"));
     }

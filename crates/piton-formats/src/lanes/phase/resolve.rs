@@ -83,9 +83,9 @@ fn blocks(drafts: &mut [Draft], known: Known<'_>, sink: &mut Sink<'_>) {
                     let target = drafts.iter_mut().find(|draft| draft.lane.id == blocked.raw);
                     let raw = blocker.clone();
                     let (kind, origin) = (DependencyKind::Lane, Origin::Blocks);
-                    target.into_iter().for_each(|draft| {
-                        add(&mut draft.lane, Dependency { raw: raw.clone(), kind, origin, line });
-                    });
+                    if let Some(draft) = target {
+                        add(&mut draft.lane, Dependency { raw, kind, origin, line });
+                    }
                 } else if blocked.kind == DependencyKind::Unknown
                     && blocked.raw.to_uppercase().starts_with("SL-")
                 {
@@ -120,7 +120,9 @@ fn from_tasks(drafts: &mut [Draft]) {
                 wanted.push(dependency);
             }
         }
-        wanted.into_iter().for_each(|dependency| add(&mut draft.lane, dependency));
+        for dependency in wanted {
+            add(&mut draft.lane, dependency);
+        }
     }
 }
 

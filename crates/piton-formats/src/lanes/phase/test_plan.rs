@@ -109,7 +109,7 @@ fn spans_lines(text: &str) -> bool {
         || (odd('\'') && !text.contains('"'))
 }
 
-/// The commands that are the whole of an item, or follow a label: `- **Full**: `make test``.
+/// The commands that are the whole of an item, or follow a label such as `**Full**:`.
 fn item(line: &Line<'_>) -> Vec<PlannedTest> {
     let mut found = Vec::new();
     if line.place != Place::Text || line.heading().is_some() || line.text.contains('|') {

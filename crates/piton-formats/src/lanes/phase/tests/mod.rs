@@ -3,6 +3,7 @@
 //! Each test says in its name which form would be lost.
 
 mod lanes;
+mod planned;
 mod problems;
 mod tasks;
 

@@ -1,0 +1,83 @@
+//! The prompt of a task, from a template that a person can read and change.
+//!
+//! The template is filled in twice. Here the task's own fields go in, so that a plan shows the words
+//! the agent will get. What only an attempt knows (`failure_context`, `attempt`, `run.id`, `root` and
+//! so on) stays a template for the attempt; conditions about it stand between `{% raw %}` and
+//! `{% endraw %}`. Whatever a document says can never become a template itself.
+
+use std::sync::LazyLock;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+
+use super::model::{Lane, Phase, Task};
+use crate::template::{self, Error};
+
+/// The template where the settings name no other.
+pub const TASK_PROMPT: &str = include_str!("../task_prompt.md");
+
+/// Instructions one template may execute: thousands of fields, and over in a blink when it loops.
+const FUEL: u64 = 1_000_000;
+
+static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut engine = Environment::new();
+    engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    engine.set_auto_escape_callback(|_| AutoEscape::None);
+    engine.set_debug(true);
+    engine.set_fuel(Some(FUEL));
+    if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
+        engine.set_syntax(syntax);
+    }
+    engine.add_filter("sh", |text: Value| template::quote_for_shell(&text.to_string()));
+    // Texts of the document are escaped; only the names left for the attempt are marked as safe.
+    engine.set_formatter(|out, _, value| {
+        let text = value.to_string();
+        let text = if value.is_safe() { text } else { template::escape(&text) };
+        out.write_str(&text).map_err(minijinja::Error::from)
+    });
+    engine
+});
+
+/// A name that is filled in when an attempt starts.
+fn later(name: &str) -> Value {
+    Value::from_safe_string(format!("{{{{ {name} }}}}"))
+}
+
+/// The prompt of one task: a template for its attempts.
+pub(super) fn render(text: &str, phase: &Phase, lane: &Lane, task: &Task) -> Result<String, Error> {
+    let extra: Vec<Value> =
+        task.extra.iter().map(|(name, value)| context! { name, value }).collect();
+    let depends_on: Vec<String> = task.depends_on.iter().map(|d| d.raw.clone()).collect();
+    let values = context! {
+        task => context! {
+            id => &task.id,
+            type => task.kind.word(),
+            depends_on => &depends_on,
+            files => &task.files,
+            tests_owned => &task.tests_owned,
+            test_commands => &task.test_commands,
+            acceptance => &task.acceptance,
+            extra => extra,
+        },
+        lane => context! { id => &lane.id, name => &lane.name, provides => &lane.provides },
+        phase => context! { id => &phase.id, title => &phase.title },
+        run => context! { id => later("run.id") },
+        step => context! { id => later("step.id") },
+        attempt => later("attempt"),
+        spec => later("spec"),
+        title => later("title"),
+        root => later("root"),
+        failure_context => later("failure_context"),
+    };
+    let filled = ENGINE.render_str(text, values).map_err(|error| Error {
+        line: error.line().unwrap_or(1),
+        message: match error.detail() {
+            Some(detail) => format!("{}: {detail}", error.kind()),
+            None => error.kind().to_string(),
+        },
+    })?;
+    match template::check(&filled).into_iter().next() {
+        Some(problem) => Err(Error { line: problem.line, message: problem.message }),
+        None => Ok(filled),
+    }
+}

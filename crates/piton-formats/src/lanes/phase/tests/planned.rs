@@ -1,0 +1,198 @@
+//! A document as a plan: order, evidence, prompts, needs, and what is left to a person.
+
+use piton_core::lane::{Merge, Role};
+use piton_core::plan::{Command, Plan, Work};
+
+use super::*;
+use crate::settings::Settings;
+use crate::template::{self, Vars};
+
+fn defaults() -> PlanDefaults {
+    let agent = Some(("coder".to_owned(), Command::Args(vec!["coder".to_owned()])));
+    PlanDefaults { agent, ..PlanDefaults::new(&Settings::default()) }
+}
+
+#[track_caller]
+fn planned_with(text: &str, defaults: &PlanDefaults) -> Planned {
+    match to_plan("p.md", text, &inspect("p.md", text).0, defaults) {
+        Ok(planned) => planned,
+        Err(problems) => panic!("{problems:?}"),
+    }
+}
+
+fn refused(text: &str, defaults: &PlanDefaults) -> Vec<&'static str> {
+    let made = to_plan("p.md", text, &inspect("p.md", text).0, defaults);
+    made.err().unwrap_or_default().iter().map(|p| p.code).collect()
+}
+
+fn steps(plan: &Plan, lane: usize) -> Vec<&str> {
+    plan.phases[0].lanes[lane].steps.iter().map(|s| s.id.as_str()).collect()
+}
+
+/// A document with one lane and these rows of tasks.
+fn with_tasks(rows: &str) -> String {
+    format!(
+        "{}\n## Lanes\n### SL-1 -- One\n| Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
+         |---|---|---|---|---|---|\n{rows}\n",
+        with_index("- SL-1 -- One\n")
+    )
+}
+
+fn prompt_of(plan: &Plan, lane: usize, step: usize) -> &str {
+    match &plan.phases[0].lanes[lane].steps[step].work {
+        Work::Prompt { prompt, .. } => prompt,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_usual_document_becomes_lanes_in_worktrees_and_a_validation() {
+    let Planned { plan, holds, mixed, renamed } = planned_with(USUAL, &defaults());
+    assert_eq!((plan.title.as_str(), plan.phases[0].id.as_str()), ("Billing", "P4"));
+    assert!(holds.is_empty() && mixed.is_empty() && renamed.is_empty());
+    assert_eq!(steps(&plan, 0), ["P4-SL-STORE-01", "P4-SL-STORE-02", "P4-SL-STORE-03", "tests"]);
+    let [store, api, validation] = plan.phases[0].lanes.as_slice() else { panic!("{plan:?}") };
+    assert!(store.needs.is_empty() && !store.rules.isolation.is_in_place());
+    assert_eq!(store.rules.provides, ["IF-1-P4-STORE"]);
+    // A gate that another lane closes is waited for through that lane.
+    assert_eq!(store.rules.frozen, ["IF-0-P4-MODEL"]);
+    assert!(api.rules.frozen.is_empty() && api.rules.alone && !store.rules.alone);
+    assert_eq!(api.needs.iter().map(ToString::to_string).collect::<Vec<_>>(), ["P4/SL-STORE"]);
+    assert_eq!((store.steps[0].retries, api.steps[0].retries), (0, 2));
+    assert_eq!(validation.id, "validation");
+    assert!(validation.rules.isolation.is_in_place());
+    assert_eq!(validation.needs.len(), 2);
+    let commands: Vec<String> = validation.steps.iter().map(|s| s.work.display()).collect();
+    assert_eq!(commands, ["cargo test --workspace", "cargo clippy"]);
+}
+
+#[test]
+fn tests_of_code_to_come_prove_the_lane_and_not_their_task() {
+    let plan = planned_with(USUAL, &defaults()).plan;
+    let store = &plan.phases[0].lanes[0];
+    assert_eq!(store.steps[0].test, None);
+    let pipe = Command::Shell("cargo test store | tee out".to_owned());
+    assert_eq!(store.steps[1].test, Some(pipe));
+    assert_eq!(store.tests(), ["cargo test store", "cargo test"]);
+    let last = &store.steps[3];
+    assert_eq!((last.role, last.tests()), (Role::Tests, store.tests()));
+    // Where no code follows, the tests are the task's own evidence.
+    let text = with_tasks("| T1 | test | - | - | - | `a` |\n| T2 | verify | T1 | - | - | - |");
+    let plan = planned_with(&text, &defaults()).plan;
+    assert_eq!(plan.phases[0].lanes[0].steps[0].test, Some(Command::Shell("a".to_owned())));
+}
+
+#[test]
+fn tasks_run_by_dependency_then_type_then_place() {
+    let text = with_tasks(
+        "| T5 | verify | - | - | - | - |\n| T2 | impl | T1 | - | - | - |\n| T1 | test | - | - | - | - |\n\
+         | T4 | impl | T3 | - | - | - |\n| T3 | test | T2 | - | - | - |",
+    );
+    assert_eq!(steps(&planned_with(&text, &defaults()).plan, 0), ["T1", "T2", "T3", "T4", "T5"]);
+    let circle = with_tasks("| T1 | impl | T2 | - | - | - |\n| T2 | impl | T1 | - | - | - |");
+    assert_eq!(refused(&circle, &defaults()), [code::CYCLE]);
+}
+
+#[test]
+fn several_commands_are_one_and_braces_stay_braces() {
+    let text = with_tasks("| T1 | impl | - | - | - | `a # note`, `docker --format '{{.Names}}'` |");
+    let plan = planned_with(&text, &defaults()).plan;
+    let Some(Command::Shell(line)) = &plan.phases[0].lanes[0].steps[0].test else { panic!() };
+    let line = template::render(line, &Vars::default());
+    assert_eq!(line.as_deref(), Ok("( a # note\n) && ( docker --format '{{.Names}}'\n)"));
+}
+
+#[test]
+fn a_prompt_says_the_task_and_leaves_the_attempt_to_the_attempt() {
+    let text = USUAL.replace("it passes", "prints {{ failure_context }} {% x");
+    let plan = planned_with(&text, &defaults()).plan;
+    let prompt = prompt_of(&plan, 0, 1);
+    for words in [
+        "# Task P4-SL-STORE-02 (impl)",
+        "lane SL-STORE (Storage of invoices) of phase P4 (Billing)",
+        "- src/store.rs\n- src/lib.rs\n",
+        "\n    cargo test store | tee out\n",
+    ] {
+        assert!(prompt.contains(words), "{words}: {prompt}");
+    }
+    let first = template::render(prompt, &Vars::default()).unwrap_or_default();
+    assert!(first.contains("prints {{ failure_context }} {% x"), "{first}");
+    assert!(!first.contains("What failed before"), "{first}");
+    let failed =
+        Vars { attempt: 2, failure_context: "Attempt 1: boom".to_owned(), ..Vars::default() };
+    let again = template::render(prompt, &failed).unwrap_or_default();
+    assert!(again.contains("This is attempt 2.") && again.contains("Attempt 1: boom"), "{again}");
+    // Each kind has its own words, and columns that are not known are passed on.
+    assert!(prompt_of(&plan, 0, 0).contains("Write the tests of this task."));
+    assert!(prompt_of(&plan, 0, 2).contains("Verify the work"));
+    assert!(prompt_of(&plan, 1, 0).contains("## Risk\n\nlow\n"));
+}
+
+#[test]
+fn the_template_can_be_replaced_and_its_mistakes_are_told() {
+    let own = |text: &str| PlanDefaults { task_prompt: Some(text.to_owned()), ..defaults() };
+    let text = with_tasks("| T1 | impl | - | a.rs | - | - |");
+    let made = planned_with(&text, &own("{{ task.id }} {{ attempt }} {{ task.files | join }}\n"));
+    assert_eq!(prompt_of(&made.plan, 0, 0), "T1 {{ attempt }} a.rs\n");
+    for bad in ["{{ task.idd }}", "{{ nothing }}", "{% if %}", "{% raw %}{{ nothing }}{% endraw %}"]
+    {
+        assert_eq!(refused(&text, &own(bad)), [code::BAD_TEMPLATE], "{bad}");
+    }
+}
+
+#[test]
+fn what_the_document_cannot_decide_is_handed_out() {
+    let gates = "## Interface Freeze Gates\n- [ ] IF-0-P1-A: a\n- [x] IF-0-P1-B: b\n";
+    let index = with_index(
+        "- SL-1 -- One\n  - Depends on: IF-0-P1-A, IF-0-P1-B, Phase 3, the weather\n  - Parallel-safe: mixed (shares a port)\n",
+    );
+    let tasks =
+        with_tasks("| T1 | impl | - | - | - | - |").replace(&with_index("- SL-1 -- One\n"), "");
+    let planned = planned_with(&format!("{index}{gates}{tasks}"), &defaults());
+    let holds: Vec<_> = planned.holds.iter().map(|h| (h.name.as_str(), h.kind)).collect();
+    assert_eq!(
+        holds,
+        [
+            ("IF-0-P1-A", HoldKind::OpenGate),
+            ("Phase 3", HoldKind::Phase),
+            ("the weather", HoldKind::Unknown),
+        ]
+    );
+    assert_eq!(planned.mixed, [("SL-1".to_owned(), "shares a port".to_owned())]);
+    let rules = &planned.plan.phases[0].lanes[0].rules;
+    assert!(rules.alone);
+    assert_eq!(rules.frozen, ["IF-0-P1-A", "IF-0-P1-B"]);
+}
+
+#[test]
+fn missing_fields_tasks_and_agents_ask_for_an_update() {
+    let text = with_tasks("| T1 | impl | - | | - | - |");
+    assert_eq!(refused(&text, &defaults()), [code::MISSING_FIELD]);
+    assert_eq!(refused(&with_index("- SL-1 -- One\n"), &defaults()), [code::MISSING_FIELD]);
+    let text = with_tasks("| T1 | impl | - | - | - | - |");
+    let nobody = PlanDefaults::new(&Settings::default());
+    assert_eq!(refused(&text, &nobody), [code::UNKNOWN_AGENT]);
+}
+
+#[test]
+fn names_become_ids_and_stay_apart() {
+    let text = with_tasks("| T 1 | impl | - | - | - | - |\n| T/1 | impl | - | - | - | - |\n| tests | impl | - | - | - | `x` |")
+        .replace("# P1: T", "# Phase 1: T");
+    let planned = planned_with(&text, &defaults());
+    assert_eq!(planned.plan.phases[0].id, "Phase-1");
+    assert_eq!(steps(&planned.plan, 0), ["T-1", "T-1-2", "tests-2", "tests"]);
+}
+
+#[test]
+fn setup_and_pull_request_surround_the_work() {
+    let command = |line: &str| Some(Command::Shell(line.to_owned()));
+    let mut defaults = defaults();
+    defaults.merge = Merge::PullRequest;
+    defaults.commands.setup = command("make setup");
+    defaults.commands.pull_request = command("gh pr create");
+    let text = with_tasks("| T1 | impl | - | - | - | `make test` |");
+    let plan = planned_with(&text, &defaults).plan;
+    assert_eq!(steps(&plan, 0), ["setup", "T1", "tests", "pull-request"]);
+    let roles: Vec<Role> = plan.phases[0].lanes[0].steps.iter().map(|s| s.role).collect();
+    assert_eq!(roles, [Role::Setup, Role::Work, Role::Tests, Role::PullRequest]);
+}

@@ -1,0 +1,432 @@
+//! A phase document as a plan: one phase, its lanes in worktrees, each task a step.
+//!
+//! A task's work is a prompt; its test commands are its evidence. The commands of a `test` task prove
+//! the lane rather than the task while the code they test is still to come. What cannot be decided
+//! from the document alone (open gates, other phases, lanes that are safe beside others only in part)
+//! is handed out for a person.
+
+use std::collections::BTreeMap;
+
+use piton_core::Millis;
+use piton_core::budget::Budgets;
+use piton_core::id::{ID_BYTES_MAX, LanePath, is_valid_id};
+use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role, VALIDATION_LANE};
+use piton_core::plan::{self, Command, OnFailure, Plan, Step, Work};
+
+use super::model::{DependencyKind, Lane, ParallelSafe, Phase, Task, TaskKind};
+use super::prompt;
+use super::resolve::{is_closed, lanes_before};
+use crate::diagnostic::{Diagnostic, code, quoted};
+use crate::plan::build::{BACKOFF_DEFAULT, GRACE_DEFAULT};
+use crate::plan::implicit::{self, Commands, RESERVED};
+use crate::plan::{LANES_MAX, STEPS_MAX};
+use crate::settings::Settings;
+use crate::sink::Sink;
+use crate::template::escape;
+
+/// What a document leaves open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanDefaults {
+    /// Name and command of the agent that does the tasks.
+    pub agent: Option<(String, Command)>,
+    /// The template of a task's prompt; [`super::TASK_PROMPT`] where there is none.
+    pub task_prompt: Option<String>,
+    /// Retries of lanes that name none.
+    pub retries: u32,
+    /// Wait before the first retry.
+    pub backoff: Millis,
+    /// Longest time of one attempt.
+    pub timeout: Millis,
+    /// Longest time without output.
+    pub idle_timeout: Option<Millis>,
+    /// Time between the polite signal and the kill.
+    pub grace: Millis,
+    /// Variables added to the environment.
+    pub env: BTreeMap<String, String>,
+    /// Programs that a step may leave running.
+    pub keep: Vec<String>,
+    /// Where lanes work.
+    pub isolation: Isolation,
+    /// How their work reaches base.
+    pub merge: Merge,
+    /// Files copied into a fresh worktree.
+    pub copy: Vec<String>,
+    /// What an attempt finds of the one before.
+    pub on_retry: OnRetry,
+    /// Template of the message for work a lane left uncommitted.
+    pub message: Option<String>,
+    /// The commands around a lane's work.
+    pub commands: Commands,
+    /// The document the work is measured against.
+    pub spec: Option<String>,
+    /// What a failed step does to the rest.
+    pub on_failure: OnFailure,
+    /// Limits of the run.
+    pub budgets: Budgets,
+}
+
+impl PlanDefaults {
+    /// What the settings say; lanes work in worktrees and are merged by the queue.
+    pub fn new(settings: &Settings) -> Self {
+        let defaults = &settings.defaults;
+        let name = defaults.agent.as_ref();
+        let agent = name.and_then(|n| Some((n.clone(), settings.agents.get(n)?.command.clone())));
+        Self {
+            agent,
+            task_prompt: None,
+            retries: defaults.retries.unwrap_or(0),
+            backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),
+            timeout: defaults.timeout.unwrap_or(settings.budgets.step_time),
+            idle_timeout: defaults.idle_timeout,
+            grace: defaults.grace.unwrap_or(GRACE_DEFAULT),
+            env: defaults.env.clone(),
+            keep: defaults.keep.clone().unwrap_or_default(),
+            isolation: Isolation::Worktree,
+            merge: Merge::Queue,
+            copy: Vec::new(),
+            on_retry: OnRetry::Keep,
+            message: None,
+            commands: Commands::default(),
+            spec: None,
+            on_failure: settings.on_failure,
+            budgets: settings.budgets.clone(),
+        }
+    }
+
+    /// A step with these limits and nothing to do yet.
+    fn step(&self, id: String, work: Work, retries: u32) -> Step {
+        Step {
+            id,
+            work,
+            test: None,
+            dir: String::new(),
+            env: self.env.clone(),
+            inputs: Vec::new(),
+            artifacts: Vec::new(),
+            retries,
+            backoff: self.backoff,
+            timeout: self.timeout,
+            idle_timeout: self.idle_timeout,
+            grace: self.grace,
+            keep: self.keep.clone(),
+            role: Role::Work,
+        }
+    }
+}
+
+/// A plan, and what a person must decide before it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// What holds lanes back that no lane of the plan provides.
+    pub holds: Vec<Hold>,
+    /// Lanes that are safe beside others only in part, and why; in the plan they run alone.
+    pub mixed: Vec<(String, String)>,
+    /// The plan's id of each lane, and the document's where it differs.
+    pub renamed: Vec<(String, String)>,
+}
+
+/// Something outside of the plan that holds a lane back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The lane, as the plan names it.
+    pub lane: String,
+    /// What it waits for.
+    pub name: String,
+    /// What kind of thing that is.
+    pub kind: HoldKind,
+}
+
+/// What holds a lane back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldKind {
+    /// A gate that is open and that no other lane closes.
+    OpenGate,
+    /// Another phase; whether it is complete is not in this document.
+    Phase,
+    /// Something this document does not explain.
+    Unknown,
+}
+
+/// Makes a plan of a phase; on failure all reasons at once, each with its line in `text`.
+pub fn to_plan(
+    file: &str,
+    text: &str,
+    phase: &Phase,
+    defaults: &PlanDefaults,
+) -> Result<Planned, Vec<Diagnostic>> {
+    let mut builder = Builder { phase, defaults, sink: Sink::new(file, text), text };
+    let planned = builder.build();
+    if builder.sink.has_errors() {
+        return Err(builder.sink.finish());
+    }
+    Ok(planned)
+}
+
+struct Builder<'a> {
+    phase: &'a Phase,
+    defaults: &'a PlanDefaults,
+    sink: Sink<'a>,
+    text: &'a str,
+}
+
+impl Builder<'_> {
+    fn build(&mut self) -> Planned {
+        self.check_whole();
+        let phase_id = made_id(&self.phase.id);
+        let (mut lanes, mut holds, mut mixed, mut renamed) = (vec![], vec![], vec![], vec![]);
+        for lane in &self.phase.lanes {
+            let id = made_id(&lane.id);
+            if id == VALIDATION_LANE || lanes.iter().any(|l: &plan::Lane| l.id == id) {
+                let message =
+                    format!("the lane {} cannot have the id {}", quoted(&lane.id), quoted(&id));
+                self.error(code::DUPLICATE_ID, lane.line, message, "rename it");
+            }
+            if id != lane.id {
+                renamed.push((id.clone(), lane.id.clone()));
+            }
+            if let ParallelSafe::Mixed(why) = &lane.parallel_safe {
+                mixed.push((id.clone(), why.clone()));
+            }
+            holds.extend(self.holds(lane, &id));
+            let lane = self.lane(lane, id, &phase_id);
+            lanes.push(lane);
+        }
+        lanes.extend(self.validation(&phase_id, &lanes));
+        let phase =
+            plan::Phase { id: phase_id, needs: Vec::new(), after: Vec::new(), gate: None, lanes };
+        let title = if self.phase.title.is_empty() { &self.phase.id } else { &self.phase.title };
+        let plan = Plan {
+            title: title.clone(),
+            spec: self.defaults.spec.clone(),
+            on_failure: self.defaults.on_failure,
+            budgets: self.defaults.budgets.clone(),
+            phases: vec![phase],
+        };
+        Planned { plan, holds, mixed, renamed }
+    }
+
+    fn error(&mut self, code: &'static str, line: usize, message: String, hint: &str) {
+        let start: usize =
+            self.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+        let length = self.text[start..].lines().next().map_or(0, str::len);
+        self.sink.error(code, &(start..start + length), message, hint);
+    }
+
+    /// What concerns the document as a whole.
+    fn check_whole(&mut self) {
+        if self.defaults.agent.is_none() {
+            let message = "tasks are done by an agent, and none is defined".to_owned();
+            let hint =
+                "set `agent` below [defaults] in piton.toml, and [agents.NAME] with a command";
+            self.error(code::UNKNOWN_AGENT, self.phase.line, message, hint);
+        }
+        let tasks: usize = self.phase.lanes.iter().map(|lane| lane.tasks.len()).sum();
+        if self.phase.lanes.len() > LANES_MAX || tasks > STEPS_MAX {
+            let message = format!("the phase has more than {STEPS_MAX} tasks");
+            self.error(code::TOO_LARGE, self.phase.line, message, "split it into several phases");
+        }
+    }
+
+    fn lane(&mut self, lane: &Lane, id: String, phase_id: &str) -> plan::Lane {
+        if lane.tasks.is_empty() {
+            let message = format!("the lane {} has no tasks", quoted(&lane.id));
+            let hint = "ask for a plan update that gives it a table of tasks";
+            self.error(code::MISSING_FIELD, lane.line, message, hint);
+        }
+        for task in lane.tasks.iter().filter(|task| !task.missing.is_empty()) {
+            let names: Vec<&str> = task.missing.iter().map(|field| field.name()).collect();
+            let message = format!("the task {} lacks: {}", quoted(&task.id), names.join(", "));
+            let hint = "ask for a plan update that fills them in; `-` says that there is none";
+            self.error(code::MISSING_FIELD, task.line, message, hint);
+        }
+        let tasks = self.ordered(lane);
+        let mut steps: Vec<Step> = Vec::new();
+        for (at, task) in tasks.iter().enumerate() {
+            let to_come = tasks[at + 1..].iter().any(|later| later.kind == TaskKind::Impl);
+            let step = self.step(lane, task, &steps, to_come);
+            steps.push(step);
+        }
+        let before = lanes_before(lane, &self.phase.lanes, &self.phase.gates);
+        let needs = before
+            .into_iter()
+            .map(|other| LanePath { phase: phase_id.to_owned(), lane: made_id(&other.id) });
+        let mut planned = plan::Lane {
+            id,
+            needs: needs.collect(),
+            gate: None,
+            steps,
+            rules: self.rules(lane, &tasks),
+        };
+        let retries = lane.retries.unwrap_or(self.defaults.retries);
+        let like = self.defaults.step(String::new(), Work::Tests(Vec::new()), retries);
+        implicit::add(&mut planned, &self.defaults.commands, &like);
+        planned
+    }
+
+    fn rules(&self, lane: &Lane, tasks: &[&Task]) -> LaneRules {
+        let gates = lane.depends_on.iter().filter(|d| d.kind == DependencyKind::Gate);
+        let frozen = gates.filter(|gate| !self.is_provided(lane, &gate.raw));
+        LaneRules {
+            isolation: self.defaults.isolation,
+            merge: self.defaults.merge,
+            copy: self.defaults.copy.clone(),
+            on_retry: self.defaults.on_retry,
+            message: self.defaults.message.clone(),
+            alone: matches!(lane.parallel_safe, ParallelSafe::No | ParallelSafe::Mixed(_)),
+            provides: lane.provides.clone(),
+            frozen: frozen.map(|gate| gate.raw.clone()).collect(),
+            tests: lane_tests(tasks),
+        }
+    }
+
+    /// Tells whether another lane closes a gate.
+    fn is_provided(&self, lane: &Lane, gate: &str) -> bool {
+        let other = |l: &&Lane| l.id != lane.id && l.provides.iter().any(|g| g == gate);
+        self.phase.lanes.iter().any(|l| other(&l))
+    }
+
+    fn holds(&self, lane: &Lane, id: &str) -> Vec<Hold> {
+        let hold = |name: &str, kind| Hold { lane: id.to_owned(), name: name.to_owned(), kind };
+        let mut found = Vec::new();
+        for dependency in &lane.depends_on {
+            let name = dependency.raw.as_str();
+            let kind = match dependency.kind {
+                DependencyKind::Gate
+                    if !is_closed(&self.phase.gates, name) && !self.is_provided(lane, name) =>
+                {
+                    HoldKind::OpenGate
+                }
+                DependencyKind::Phase => HoldKind::Phase,
+                DependencyKind::Unknown => HoldKind::Unknown,
+                _ => continue,
+            };
+            found.push(hold(name, kind));
+        }
+        found
+    }
+
+    /// The tasks of a lane in their order: what they depend on first, then by type, then as written.
+    fn ordered<'l>(&mut self, lane: &'l Lane) -> Vec<&'l Task> {
+        let mut left: Vec<&Task> = lane.tasks.iter().collect();
+        let mut done: Vec<&Task> = Vec::new();
+        while !left.is_empty() {
+            let waits = |task: &Task| {
+                task.depends_on.iter().any(|d| left.iter().any(|other| other.id == d.raw))
+            };
+            let ready = left.iter().enumerate().filter(|(_, task)| !waits(task));
+            let Some((at, _)) = ready.min_by_key(|(at, task)| (task.kind, *at)) else {
+                let names: Vec<&str> = left.iter().map(|task| task.id.as_str()).collect();
+                let message = format!("tasks wait for each other: {}", names.join(", "));
+                let hint = "take one of them out of `Depends On`";
+                self.error(code::CYCLE, left[0].line, message, hint);
+                break;
+            };
+            done.push(left.remove(at));
+        }
+        done
+    }
+
+    /// One task as a step; `to_come` tells whether code its tests may need is written later.
+    fn step(&mut self, lane: &Lane, task: &Task, before: &[Step], to_come: bool) -> Step {
+        let template = self.defaults.task_prompt.as_deref().unwrap_or(prompt::TASK_PROMPT);
+        let prompt = prompt::render(template, self.phase, lane, task).unwrap_or_else(|error| {
+            let message = format!("the template of the task's prompt: line {}: {}", error.line, error.message);
+            let hint = "correct the template that the settings name; conditions about an attempt stand in {% raw %}";
+            self.error(code::BAD_TEMPLATE, task.line, message, hint);
+            String::new()
+        });
+        let (agent, command) = self
+            .defaults
+            .agent
+            .clone()
+            .unwrap_or_else(|| (String::new(), Command::Args(Vec::new())));
+        let retries = lane.retries.unwrap_or(self.defaults.retries);
+        let mut step = self.defaults.step(
+            unused_id(&task.id, before),
+            Work::Prompt { agent, command, prompt },
+            retries,
+        );
+        if !(task.kind == TaskKind::Test && to_come) {
+            step.test = joined(&task.test_commands);
+        }
+        step
+    }
+
+    /// The lane that runs the test execution plan after the last merge.
+    fn validation(&self, phase_id: &str, lanes: &[plan::Lane]) -> Option<plan::Lane> {
+        if self.phase.test_plan.is_empty() {
+            return None;
+        }
+        let path =
+            |lane: &plan::Lane| LanePath { phase: phase_id.to_owned(), lane: lane.id.clone() };
+        let steps = self.phase.test_plan.iter().enumerate().map(|(at, test)| {
+            let work = Work::Run(Command::Shell(escape(&test.command)));
+            self.defaults.step(format!("validate-{}", at + 1), work, 0)
+        });
+        Some(plan::Lane {
+            id: VALIDATION_LANE.to_owned(),
+            needs: lanes.iter().map(path).collect(),
+            gate: None,
+            steps: steps.collect(),
+            rules: LaneRules::default(),
+        })
+    }
+}
+
+/// The commands that prove a lane: those of its tests and verifications, else all there are.
+fn lane_tests(tasks: &[&Task]) -> Vec<Command> {
+    let of = |wanted: &dyn Fn(TaskKind) -> bool| {
+        let mut found: Vec<Command> = Vec::new();
+        for command in tasks.iter().filter(|t| wanted(t.kind)).flat_map(|t| &t.test_commands) {
+            let command = Command::Shell(escape(command));
+            if !found.contains(&command) {
+                found.push(command);
+            }
+        }
+        found
+    };
+    let proving = of(&|kind| matches!(kind, TaskKind::Test | TaskKind::Verify));
+    if proving.is_empty() { of(&|_| true) } else { proving }
+}
+
+/// Several commands as one for the shell; the first that fails is the failure.
+fn joined(commands: &[String]) -> Option<Command> {
+    let lines: Vec<String> = match commands {
+        [] => return None,
+        [one] => vec![escape(one)],
+        // A line of its own for the bracket: a comment at the end of a command must not hide it.
+        many => many.iter().map(|command| format!("( {}\n)", escape(command))).collect(),
+    };
+    Some(Command::Shell(lines.join(" && ")))
+}
+
+/// A name of the document as an id of the plan.
+fn made_id(name: &str) -> String {
+    if is_valid_id(name) {
+        return name.to_owned();
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let made: String = name.chars().map(|c| if allowed(c) { c } else { '-' }).collect();
+    let made = made.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+    let made: String = made.trim_end_matches('-').chars().take(ID_BYTES_MAX).collect();
+    if made.is_empty() { "x".to_owned() } else { made }
+}
+
+/// The same for a step, beside those that are there and those Piton adds.
+fn unused_id(name: &str, steps: &[Step]) -> String {
+    let made = made_id(name);
+    let taken = |id: &str| RESERVED.contains(&id) || steps.iter().any(|step| step.id == id);
+    if !taken(&made) {
+        return made;
+    }
+    let numbered = |n: usize| {
+        let tail = format!("-{n}");
+        let head: String = made.chars().take(ID_BYTES_MAX - tail.len()).collect();
+        format!("{head}{tail}")
+    };
+    // One more number than there are ids: one of them is free.
+    let numbers = 2..steps.len() + RESERVED.len() + 3;
+    numbers.map(numbered).find(|id| !taken(id)).unwrap_or(made)
+}

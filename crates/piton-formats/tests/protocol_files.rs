@@ -1,0 +1,126 @@
+//! Properties of the readers of protocol files: any text is read without harm, and what is written
+//! is read again.
+
+use piton_core::Timestamp;
+use piton_formats::inspect::inspect;
+use piton_formats::lanes::checkpoints::{self, OwnRecord, Stage, Status};
+use piton_formats::lanes::phase;
+use proptest::prelude::*;
+
+/// Pieces of real documents, broken and whole, in any order.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "# P1: T",
+        "\n",
+        "\r\n",
+        "## Interface Freeze Gates\n",
+        "- [ ] IF-0-P1-A: a",
+        "- [x] **IF-1** — b",
+        "## Lane Index & Dependencies\n",
+        "```",
+        "~~~sh\n",
+        "- SL-1 -- One",
+        "SL-2 — Two; Blocks: SL-1; ",
+        "  - Depends on: ",
+        "SL-2, ",
+        "(none",
+        ")",
+        "  Parallel-safe: mixed (",
+        "Retries: 9",
+        "; ",
+        "## D. Swim Lanes\n",
+        "### SL-1 -- One\n",
+        "| Task ID | Type | Test Command(s) |\n|---|---|---|\n",
+        "| SL-1.1 | impl | `a \\| b` |\n",
+        "| | |",
+        "`",
+        "``",
+        "<!--",
+        "-->",
+        "---\n",
+        "\u{feff}",
+        "ä—",
+        "\t",
+        "## H. Test Execution Plan\n",
+        "$ make\n",
+        "[",
+        "]",
+        "{",
+        "\"run_id\": \"r\", \"stage\": 1",
+        "\\",
+        "{\"ts\":1,\"event\":\"e\"}\n",
+        "**",
+        "{{ x }}",
+        "{% raw %}",
+    ]);
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+fn record() -> impl Strategy<Value = OwnRecord> {
+    ("[a-c]", 0..3_usize, any::<i32>(), ".{0,12}", prop::option::of(any::<u32>())).prop_map(
+        |(lane, stage, at, notes, retry)| OwnRecord {
+            run_id: "r".to_owned(),
+            phase: "P1".to_owned(),
+            lane,
+            stage: [Stage::PrePr, Stage::RetryAttempt, Stage::AfterLaneTests][stage].clone(),
+            status: Status::Failed,
+            base_branch: "main".to_owned(),
+            worktree_path: notes.clone(),
+            log_path: "/l".to_owned(),
+            timestamp: Timestamp(i64::from(at)),
+            notes: notes.clone(),
+            resume_hint: String::new(),
+            rollback_hint: String::new(),
+            retry_attempt: retry,
+            max_retries: retry,
+            failure_context: retry.map(|_| vec![notes.clone(), "line".to_owned()]),
+            test_command: Some(notes),
+            exit_code: Some(at),
+            base_sha: None,
+            head_sha: None,
+            target_branch: None,
+            last_command: None,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_without_harm(text in pieces()) {
+        for file in ["p.md", "checkpoints.json", "x.jsonl"] {
+            let found = inspect(file, text.as_bytes());
+            let lines = text.split('\n').count();
+            prop_assert!(found.problems.iter().all(|p| (1..=lines).contains(&p.line)));
+        }
+        let (phase, _) = phase::inspect("p.md", &text);
+        for gate in phase.gates.iter().filter(|gate| !gate.closed) {
+            if let Some(ticked) = phase::tick(&text, &gate.id) {
+                let again = phase::inspect("p.md", &ticked).0;
+                prop_assert!(again.gates.iter().any(|g| g.id == gate.id && g.closed));
+                prop_assert_eq!(phase::tick(&ticked, &gate.id), None);
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        inspect("checkpoints.json", &bytes);
+    }
+
+    #[test]
+    fn records_written_one_by_one_are_those_written_at_once(records in prop::collection::vec(record(), 0..12)) {
+        let mut grown = None;
+        for record in &records {
+            let one = std::slice::from_ref(record);
+            grown = checkpoints::update("c.json", grown.as_deref(), one).ok();
+        }
+        let whole = checkpoints::update("c.json", None, &records).ok();
+        if !records.is_empty() {
+            prop_assert_eq!(&grown, &whole);
+        }
+        let read = checkpoints::read("c.json", &whole.unwrap_or_default()).unwrap_or_default();
+        for own in &records {
+            prop_assert!(read.iter().any(|r| r.lane == own.lane && r.stage == own.stage));
+        }
+    }
+}
