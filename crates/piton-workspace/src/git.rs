@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// Variables that would lead git elsewhere, or change what it prints.
 const REMOVED: [&str; 12] = [
@@ -153,6 +153,11 @@ impl Git {
     /// Runs it for what it does.
     pub fn run(self) -> Result<(), Error> {
         self.bytes().map(drop)
+    }
+
+    /// Starts it for a conversation; its complaints are not read.
+    pub fn spawn(mut self, stdin: Stdio, stdout: Stdio) -> std::io::Result<Child> {
+        self.command.stdin(stdin).stdout(stdout).stderr(Stdio::null()).spawn()
     }
 
     /// Runs it and returns exit and output alike, for commands whose exit code is an answer.

@@ -58,7 +58,10 @@ fn an_earlier_boot_is_told_once() {
             .map(|line| if line.starts_with("boot ") { "boot old" } else { line })
             .collect();
         fs::write(&mark, old.join("\n") + "\n").unwrap();
-        assert!(repo.lane("SL-1").machine_restarted);
+        fs::write(repo.admins()[0].join("index"), "torn").unwrap();
+        let lane = repo.lane("SL-1");
+        assert!(lane.machine_restarted);
+        assert_eq!(git(&lane.path, &["status", "--porcelain"]), "");
         assert!(!repo.lane("SL-1").machine_restarted);
     });
 }

@@ -1,15 +1,19 @@
 //! Plans as files: reading them, naming them, keeping their secrets out of the ledger.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{REPLACEMENT, Redactor, VALUE_BYTES_MIN, is_secret_name};
-use piton_core::{Plan, StepPath};
+use piton_core::{LanePath, Plan, StepPath};
+use piton_formats::lanes::phase;
 use piton_formats::{Input, read_plan};
 
 use crate::commands::document_error;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
+
+mod phase_document;
 
 /// A plan as read from its file.
 #[derive(Clone, Debug)]
@@ -20,17 +24,29 @@ pub struct PlanFile {
     pub live: Plan,
     /// The same without secrets: what is recorded, hashed and compared.
     pub recorded: Plan,
+    /// Gates of a phase document that are open, for each lane that waits for them.
+    pub open_gates: BTreeMap<LanePath, Vec<String>>,
+    /// The id of the phase, where the plan is a phase document.
+    pub phase: Option<String>,
 }
 
 impl PlanFile {
     /// Reads a plan from where the person is.
     pub fn read(context: &Context, path: &Path) -> Result<Self> {
+        Self::read_and(context, path, true)
+    }
+
+    /// Reads a plan; `asks` lets a person be asked what a document leaves open.
+    fn read_and(context: &Context, path: &Path, asks: bool) -> Result<Self> {
         let full = context.cwd.join(path);
         let text = std::fs::read_to_string(&full).map_err(|e| {
             CommandError::usage("plan-unreadable", format!("{}: {e}", path.display()))
                 .hint("name the file of a plan, such as plan.toml")
         })?;
         let root = &context.project.root;
+        if phase::is_phase(&text) && !full.extension().is_some_and(|e| e == "toml") {
+            return phase_document::read(context, path, &full, &text, asks);
+        }
         let input = Input {
             file: &path.display().to_string(),
             text: &text,
@@ -45,9 +61,42 @@ impl PlanFile {
         if live.title.is_empty() {
             live.title = stem(&full);
         }
+        Ok(Self::of(context, &full, live))
+    }
+
+    /// A plan of a file, with its secrets taken out of what is recorded.
+    fn of(context: &Context, full: &Path, live: Plan) -> Self {
         let redactor = knowing(&context.redactor, &live, &context.settings.secret_names);
         let recorded = without_secrets(&live, &redactor);
-        Ok(Self { path: recorded_path(root, &full), live, recorded })
+        let path = recorded_path(&context.project.root, full);
+        Self { path, live, recorded, open_gates: BTreeMap::new(), phase: None }
+    }
+
+    /// The same with the needs of the recorded plan that a gate, closed since by the lane that
+    /// provides it, has taken away: a ticked box is no change of the plan.
+    #[must_use]
+    pub fn closing_gates_of(mut self, recorded: &Plan) -> Self {
+        if self.phase.is_none() {
+            return self;
+        }
+        for plan in [&mut self.recorded, &mut self.live] {
+            let provides =
+                |path: &LanePath| recorded.lane(path).is_some_and(|l| !l.rules.provides.is_empty());
+            for phase in &mut plan.phases {
+                for lane in &mut phase.lanes {
+                    let path = LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
+                    let Some(old) = recorded.lane(&path) else { continue };
+                    let only_less = lane.needs.iter().all(|n| old.needs.contains(n))
+                        && old.needs.iter().all(|n| lane.needs.contains(n) || provides(n));
+                    if only_less {
+                        lane.needs.clone_from(&old.needs);
+                        lane.rules.frozen.clone_from(&old.rules.frozen);
+                        lane.rules.alone = old.rules.alone;
+                    }
+                }
+            }
+        }
+        self
     }
 
     /// Reads the plan of a run, if its file is still there.
@@ -57,7 +106,8 @@ impl PlanFile {
             return Ok(None);
         }
         let shown = full.strip_prefix(&context.cwd).map(Path::to_owned).unwrap_or(full);
-        Self::read(context, &shown).map(Some)
+        // What was asked when the run began is on record.
+        Self::read_and(context, &shown, false).map(Some)
     }
 
     /// The same with what the recorded plan had taken out taken out too: a process that does not

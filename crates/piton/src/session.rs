@@ -1,13 +1,14 @@
 //! Driving a run from the terminal: the driver, its observers, the summary, and the questions that
 //! follow when a person is there.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use piton_core::event::{DriverAttached, Event, RunAborted, Verdict};
 use piton_core::plan::OnFailure;
 use piton_core::request::{self, Request};
 use piton_core::state::Progress;
-use piton_core::{Limits, Plan, RunState};
+use piton_core::{LanePath, Limits, Plan, RunState};
 use piton_engine::store::{Asked, Loaded};
 use piton_engine::world::{Rewind, World as _};
 use piton_engine::{Driver, Ending, Observer, Options, Store};
@@ -36,6 +37,8 @@ pub struct Session {
     pub abort: Option<RunAborted>,
     /// A rollback, restore or undo to carry out instead of going on.
     pub rewind: Option<Rewind>,
+    /// Gates of the phase document that are open, for each lane that waits for them.
+    pub open_gates: BTreeMap<LanePath, Vec<String>>,
 }
 
 /// The event that says who drives now.
@@ -116,7 +119,7 @@ pub fn drive(
         retries: args.retries,
         redactor,
         abort: session.abort,
-        open_gates: std::collections::BTreeMap::new(),
+        open_gates: session.open_gates,
         rewind: session.rewind,
         notify: true,
     };
@@ -140,6 +143,12 @@ pub fn drive(
 }
 
 impl Session {
+    /// A run about to go on.
+    pub fn new(loaded: Loaded, plan: Plan, live: Plan, opening: Vec<Event>) -> Self {
+        let open_gates = BTreeMap::new();
+        Self { loaded, plan, live, opening, abort: None, rewind: None, open_gates }
+    }
+
     /// The state as it will be once the opening events are applied; enough to find the root.
     fn opening_state(&self) -> RunState {
         let mut state = self.loaded.state.clone();

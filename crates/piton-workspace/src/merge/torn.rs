@@ -51,7 +51,9 @@ pub(super) fn rewind(place: &Place, guard: &Guard, (old, new): (&str, &str)) -> 
 /// The changed paths whose file is not that of the new commit.
 fn unlike_new(place: &Place, changes: &[Change]) -> Result<BTreeSet<PathBuf>> {
     let index = place.git_dir.join("piton-torn");
-    let _ = fs::remove_file(&index);
+    for left in [&index, &place.git_dir.join("piton-torn.lock")] {
+        let _ = fs::remove_file(left);
+    }
     let mut lines = Vec::new();
     for change in changes {
         if let Some((mode, id)) = &change.new {

@@ -45,7 +45,7 @@ fn overlaps(dir: &Path, old: &str, new: &str) -> Result<Vec<String>> {
         return Err(Error::Locked(lock));
     }
     let aside = Aside::copy(&place)?;
-    in_the_way(&place, &aside.0, &diff::commits(dir, old, new)?, old, new)
+    in_the_way(&place, &aside.copy, &diff::commits(dir, old, new)?, old, new)
 }
 
 /// The changed paths that the user has changed, staged or created, judged by a copy of the index.
@@ -104,22 +104,39 @@ fn vanishes(dir: &Path, folder: &Path, changes: &[Change]) -> bool {
     })
 }
 
-/// A copy of an index that goes with this value.
-struct Aside(PathBuf);
+/// A copy of an index that goes with this value. There is one place for it, in our own folder, and
+/// a lock on that, so that kills leave at most one behind.
+struct Aside {
+    copy: PathBuf,
+    _held: fs::File,
+}
 
 impl Aside {
     fn copy(place: &Place) -> Result<Self> {
-        let copy = place.git_dir.join(format!("piton-check-{}", std::process::id()));
+        place.prepare();
+        let (guard, copy) = (place.state.join("check-guard"), place.state.join("check-index"));
+        let open = || {
+            let file = fs::File::options().append(true).create(true).open(&guard)?;
+            file.lock().map(|()| file)
+        };
+        let held = open().at(&guard)?;
+        let aside = Self { copy, _held: held };
+        aside.clear();
         let index = place.git_dir.join("index");
         if index.exists() {
-            fs::copy(&index, &copy).at(&copy)?;
+            fs::copy(&index, &aside.copy).at(&aside.copy)?;
         }
-        Ok(Self(copy))
+        Ok(aside)
+    }
+
+    fn clear(&self) {
+        let _ = fs::remove_file(&self.copy);
+        let _ = fs::remove_file(self.copy.with_extension("lock"));
     }
 }
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        self.clear();
     }
 }

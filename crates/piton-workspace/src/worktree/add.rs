@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::admin::{self, Admin, Mark, Owner};
-use super::{At as _, Error, Place, Result, branch, check, checkout, copy, locks, remove};
+use super::{At as _, Error, Place, Result, branch, check, checkout, copy, locks, remove, stand};
 use crate::refs::Fence;
 
 /// How many numbered names are tried before the name is given up.
@@ -71,7 +71,7 @@ pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
     locks::await_children(&place)?;
     let owner = spec.owner();
     for admin in admin::scan(&place).iter().filter(|a| a.owner().as_ref() == Some(&owner)) {
-        if let Some(added) = take_up(&place, spec, admin)? {
+        if let Some(added) = take_up(&place, spec, admin, fence)? {
             return Ok(added);
         }
     }
@@ -80,7 +80,7 @@ pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
 }
 
 /// Takes up an entry of the lane, or clears it away if it was never complete or lost its folder.
-fn take_up(place: &Place, spec: &Spec, admin: &Admin) -> Result<Option<Added>> {
+fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<Option<Added>> {
     let there = admin.path.as_ref().filter(|path| path.is_dir());
     let (Some(mark), Some(path)) = (&admin.mark, there) else {
         let files = there.filter(|_| admin.is_linked());
@@ -97,8 +97,10 @@ fn take_up(place: &Place, spec: &Spec, admin: &Admin) -> Result<Option<Added>> {
     let boot = admin::boot();
     let machine_restarted = mark.boot != boot;
     if machine_restarted {
+        stand::mend_index(&Place::of(path)?)?;
         Mark { boot, ..mark.clone() }.write(&admin.dir)?;
     }
+    stand::finish_move(&Place::of(path)?, mark, fence)?;
     let head = branch::head(place, mark)?;
     Ok(Some(Added {
         path: path.clone(),
@@ -137,6 +139,7 @@ fn make(place: &Place, spec: &Spec, branch: &str, start: &str) -> Result<Added> 
         start: start.to_owned(),
         boot: admin::boot(),
     };
+    sync(&path, &dir)?;
     mark.write(&dir)?;
     Ok(Added {
         path,
@@ -148,6 +151,16 @@ fn make(place: &Place, spec: &Spec, branch: &str, start: &str) -> Result<Added> 
         machine_restarted: false,
         not_copied,
     })
+}
+
+/// Makes durable what says where a worktree is, before the mark says that it is complete. Its files
+/// are not: for what a power cut tears there are snapshots.
+fn sync(path: &Path, admin: &Path) -> Result<()> {
+    let own = ["HEAD", "commondir", "gitdir", "locked"].map(|name| admin.join(name));
+    for file in own.iter().chain([&path.join(".git")]) {
+        fs::File::open(file).and_then(|file| file.sync_all()).at(file)?;
+    }
+    Ok(())
 }
 
 /// Makes the folder of all worktrees ignore itself, so that it never counts as a change.

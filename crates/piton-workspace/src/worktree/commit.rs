@@ -52,7 +52,7 @@ pub fn commit(
     identity: &Identity,
     fence: &Fence,
 ) -> Result<Committed> {
-    let (place, mark) = own(dir)?;
+    let (place, mark) = own(dir, fence)?;
     let name = format!("refs/heads/{}", mark.branch);
     let branch = refs::value(dir, &name);
     let parent = parent(&place, branch.as_deref())?;

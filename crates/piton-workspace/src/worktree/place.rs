@@ -39,11 +39,15 @@ impl Place {
 
     /// Begins a git command in another work tree of this repository, likewise.
     pub fn git_in(&self, dir: &Path) -> Git {
+        self.prepare();
+        Git::at(dir).witnessed(&self.witness())
+    }
+
+    /// Makes our own folder. If this fails, so does opening a file in it, and that is reported.
+    pub fn prepare(&self) {
         if !self.state.is_dir() {
-            // If this fails, so does opening the file in it, and that is reported.
             let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.state);
         }
-        Git::at(dir).witnessed(&self.witness())
     }
 
     /// The file that running git commands hold a lock on.

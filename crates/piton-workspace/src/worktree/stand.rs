@@ -1,14 +1,18 @@
 //! Makes a lane's worktree stand at a commit: branch, HEAD, index, and the files if wanted.
 //!
-//! Only in worktrees of ours. The branch moves first, in a fenced transaction; index and files
-//! follow and can follow again, so a kill in between is mended by the same call.
+//! Only in worktrees of ours. A note in the admin folder says where to, and whoever takes the
+//! worktree up next finishes it. The branch moves last: files that are ahead of their branch look
+//! like work that is done already, files that lag behind would look like work taken back.
 
 use std::fs;
 use std::path::Path;
 
-use super::admin::{Admin, Mark};
-use super::{Error, Place, Result, fenced, locks};
+use super::admin::{Admin, Mark, replace};
+use super::{At as _, Error, Place, Result, check, fenced, locks};
 use crate::refs::{self, Fence, Transaction};
+
+/// The note about a move under way.
+const MOVE: &str = "piton-move";
 
 /// What an interrupted operation of git leaves in an admin folder; after a move it means nothing.
 const UNDER_WAY: [&str; 8] = [
@@ -33,7 +37,19 @@ pub enum Files {
 
 /// Moves a lane's worktree and its branch to a commit.
 pub fn move_to(dir: &Path, commit: &str, files: Files, fence: &Fence) -> Result<()> {
-    let (place, mark) = own(dir)?;
+    check(dir, fence)?;
+    let (place, mark) = whole(dir)?;
+    let kind = if files == Files::Follow { "follow" } else { "stay" };
+    replace(&place.git_dir.join(MOVE), format!("{commit} {kind}\n").as_bytes())?;
+    carry_out(&place, &mark, commit, files, fence)
+}
+
+fn carry_out(place: &Place, mark: &Mark, commit: &str, files: Files, fence: &Fence) -> Result<()> {
+    let dir = &place.root;
+    match files {
+        Files::Follow => place.git().args(["read-tree", "--reset", "-u", commit]).run()?,
+        Files::Stay => reset_index(place, commit)?,
+    }
     let name = format!("refs/heads/{}", mark.branch);
     let found = refs::value(dir, &name);
     let transaction = match found.as_deref() {
@@ -41,12 +57,24 @@ pub fn move_to(dir: &Path, commit: &str, files: Files, fence: &Fence) -> Result<
         old => Transaction::fenced(fence).update(&name, commit, old),
     };
     transaction.commit(dir, "piton: move lane").map_err(|error| fenced(dir, fence, error))?;
-    settle(&place, &mark)?;
-    match files {
-        Files::Follow => place.git().args(["read-tree", "--reset", "-u", commit]).run()?,
-        Files::Stay => reset_index(&place, commit)?,
-    }
-    Ok(())
+    settle(place, mark)?;
+    let note = place.git_dir.join(MOVE);
+    fs::remove_file(&note).at(note)
+}
+
+/// Finishes a move that was interrupted.
+pub(super) fn finish_move(place: &Place, mark: &Mark, fence: &Fence) -> Result<()> {
+    let Ok(note) = fs::read_to_string(place.git_dir.join(MOVE)) else { return Ok(()) };
+    let (commit, kind) = note.trim_end().split_once(' ').unwrap_or((note.trim_end(), "follow"));
+    let files = if kind == "stay" { Files::Stay } else { Files::Follow };
+    carry_out(place, mark, commit, files, fence)
+}
+
+/// The worktree a folder belongs to, if it is ours, with an interrupted move finished.
+pub(super) fn own(dir: &Path, fence: &Fence) -> Result<(Place, Mark)> {
+    let (place, mark) = whole(dir)?;
+    finish_move(&place, &mark, fence)?;
+    Ok((place, mark))
 }
 
 /// Moves a lane's worktree and its branch to a commit, with the files of another tree: what differs
@@ -59,7 +87,7 @@ pub fn stand_on(dir: &Path, commit: &str, tree: &str, fence: &Fence) -> Result<(
 }
 
 /// The worktree a folder belongs to, if it is ours and complete; stale locks are gone then.
-pub(super) fn own(dir: &Path) -> Result<(Place, Mark)> {
+fn whole(dir: &Path) -> Result<(Place, Mark)> {
     let place = Place::of(dir)?;
     locks::await_children(&place)?;
     let admin = Admin::read(&place.git_dir);
@@ -92,4 +120,15 @@ pub(super) fn reset_index(place: &Place, commit: &str) -> Result<()> {
     // Its exit says that files differ, which is no failure here.
     place.git().args(["update-index", "-q", "--refresh"]).output()?;
     Ok(())
+}
+
+/// Makes the index anew if a power cut tore it.
+pub(super) fn mend_index(place: &Place) -> Result<()> {
+    let args = ["diff-index", "--cached", "--quiet", "HEAD"];
+    let readable = place.git().args(args).output()?.status.code().is_some_and(|code| code < 2);
+    if readable {
+        return Ok(());
+    }
+    let _ = fs::remove_file(place.git_dir.join("index"));
+    reset_index(place, "HEAD")
 }

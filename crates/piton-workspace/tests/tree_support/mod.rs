@@ -15,6 +15,9 @@ use tempfile::TempDir;
 /// Says that the environment is clean already.
 const CLEAN: &str = "PITON_TEST_CLEAN";
 
+/// Asks for every case of a test that otherwise takes samples.
+pub const ALL: &str = "PITON_TEST_ALL";
+
 /// The run of all tests.
 pub const RUN: &str = "P1-20260101-000000";
 
@@ -48,6 +51,7 @@ pub fn hermetic_in<F: FnOnce(&Repo)>(folder: &str, body: F) {
         .env("TMPDIR", std::env::temp_dir())
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env(CLEAN, "1")
+        .envs(std::env::var_os(ALL).map(|value| (ALL, value)))
         .status()
         .unwrap();
     assert!(status.success(), "{name} failed, see above");
@@ -65,6 +69,20 @@ impl Repo {
         repo.write("a.txt", "one\ntwo\nthree\n");
         repo.write("dir/b.txt", "b\n");
         repo.commit("first");
+        repo
+    }
+
+    /// A copy next to it, with a tag where lanes start, one commit more, and a change of the user's.
+    pub fn fresh(&self, folder: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap().join(folder);
+        let status = Command::new("cp").arg("-R").arg(&self.root).arg(&root).status().unwrap();
+        assert!(status.success());
+        let repo = Self { _home: home, root };
+        repo.git(&["tag", "start"]);
+        repo.write("base.txt", "base\n");
+        repo.commit("base");
+        repo.write("a.txt", "changed by the user\n");
         repo
     }
 

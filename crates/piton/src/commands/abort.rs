@@ -116,8 +116,8 @@ fn drive_to_the_end(
     }
     let plan = store.plan(&loaded.state)?;
     let opening = vec![session::attached(context, &lease, false)];
-    let session =
-        Session { loaded, live: plan.clone(), plan, opening, abort: Some(event), rewind: None };
+    let live = plan.clone();
+    let session = Session { abort: Some(event), ..Session::new(loaded, plan, live, opening) };
     session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! `piton resume`: compares the world with the record, says what it found, goes on.
 
+use std::collections::BTreeMap;
+
 use piton_core::event::{Event, Verdict};
 use piton_core::state::Progress;
 use piton_core::summary::{current, progress};
-use piton_core::{Plan, RunState, apply};
+use piton_core::{LanePath, Plan, RunState, apply};
 use piton_engine::resume::{Accepts, Check, Severity, check};
 use piton_engine::store::Loaded;
 use piton_engine::{Store, World as _};
@@ -110,7 +112,7 @@ fn prepare(
         return super::run::begin(context, store, loaded, lease).map(Some);
     }
     let compared = compare(context, store, &loaded, args)?;
-    let Compared { check, live } = compared;
+    let Compared { check, live, open_gates } = compared;
     // All steps done is not enough: a driver that died before it could leave left that to the next.
     let left = loaded.state.verdict == Some(Verdict::Complete);
     if left && loaded.state.is_over() && check.events.is_empty() && !check.stops() {
@@ -135,7 +137,8 @@ fn prepare(
     }
     let mut opening = vec![session::attached(context, lease, args.takeover)];
     opening.extend(resets_that_apply(&loaded.state, &opening[0], check.events));
-    Ok(Some(Session { loaded, plan: check.plan, live, opening, abort: None, rewind: None }))
+    let session = Session::new(loaded, check.plan, live, opening);
+    Ok(Some(Session { open_gates, ..session }))
 }
 
 /// Lets the keeper of a complete run go, and its temporary files, if its last driver could not.
@@ -163,6 +166,7 @@ fn resets_that_apply(state: &RunState, attached: &Event, events: Vec<Event>) -> 
 struct Compared {
     check: Check,
     live: Plan,
+    open_gates: BTreeMap<LanePath, Vec<String>>,
 }
 
 fn compare(
@@ -175,10 +179,10 @@ fn compare(
     if loaded.state.linked && !std::path::Path::new(&loaded.state.root).is_dir() {
         let message = format!("the work tree {} is gone", loaded.state.root);
         let check = Check::only(&recorded, "worktree-gone", message);
-        return Ok(Compared { check, live: recorded });
+        return Ok(Compared { check, live: recorded, open_gates: BTreeMap::new() });
     }
     let file = PlanFile::of_run(context, &loaded.state.plan_path)?;
-    let file = file.map(|file| file.masked_like(&recorded));
+    let file = file.map(|file| file.masked_like(&recorded).closing_gates_of(&recorded));
     let mut world = session::world(context, &loaded.state);
     let who = Context::who();
     let accepts = Accepts { plan: args.accept_plan, spec: args.accept_spec, by: &who };
@@ -192,8 +196,9 @@ fn compare(
     }
     in_flight(context, &loaded.state, &loaded.row.run_id, &mut check);
     let _ = world.now();
+    let open_gates = file.as_ref().map(|f| f.open_gates.clone()).unwrap_or_default();
     let live = file.map_or(recorded, |f| f.live);
-    Ok(Compared { check, live })
+    Ok(Compared { check, live, open_gates })
 }
 
 /// Names what is in flight, from the outside: nothing is touched yet.

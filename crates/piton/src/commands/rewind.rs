@@ -260,8 +260,8 @@ pub fn drive(
     let loaded = store.load(run_id)?;
     let plan = store.plan(&loaded.state)?;
     let opening = vec![session::attached(context, &lease, takeover)];
-    let (live, rewind) = (plan.clone(), Some(rewind));
-    let session = Session { loaded, live, plan, opening, abort: None, rewind };
+    let live = plan.clone();
+    let session = Session { rewind: Some(rewind), ..Session::new(loaded, plan, live, opening) };
     let ending = session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
     match &ending.refused {
         None => Ok(ending),

@@ -240,14 +240,9 @@ fn start(
         ui::say(&format!("run {}", row.run_id));
     }
     let opening = vec![event, session::attached(context, &lease, false)];
-    let session = Session {
-        loaded,
-        plan: plan.recorded.clone(),
-        live: plan.live.clone(),
-        opening,
-        abort: None,
-        rewind: None,
-    };
+    let (recorded, live) = (plan.recorded.clone(), plan.live.clone());
+    let session = Session::new(loaded, recorded, live, opening);
+    let session = Session { open_gates: plan.open_gates.clone(), ..session };
     let ending = session::drive(context, store, session, lease.epoch, &args.drive)?;
     if session::questions(context, store, &row.run_id, &ending)? {
         let again = ResumeArgs { run: Some(row.run_id), drive: args.drive.clone() };
@@ -272,7 +267,8 @@ pub fn begin(
     store.keep_plan(&plan.recorded)?;
     let created = created(context, &plan, &run_id, see_spec(context, &plan)?);
     let opening = vec![created, session::attached(context, lease, false)];
-    Ok(Session { loaded, plan: plan.recorded, live: plan.live, opening, abort: None, rewind: None })
+    let session = Session::new(loaded, plan.recorded, plan.live, opening);
+    Ok(Session { open_gates: plan.open_gates, ..session })
 }
 
 fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {

@@ -1,0 +1,54 @@
+//! The files of a fresh worktree, written by several threads at once.
+//!
+//! Git's own checkout spends most of its time creating files one after the other. Here each thread
+//! reads objects from a `git cat-file` of its own and creates files, and the index is written at
+//! the end from what the system said about them. That is right only where a file is the bytes of
+//! its object: filters, line ends, submodules, sparse selections and whatever else needs git's
+//! judgement are left to git, and so is everything that goes wrong here.
+
+mod index;
+mod listing;
+mod plain;
+mod write;
+
+use std::path::Path;
+
+use super::{Place, Result};
+use crate::git::Git;
+
+/// From how many files on the threads are worth it; below, git is done before they are.
+const THREADED_FILES_MIN: usize = 500;
+
+/// From how many files on git's own checkout uses several processes, for the same reason.
+const PARALLEL_FILES_MIN: u32 = 1000;
+
+/// The most threads: beyond, they wait for each other in the file system.
+const WORKERS_MAX: usize = 16;
+
+/// Writes the files and the index of a worktree that was registered without; returns its commit.
+pub(super) fn fill(place: &Place, path: &Path, admin: &Path, workers: usize) -> Result<String> {
+    let head = Git::at(path).args(["rev-parse", "--verify", "-q", "HEAD^{commit}"]).text()?;
+    if !threaded(path, admin, &head, workers.clamp(1, WORKERS_MAX)) {
+        place
+            .git_in(path)
+            .config(&format!("checkout.workers={workers}"))
+            .config(&format!("checkout.thresholdForParallelism={PARALLEL_FILES_MIN}"))
+            .args(["reset", "--hard", "--quiet", "--no-recurse-submodules"])
+            .run()?;
+    }
+    Ok(head)
+}
+
+/// Tries to do it with threads. What was written when it does not work out does no harm: git
+/// overwrites it.
+fn threaded(path: &Path, admin: &Path, head: &str, workers: usize) -> bool {
+    if !plain::settings(path) {
+        return false;
+    }
+    let Some(listing) = listing::read(path, head) else { return false };
+    if listing.files.len() < THREADED_FILES_MIN || !plain::attributes(path, &listing) {
+        return false;
+    }
+    let Some(stats) = write::all(path, &listing, workers) else { return false };
+    index::write(admin, &listing, &stats).is_some()
+}

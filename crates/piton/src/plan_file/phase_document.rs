@@ -1,0 +1,95 @@
+//! Phase documents as plans: what they leave open is asked, or said.
+
+use std::path::Path;
+
+use piton_core::LanePath;
+use piton_formats::lanes::phase::{self, HoldKind, PlanDefaults};
+
+use super::PlanFile;
+use crate::commands::document_error;
+use crate::context::Context;
+use crate::error::{CommandError, Kind, Result};
+use crate::ui;
+
+/// Reads a phase document.
+pub fn read(
+    context: &Context,
+    shown: &Path,
+    full: &Path,
+    text: &str,
+    asks: bool,
+) -> Result<PlanFile> {
+    let file = shown.display().to_string();
+    let refused = |problems: Vec<_>| document_error(&problems, text, context.json);
+    let (document, warnings) = phase::read(&file, text).map_err(refused)?;
+    ui::diagnostics(&warnings, text);
+    let mut defaults = PlanDefaults::new(&context.settings);
+    if let Some(path) = task_prompt(context) {
+        let template = std::fs::read_to_string(context.project.root.join(&path));
+        defaults.task_prompt = Some(template.map_err(|e| {
+            CommandError::usage("plan-unreadable", format!("{path}: {e}"))
+                .hint("it is named by `lanes.task_prompt` in piton.toml")
+        })?);
+    }
+    let planned = phase::to_plan(&file, text, &document, &defaults);
+    let mut planned = planned.map_err(|problems| document_error(&problems, text, context.json))?;
+    if document.needs_confirmation && asks {
+        let lanes: Vec<&str> = document.lanes.iter().map(|l| l.id.as_str()).collect();
+        confirm(
+            context,
+            &format!("{file} has no lane index; are its lanes {}?", lanes.join(", ")),
+        )?;
+    }
+    for (lane, why) in planned.mixed.iter().filter(|_| asks) {
+        let beside = is_safe_beside(context, lane, why);
+        let lanes = planned.plan.phases.iter_mut().flat_map(|p| &mut p.lanes);
+        for found in lanes.filter(|l| l.id == *lane) {
+            found.rules.alone = !beside;
+        }
+    }
+    let mut plan = PlanFile::of(context, full, planned.plan);
+    for hold in planned.holds {
+        let lane = LanePath { phase: document.id.clone(), lane: hold.lane.clone() };
+        match hold.kind {
+            HoldKind::OpenGate => plan.open_gates.entry(lane).or_default().push(hold.name),
+            HoldKind::Phase | HoldKind::Unknown => ui::say(&format!(
+                "{lane} depends on {}, which this document does not hold: see that it is done",
+                ui::text::sanitize(&hold.name)
+            )),
+        }
+    }
+    plan.phase = Some(document.id);
+    Ok(plan)
+}
+
+fn task_prompt(context: &Context) -> Option<String> {
+    let _ = context;
+    None
+}
+
+fn confirm(context: &Context, question: &str) -> Result<()> {
+    if context.yes {
+        return Ok(());
+    }
+    if context.interactive && !context.json {
+        let answer = ui::ask(question, &[('y', "yes"), ('n', "no")], Some('n'), &mut || false);
+        if answer == Some('y') {
+            return Ok(());
+        }
+    }
+    Err(CommandError::new(Kind::Waiting, "not-confirmed", question.to_owned())
+        .hint("say `--yes`, or add a `## Lane Index & Dependencies`"))
+}
+
+/// Whether a lane that is safe beside others only in part may run beside them. Alone is always safe.
+fn is_safe_beside(context: &Context, lane: &str, why: &str) -> bool {
+    let why = ui::text::sanitize(why);
+    if context.interactive && !context.json && !context.yes {
+        let question =
+            format!("{lane} is safe beside other lanes only in part ({why}). Beside them?");
+        let answer = ui::ask(&question, &[('y', "yes"), ('n', "no")], Some('n'), &mut || false);
+        return answer == Some('y');
+    }
+    ui::say(&format!("{lane} is safe beside other lanes only in part ({why}): it runs alone"));
+    false
+}
