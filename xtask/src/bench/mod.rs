@@ -8,6 +8,7 @@ mod durable;
 mod fixture;
 mod fresh;
 mod growth;
+mod lanes;
 mod measure;
 mod peers;
 mod snapshots;
@@ -62,13 +63,14 @@ type Measured = std::result::Result<Vec<Row>, String>;
 type Measure = fn(&Bench) -> Measured;
 
 /// The rows by their letters; those of one measurement stand together.
-const PARTS: [(&str, Measure); 6] = [
+const PARTS: [(&str, Measure); 7] = [
     ("a", durable::measure),
     ("b", spawned::measure),
     ("c", status::measure),
     ("d", growth::measure),
     ("e", snapshots::measure),
     ("fg", worktrees::measure),
+    ("h", lanes::measure),
 ];
 
 /// Measures what the command line asks for.

@@ -134,8 +134,7 @@ impl Side {
         let chain = format!("{}root", refs::run_prefix(RUN));
         let at = i64::try_from(self.number).unwrap_or_default();
         let meta = Meta { message: "bench", at };
-        let take =
-            || snapshot::take(&self.workspace, &self.rules, &chain, &self.fence, &meta);
+        let take = || snapshot::take(&self.workspace, &self.rules, &chain, &self.fence, &meta);
         let (taken, took) = time(take);
         let taken = taken.map_err(|e| e.to_string())?;
         if taken.changed && taken.degraded.is_empty() {

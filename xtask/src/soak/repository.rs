@@ -44,8 +44,7 @@ pub(super) fn check(scratch: &Scratch) -> Result<(), Broken> {
         return Err(format!("HEAD is on {head}"));
     }
     let changes = scratch.git(&["status", "--porcelain", "--untracked-files=all"])?;
-    let foreign: Vec<&str> =
-        changes.lines().filter(|line| !line[3..].starts_with(OWN)).collect();
+    let foreign: Vec<&str> = changes.lines().filter(|line| !line[3..].starts_with(OWN)).collect();
     empty("the work tree of base is not clean", foreign.join("\n"))?;
     empty("stashed", scratch.git(&["stash", "list"])?)?;
     scratch.git(&["fsck", "--no-dangling", "--no-progress"]).map(drop)
@@ -61,7 +60,7 @@ fn contains_all(scratch: &Scratch) -> Result<(), Broken> {
         if !lanes.insert(merged.lane.to_string()) {
             return Err(format!("{} was merged twice", merged.lane));
         }
-        if let Some(to) = merged.to.filter(|to| !base.contains(to.as_str())) {
+        if let Some(to) = merged.to.as_ref().filter(|to| !base.contains(to.as_str())) {
             return Err(format!("base has lost {to} of {}", merged.lane));
         }
     }
