@@ -15,10 +15,11 @@ use crate::status::Status;
 use crate::time::Timestamp;
 
 mod lanes;
+mod records;
 mod rewind;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 4;
+pub const APPLY_VERSION: u32 = 5;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -296,8 +297,10 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             // What held a lane up is looked at again.
             let works = state.phases.iter_mut().flat_map(|p| &mut p.lanes);
             for work in works.filter_map(|l| l.work.as_mut()) {
-                if !work.held {
-                    work.blocked = None;
+                if !work.held && work.blocked.take().is_some() {
+                    // A person may have changed its files or base meanwhile.
+                    (work.committed, work.onto, work.merging) = (None, None, None);
+                    work.rounds = 0;
                 }
             }
         }
@@ -329,6 +332,9 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         Event::StepRetried(e) => {
             if let Some(step) = state.step_mut(&e.step) {
                 grant(step);
+            }
+            if let Some(work) = state.lane_mut(&e.step.lane()).and_then(|l| l.work.as_mut()) {
+                work.reopened.count = 0;
             }
         }
         Event::StepSkipped(e) => {
@@ -396,6 +402,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
                 step.progress = Progress::Done;
                 step.done_event = number;
                 step.rerun = None;
+                step.definition.clone_from(&e.definition);
             }
         }
         Event::RewindIntended(e) => state.rewinding = Some(e.clone()),

@@ -11,7 +11,7 @@ use crate::time::{Millis, Timestamp};
 
 mod lanes;
 
-use lanes::Startable;
+use lanes::{Active, Startable};
 pub use lanes::{LaneAct, worker};
 
 /// Something to be done by the driver.
@@ -85,7 +85,7 @@ struct Survey {
     waiting: bool,
     startable: Vec<Startable>,
     acts: Vec<(LanePath, LaneAct)>,
-    active: Vec<(LanePath, bool)>,
+    active: Vec<Active>,
     wake: Option<Timestamp>,
 }
 

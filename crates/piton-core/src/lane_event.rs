@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::Class;
+use crate::hash::Sha;
 use crate::id::{LanePath, StepPath};
 use crate::lane::{Isolation, SnapshotRef, Stage};
 
@@ -72,8 +73,11 @@ pub struct LaneReady {
 pub struct StepProven {
     /// Which step.
     pub step: StepPath,
-    /// The tree.
+    /// The tree; empty where the step is not needed.
     pub tree: String,
+    /// Hash of the step's definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Sha>,
 }
 
 /// The lane's work is a commit on its branch.

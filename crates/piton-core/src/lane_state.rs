@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{LanePath, StepPath};
 use crate::lane::{Isolation, Missed, Stage, StageStatus};
 use crate::lane_event::{LaneMerged, MergeIntended, MergedBy, Revert, RewindKind, RewindRoom};
-use crate::state::StepState;
+use crate::state::{FailedAttempt, StepState};
 use crate::time::Timestamp;
 
 /// Acts that can be undone; older ones only through their checkpoints.
@@ -65,6 +65,9 @@ pub struct LaneWork {
     /// Times base moved under its merge.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rounds: u32,
+    /// How often its work went on although its steps had finished.
+    #[serde(default, skip_serializing_if = "Reopenings::is_none")]
+    pub reopened: Reopenings,
     /// Its pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<String>,
@@ -86,6 +89,27 @@ pub struct LaneWork {
     /// The checkpoint it was rolled back to, until it goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<String>,
+}
+
+/// How often a lane's work went on after its steps had finished, and why.
+///
+/// Kept beside the steps: a step that succeeds forgets its failures, and a lane whose tests fail
+/// after each success would go on for ever.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reopenings {
+    /// How often.
+    pub count: u32,
+    /// How often it may.
+    pub max: u32,
+    /// What went wrong each time.
+    pub failures: Vec<FailedAttempt>,
+}
+
+impl Reopenings {
+    /// Whether its work never went on.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A lane's work as a commit.

@@ -57,6 +57,8 @@ pub struct Options {
     pub abort: Option<piton_core::event::RunAborted>,
     /// Gates of the phase document that are open, for each lane that waits for them.
     pub open_gates: BTreeMap<LanePath, Vec<String>>,
+    /// Rounds a lane may go through the merge queue because base moved; the built-in limit without.
+    pub merge_rounds: Option<u32>,
     /// A rollback, restore or undo to carry out instead of going on.
     pub rewind: Option<crate::world::Rewind>,
     /// The status words that the person wants to be told of are sent to the notify command.
@@ -173,8 +175,9 @@ impl<'a> Driver<'a> {
             // The epoch must be durable before the keeper hears of it.
             self.commit()?;
         }
-        self.recover()?;
+        // What is found to have ended is checkpointed at once.
         self.raise_fence()?;
+        self.recover()?;
         self.finish_rewind()?;
         if self.abort.is_some() {
             self.end_all("aborted")?;
@@ -273,18 +276,24 @@ impl<'a> Driver<'a> {
         })?;
         self.last_commit = self.at;
         self.answered.clear();
-        if self.batch.iter().any(Event::is_viewed) {
-            self.views();
-        }
+        self.views(before);
         Ok((before + 1..).zip(self.batch.drain(..)).collect())
     }
 
     /// Writes the views anew; one that can't be written is said, and written with the next.
-    fn views(&mut self) {
-        if let Some(rooms) = self.world.rooms()
-            && let Err(error) = rooms.views(&self.plan, &self.state)
-        {
-            self.observer.note(&Note::Warning(format!("a view was not written: {error}")));
+    fn views(&mut self, before: u64) {
+        let Some(rooms) = self.world.rooms() else { return };
+        let events: Vec<(u64, Timestamp, &Event)> =
+            (before + 1..).zip(&self.batch).map(|(seq, e)| (seq, self.at, e)).collect();
+        let logged = rooms.log(&self.row.run_id, &events);
+        let viewed = self.batch.iter().any(Event::is_viewed);
+        let written = if viewed { rooms.views(&self.plan, &self.state) } else { Ok(Vec::new()) };
+        let warnings = match logged.and(written) {
+            Ok(warnings) => warnings,
+            Err(error) => vec![format!("a view was not written: {error}")],
+        };
+        for warning in warnings {
+            self.observer.note(&Note::Warning(warning));
         }
     }
 

@@ -3,7 +3,12 @@
 //! The reader, the hints for unknown keys, the JSON Schemas and the reference documentation are all
 //! made from it, so none of them can know a key that the others do not.
 
+mod lanes;
+
 use piton_core::budget;
+
+pub(crate) use lanes::INHERITED as LANE_INHERITED;
+pub use lanes::{ISOLATION, LANES, MERGE, ON_RETRY, PULL_REQUEST, SNAPSHOTS, VIEWS};
 
 /// Fewest characters that may differ before a known name no longer counts as near: short names
 /// would otherwise be "near" to anything.
@@ -31,6 +36,8 @@ pub enum Kind {
     Ids,
     /// A path below the project's root.
     Path,
+    /// Paths below the project's root.
+    Paths,
     /// Paths or globs below the project's root.
     Globs,
     /// Words, each free text.
@@ -45,6 +52,8 @@ pub enum Kind {
     Money,
     /// A whole number from the first to the second bound.
     Count(u64, u64),
+    /// Yes or no.
+    Flag,
     /// Names and values of variables.
     Env,
     /// One of these texts.
@@ -62,12 +71,13 @@ impl Kind {
     pub fn expected(self) -> &'static str {
         match self {
             Self::Text | Self::Id | Self::Path => "a text in quotes",
-            Self::Ids | Self::Globs | Self::Words => "a list of texts",
+            Self::Ids | Self::Paths | Self::Globs | Self::Words => "a list of texts",
             Self::Command => "a text in quotes or a list of texts",
             Self::Duration => "a duration in quotes",
             Self::Size => "a size: a text in quotes or a whole number",
             Self::Money => "an amount: a text in quotes or a number",
             Self::Count(..) => "a whole number",
+            Self::Flag => "true or false",
             Self::Env => "a table of texts",
             Self::Choice(_) => "one of a few texts",
             Self::Table(_) => "a table",
@@ -82,6 +92,7 @@ impl Kind {
             Self::Text | Self::Id => format!("{name} = \"text\""),
             Self::Path => format!("{name} = \"some/path\""),
             Self::Ids => format!("{name} = [\"ID\"]"),
+            Self::Paths => format!("{name} = [\"some/path\"]"),
             Self::Globs => format!("{name} = [\"src/**/*.rs\"]"),
             Self::Words => format!("{name} = [\"word\"]"),
             Self::Command => format!("{name} = \"make check\" or {name} = [\"make\", \"check\"]"),
@@ -89,6 +100,7 @@ impl Kind {
             Self::Size => format!("{name} = \"64MB\""),
             Self::Money => format!("{name} = \"12.50\""),
             Self::Count(..) => format!("{name} = 3"),
+            Self::Flag => format!("{name} = true"),
             Self::Env => format!("{name} = {{ NAME = \"value\" }}"),
             Self::Choice(choices) => format!("{name} = \"{}\"", choices.join("\" or \"")),
             Self::Table(_) => format!("[{name}]"),
@@ -226,6 +238,8 @@ pub static LANE: Section = Section::new(
             key("step", Kind::Tables(&STEP), "the same as `steps`, for [[phase.lane.step]]"),
         ],
         WORK,
+        lanes::INHERITED,
+        lanes::OWN,
         INHERITED,
     ],
 );
@@ -242,13 +256,17 @@ pub static PHASE: Section = Section::new(
             key("lane", Kind::Tables(&LANE), "its lanes"),
         ],
         WORK,
+        lanes::INHERITED,
         INHERITED,
     ],
 );
 
-/// Values for all steps.
-pub static DEFAULTS: Section =
-    Section::new("[defaults]", "Values for all steps that name none of their own.", &[INHERITED]);
+/// Values for all lanes and steps.
+pub static DEFAULTS: Section = Section::new(
+    "[defaults]",
+    "Values for all lanes and steps that name none of their own.",
+    &[INHERITED, lanes::INHERITED],
+);
 
 /// Limits of the run.
 pub static BUDGETS: Section =
@@ -266,7 +284,7 @@ pub static AGENT: Section = Section::new(
 
 const SHARED: &[Key] = &[
     ON_FAILURE_KEY,
-    key("defaults", Kind::Table(&DEFAULTS), "values for all steps"),
+    key("defaults", Kind::Table(&DEFAULTS), "values for all lanes and steps"),
     key("budgets", Kind::Table(&BUDGETS), "limits of the run"),
     key("agents", Kind::Named(&AGENT), "programs that prompts are given to"),
 ];
@@ -321,6 +339,9 @@ pub static SETTINGS: Section = Section::new(
         ],
         SHARED,
         &[
+            key("lanes", Kind::Table(&LANES), "how lanes work"),
+            key("pull_request", Kind::Table(&PULL_REQUEST), "how lanes open pull requests"),
+            key("snapshots", Kind::Table(&SNAPSHOTS), "what snapshots hold"),
             key("gc", Kind::Table(&GC), "what `piton gc` keeps"),
             key("secrets", Kind::Table(&SECRETS), "what is redacted"),
         ],
@@ -328,8 +349,21 @@ pub static SETTINGS: Section = Section::new(
 );
 
 /// Every section, for searches and the documentation.
-pub static SECTIONS: &[&Section] =
-    &[&PLAN, &SETTINGS, &DEFAULTS, &BUDGETS, &AGENT, &PHASE, &LANE, &STEP, &GC, &SECRETS];
+pub static SECTIONS: &[&Section] = &[
+    &PLAN,
+    &SETTINGS,
+    &DEFAULTS,
+    &BUDGETS,
+    &AGENT,
+    &PHASE,
+    &LANE,
+    &STEP,
+    &LANES,
+    &PULL_REQUEST,
+    &SNAPSHOTS,
+    &GC,
+    &SECRETS,
+];
 
 /// The known name that is nearest to a mistyped one, when one is near at all.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -3,6 +3,7 @@
 //! Tells a changed definition (which asks whether finished work still counts) from changed limits
 //! (which never do). Does not decide what a change means for a run: the core does.
 
+use piton_core::lane::LaneRules;
 use piton_core::plan::{Command, Lane, Phase, Step, Work};
 use piton_core::{Plan, StepPath};
 
@@ -11,7 +12,8 @@ use piton_core::{Plan, StepPath};
 pub struct PlanDiff {
     /// Steps that differ, in the order of the new plan; removed ones at the end.
     pub steps: Vec<StepChange>,
-    /// Differences outside of steps, as sentences: title, spec, budgets, needs, gates, order.
+    /// Differences outside of steps, as sentences: title, spec, budgets, needs, gates, order, how
+    /// lanes work.
     pub other: Vec<String>,
 }
 
@@ -98,7 +100,7 @@ fn step_fields(old: &Step, new: &Step) -> Vec<FieldChange> {
         idle_timeout,
         grace,
         keep,
-        role: _,
+        role,
     } = new;
     let mut fields = Vec::new();
     let mut compare = |name, old: String, new: String| {
@@ -122,6 +124,7 @@ fn step_fields(old: &Step, new: &Step) -> Vec<FieldChange> {
     compare("idle_timeout", idle(old.idle_timeout), idle(*idle_timeout));
     compare("grace", old.grace.to_string(), grace.to_string());
     compare("keep", old.keep.join(", "), keep.join(", "));
+    compare("role", format!("{:?}", old.role), format!("{role:?}"));
     fields
 }
 
@@ -245,7 +248,46 @@ fn lane_changes(phase: &str, old: &Lane, new: &Lane) -> Vec<String> {
     if ids(old, new) != ids(new, old) {
         found.push(format!("order of steps in {name}: now {}", ids(new, old).join(", ")));
     }
+    found.extend(rule_changes(&old.rules, &new.rules).map(|change| format!("{name}: {change}")));
     found
+}
+
+/// How a lane works differently, by the keys of the plan.
+fn rule_changes(old: &LaneRules, new: &LaneRules) -> impl Iterator<Item = String> {
+    // Named one by one so that a new rule cannot be forgotten here.
+    let LaneRules {
+        isolation,
+        merge,
+        copy,
+        on_retry,
+        message,
+        alone,
+        provides,
+        frozen,
+        // Every test belongs to a step, and its change is shown there.
+        tests: _,
+    } = new;
+    let message_text = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
+    let list = |items: &[String]| format!("[{}]", items.join(", "));
+    [
+        ("isolation", word(&old.isolation), word(isolation)),
+        ("merge", word(&old.merge), word(merge)),
+        ("copy", list(&old.copy), list(copy)),
+        ("on_retry", word(&old.on_retry), word(on_retry)),
+        ("commit_message", message_text(&old.message), message_text(message)),
+        ("alone", old.alone.to_string(), alone.to_string()),
+        ("provides", list(&old.provides), list(provides)),
+        ("gates it waits for", list(&old.frozen), list(frozen)),
+    ]
+    .into_iter()
+    .filter(|(_, was, is)| was != is)
+    .map(|(rule, was, is)| format!("{rule} {was} is now {is}"))
+}
+
+/// The word that stands for a choice in a plan.
+fn word(choice: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(choice).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn gate_change(place: &str, old: Option<&str>, new: Option<&str>) -> Option<String> {
@@ -261,7 +303,7 @@ mod tests {
     fn plan(text: &str) -> Plan {
         let settings = Settings::default();
         let read = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-        let input = Input { file: "plan.toml", text, settings: &settings, read: &read };
+        let input = Input { file: "plan.toml", text, settings: &settings, git: true, read: &read };
         match read_plan(&input) {
             Ok((plan, _)) => plan,
             Err(problems) => panic!("{problems:#?}"),
@@ -364,6 +406,29 @@ run = "make p2"
         );
         let found = diff(&plan(OLD), &plan(&new));
         assert_eq!(found.other, ["order of steps in lane P1/a: now two, one"]);
+    }
+
+    #[test]
+    fn another_way_of_working_is_a_difference() {
+        let new = OLD.replace(
+            "id = \"a\"\n",
+            "id = \"a\"\nisolation = \"worktree\"\nmerge = \"none\"\ncopy = [\".env\"]\non_retry = \"reset\"\ncommit_message = \"m\"\nalone = true\nprovides = [\"IF-1\"]\nsetup = \"make deps\"\n",
+        );
+        let found = diff(&plan(OLD), &plan(&new));
+        let setup = StepPath::new("P1", "a", "setup");
+        assert_eq!(found.steps, [StepChange { path: setup, kind: ChangeKind::Added }]);
+        assert_eq!(
+            found.other,
+            [
+                "lane P1/a: isolation in-place is now worktree",
+                "lane P1/a: merge queue is now none",
+                "lane P1/a: copy [] is now [.env]",
+                "lane P1/a: on_retry keep is now reset",
+                "lane P1/a: commit_message none is now m",
+                "lane P1/a: alone false is now true",
+                "lane P1/a: provides [] is now [IF-1]",
+            ]
+        );
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn value(kind: Kind) -> Value {
         Kind::Id => {
             json!({ "type": "string", "pattern": ID_PATTERN, "maxLength": piton_core::id::ID_BYTES_MAX })
         }
-        Kind::Ids | Kind::Globs | Kind::Words => {
+        Kind::Ids | Kind::Paths | Kind::Globs | Kind::Words => {
             json!({ "type": "array", "items": { "type": "string" } })
         }
         Kind::Path => json!({ "type": "string", "minLength": 1 }),
@@ -79,6 +79,7 @@ fn value(kind: Kind) -> Value {
             "examples": ["12.50"],
         }),
         Kind::Count(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Flag => json!({ "type": "boolean" }),
         Kind::Env => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
         Kind::Choice(choices) => json!({ "enum": choices }),
         Kind::Table(section) => table(section),
@@ -116,6 +117,17 @@ mod tests {
     fn an_editor_knows_every_key_the_reader_knows() {
         covers(&keys::PLAN, &plan_schema());
         covers(&keys::SETTINGS, &settings_schema());
+    }
+
+    #[test]
+    fn lane_keys_have_their_types() {
+        let schema = plan_schema();
+        let lane = &schema["properties"]["phase"]["items"]["properties"]["lane"]["items"];
+        assert_eq!(lane["properties"]["alone"]["type"], "boolean");
+        assert_eq!(lane["properties"]["merge"]["enum"], json!(["queue", "pr", "none"]));
+        assert_eq!(lane["properties"]["copy"]["type"], "array");
+        let step = &lane["properties"]["steps"]["items"];
+        assert!(step["properties"]["isolation"].is_null(), "a step works where its lane does");
     }
 
     #[test]

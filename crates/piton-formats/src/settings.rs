@@ -3,6 +3,8 @@
 //! Order of precedence: built in, then these settings, then the plan. Reads a text that is handed in;
 //! finding the file is the program's work.
 
+mod lanes;
+
 use std::collections::BTreeMap;
 
 use piton_core::Millis;
@@ -14,6 +16,8 @@ use crate::keys;
 use crate::plan::text_rules::{check_id, check_path, read_command};
 use crate::sink::{Sink, parse};
 use crate::toml_reader::Node;
+
+pub use lanes::{LaneDefaults, Lanes, PullRequest, Snapshots, Views};
 
 /// Lanes at once where nothing is said: agents mostly wait for their provider, not for a core.
 pub const JOBS_DEFAULT: u32 = 4;
@@ -33,14 +37,20 @@ pub struct Settings {
     pub budgets: Budgets,
     /// Programs that prompts are given to, by name.
     pub agents: BTreeMap<String, Agent>,
+    /// How lanes work.
+    pub lanes: Lanes,
+    /// How lanes open pull requests.
+    pub pull_request: PullRequest,
+    /// What snapshots hold.
+    pub snapshots: Snapshots,
     /// What `piton gc` keeps.
     pub gc: Gc,
     /// Further variables whose values are secret.
     pub secret_names: Vec<String>,
 }
 
-/// Values for steps; `None` leaves the decision to the next wider place.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Values for lanes and steps; `None` leaves the decision to the next wider place.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Defaults {
     /// The agent that prompts are given to.
     pub agent: Option<String>,
@@ -60,6 +70,8 @@ pub struct Defaults {
     pub dir: Option<String>,
     /// Programs that a step may leave running.
     pub keep: Option<Vec<String>>,
+    /// What lanes inherit.
+    pub lane: LaneDefaults,
 }
 
 /// A program that prompts are given to.
@@ -103,6 +115,9 @@ impl Default for Settings {
             defaults: Defaults::default(),
             budgets: Budgets::default(),
             agents: BTreeMap::new(),
+            lanes: Lanes::default(),
+            pull_request: PullRequest::default(),
+            snapshots: Snapshots::default(),
             gc: Gc::default(),
             secret_names: Vec::new(),
         }
@@ -125,6 +140,7 @@ impl Defaults {
             env,
             dir: narrower.dir.or_else(|| self.dir.clone()),
             keep: narrower.keep.or_else(|| self.keep.clone()),
+            lane: self.lane.under(narrower.lane),
         }
     }
 }
@@ -152,10 +168,13 @@ fn read(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Settings {
         settings.on_failure = choice;
     }
     if let Some(node) = root.table("defaults", sink) {
-        settings.defaults = read_defaults(&node, sink);
+        settings.defaults = read_defaults(&node, true, sink);
     }
     settings.budgets = read_budgets(root, &settings.budgets, sink);
     settings.agents = read_agents(root, true, sink);
+    settings.lanes = lanes::read_lanes(root, sink);
+    settings.pull_request = lanes::read_pull_request(root, sink);
+    settings.snapshots = lanes::read_snapshots(root, sink);
     if let Some(node) = root.table("gc", sink) {
         settings.gc.keep_runs = node.count32("keep_runs", sink).unwrap_or(settings.gc.keep_runs);
         settings.gc.keep_days = node.count32("keep_days", sink).unwrap_or(settings.gc.keep_days);
@@ -185,8 +204,8 @@ pub(crate) fn read_on_failure(node: &Node<'_, '_>, sink: &mut Sink<'_>) -> Optio
     })
 }
 
-/// Reads what steps inherit, from any table that may have it.
-pub(crate) fn read_defaults(node: &Node<'_, '_>, sink: &mut Sink<'_>) -> Defaults {
+/// Reads what lanes and steps inherit, from any table that may have it.
+pub(crate) fn read_defaults(node: &Node<'_, '_>, has_spec: bool, sink: &mut Sink<'_>) -> Defaults {
     let dir = node.text("dir", sink);
     Defaults {
         agent: node.text("agent", sink).map(|agent| agent.value),
@@ -200,6 +219,7 @@ pub(crate) fn read_defaults(node: &Node<'_, '_>, sink: &mut Sink<'_>) -> Default
         keep: node
             .texts("keep", sink)
             .map(|names| names.into_iter().map(|name| name.value).collect()),
+        lane: lanes::read_lane_defaults(node, has_spec, sink),
     }
 }
 
@@ -339,6 +359,7 @@ names = ["DEPLOY_KEY"]
                 env: BTreeMap::from([("A".to_owned(), "1".to_owned())]),
                 dir: Some("sub".to_owned()),
                 keep: Some(vec!["sccache".to_owned()]),
+                lane: LaneDefaults::default(),
             },
             budgets: Budgets { money_micros: 2_500_000, log_bytes: 1_000, ..Budgets::default() },
             agents: BTreeMap::from([(
@@ -350,6 +371,7 @@ names = ["DEPLOY_KEY"]
             )]),
             gc: Gc { keep_runs: 1, keep_days: 2 },
             secret_names: vec!["DEPLOY_KEY".to_owned()],
+            ..Settings::default()
         };
         assert_eq!(settings, Ok(expected));
     }

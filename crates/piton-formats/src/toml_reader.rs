@@ -54,6 +54,11 @@ impl<'v, 'de> Node<'v, 'de> {
         self.table.get_key_value(name).map(|(key, _)| key.span.start..key.span.end)
     }
 
+    /// Whether this table may have a key.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.section.key(name).is_some()
+    }
+
     fn kind(&self, name: &str) -> Kind {
         self.section.key(name).map_or(Kind::Text, |key| key.kind)
     }
@@ -103,6 +108,16 @@ impl<'v, 'de> Node<'v, 'de> {
     /// Like [`Self::count`], for keys whose bounds fit 32 bits.
     pub(crate) fn count32(&self, name: &str, sink: &mut Sink<'_>) -> Option<u32> {
         self.count(name, sink).and_then(|number| u32::try_from(number).ok())
+    }
+
+    /// Yes or no.
+    pub(crate) fn flag(&self, name: &str, sink: &mut Sink<'_>) -> Option<bool> {
+        let value = self.get(name)?;
+        let flag = value.as_bool();
+        if flag.is_none() {
+            wrong_type(name, self.kind(name), value, sink);
+        }
+        flag
     }
 
     /// A duration.

@@ -6,13 +6,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use piton_core::event::{FileHash, LogRanges};
-use piton_core::hash::Sha;
+use piton_core::event::LogRanges;
 use piton_core::{Millis, Timestamp};
 use piton_engine::order::Order;
-use piton_engine::world::{Attempt, Cause, Ended, Found, Happening, Notice, SealError};
+use piton_engine::world::{Attempt, Cause, Ended, Found, Happening, Notice};
 
+use crate::repo::{SimRepo, place};
 use crate::script::{Behaviour, Script};
+
+mod files;
+
+use files::SimFile;
 
 /// Looks at the world after which a run is taken to never end; scenarios need some
 /// hundreds.
@@ -47,10 +51,13 @@ pub enum Effect {
 }
 
 /// Mechanisms of keeper and disk that a test can switch off.
+#[expect(clippy::struct_excessive_bools, reason = "each is a mechanism of its own")]
 #[derive(Clone, Copy, Debug)]
 pub struct Switches {
     /// The keeper refuses drivers of lower epochs.
     pub keeper_fence: bool,
+    /// Refs move only for the driver of the newest epoch.
+    pub ref_fence: bool,
     /// The keeper keeps an exit until its record is acknowledged.
     pub keep_exits: bool,
     /// Sealing makes artifacts durable.
@@ -59,7 +66,7 @@ pub struct Switches {
 
 impl Default for Switches {
     fn default() -> Self {
-        Self { keeper_fence: true, keep_exits: true, seal_syncs: true }
+        Self { keeper_fence: true, ref_fence: true, keep_exits: true, seal_syncs: true }
     }
 }
 
@@ -69,17 +76,22 @@ pub struct Stale;
 
 #[derive(Clone, Debug)]
 enum Entry {
-    Running { behaviour: Behaviour, since: Timestamp, ends_at: Timestamp, cause: Cause },
-    Ended { ended: Box<Ended>, told: u64 },
-    CouldNotStart { error: String },
+    Running {
+        behaviour: Box<Behaviour>,
+        room: String,
+        since: Timestamp,
+        ends_at: Timestamp,
+        cause: Cause,
+    },
+    Ended {
+        ended: Box<Ended>,
+        told: u64,
+    },
+    CouldNotStart {
+        error: String,
+    },
     Fallen,
     Acknowledged,
-}
-
-#[derive(Clone, Debug, Default)]
-struct SimFile {
-    bytes: Option<Vec<u8>>,
-    durable: Option<Vec<u8>>,
 }
 
 /// The machine that drivers come and go on.
@@ -101,6 +113,8 @@ pub struct SimMachine {
     pub unreadable: BTreeSet<String>,
     /// Everything done so far.
     pub log: Vec<Effect>,
+    /// The repository, where there is one.
+    pub repo: Option<SimRepo>,
     files: BTreeMap<String, SimFile>,
     epoch: u64,
     keeper: bool,
@@ -121,6 +135,7 @@ impl SimMachine {
             asleep: Millis(0),
             unreadable: BTreeSet::new(),
             log: Vec::new(),
+            repo: None,
             files: BTreeMap::new(),
             epoch: 0,
             keeper: false,
@@ -128,22 +143,6 @@ impl SimMachine {
             signals: VecDeque::new(),
             waits: 0,
         }
-    }
-
-    /// Puts a file there, durably, as a person does.
-    pub fn put(&mut self, path: &str, text: &str) {
-        let bytes = Some(text.as_bytes().to_vec());
-        self.files.insert(path.to_owned(), SimFile { durable: bytes.clone(), bytes });
-    }
-
-    /// Takes a file away.
-    pub fn remove(&mut self, path: &str) {
-        self.files.remove(path);
-    }
-
-    /// The hash of a file, if it is there.
-    pub fn hash(&self, path: &str) -> Option<Sha> {
-        self.files.get(path)?.bytes.as_ref().map(|bytes| Sha::of(bytes))
     }
 
     /// A signal for the driver, at a time.
@@ -276,8 +275,10 @@ impl SimMachine {
         } else {
             (behaviour.duration, Cause::Exited)
         };
-        let (since, ends_at) = (self.now, self.now.after(length));
-        self.set(attempt, Entry::Running { behaviour, since, ends_at, cause });
+        let (since, ends_at, room) = (self.now, self.now.after(length), order.room.clone());
+        self.write(&room, &behaviour.begins, attempt.number);
+        let behaviour = Box::new(behaviour);
+        self.set(attempt, Entry::Running { behaviour, room, since, ends_at, cause });
         Ok(())
     }
 
@@ -323,16 +324,22 @@ impl SimMachine {
     }
 
     fn end(&mut self, attempt: &Attempt, at: Timestamp, cause: Cause) {
-        let Some(Entry::Running { behaviour, since, .. }) =
+        let Some(Entry::Running { mut behaviour, room, since, .. }) =
             self.journal.as_ref().and_then(|j| j.get(attempt)).cloned()
         else {
             return;
         };
         let exited = cause == Cause::Exited;
         if exited {
-            for (path, text) in &behaviour.writes {
-                let text = text.replace("{attempt}", &attempt.number.to_string());
-                self.files.entry(path.clone()).or_default().bytes = Some(text.into_bytes());
+            self.write(&room, &behaviour.writes, attempt.number);
+            if let Some((path, text)) = &behaviour.breaks_on
+                && self.text(&place(&room, path)).is_some_and(|found| found.contains(text))
+            {
+                behaviour.code = 1;
+            }
+            let tree = SimRepo::tree_id(&self.tree(&room));
+            if let (0, Some(repo)) = (behaviour.code, &mut self.repo) {
+                repo.passed.push((attempt.clone(), tree));
             }
             let (attempt, code) = (attempt.clone(), behaviour.code);
             self.log.push(Effect::Completed { attempt, code });
@@ -403,37 +410,5 @@ impl SimMachine {
             news.extend(self.signals.pop_front().map(|(_, s)| Happening::Signal(s)));
         }
         news
-    }
-
-    /// The files that match patterns: exact paths, or everything below `dir/*`.
-    pub(crate) fn matching(&self, pattern: &str) -> Vec<FileHash> {
-        let fits = |path: &str| match pattern.strip_suffix('*') {
-            Some(prefix) => path.starts_with(prefix),
-            None => path == pattern,
-        };
-        let there = self.files.keys().filter(|path| fits(path));
-        there
-            .filter_map(|path| Some(FileHash { path: path.clone(), sha256: self.hash(path)? }))
-            .collect()
-    }
-
-    pub(crate) fn seal(&mut self, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
-        let (mut sealed, mut missing) = (Vec::new(), Vec::new());
-        for pattern in patterns {
-            let found = self.matching(pattern);
-            if found.is_empty() {
-                missing.push(pattern.clone());
-            }
-            sealed.extend(found);
-        }
-        if !missing.is_empty() {
-            return Err(SealError::Missing(missing));
-        }
-        for file in &sealed {
-            if let (true, Some(file)) = (self.switches.seal_syncs, self.files.get_mut(&file.path)) {
-                file.durable.clone_from(&file.bytes);
-            }
-        }
-        Ok(sealed)
     }
 }

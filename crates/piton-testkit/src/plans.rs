@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use piton_core::budget::Budgets;
+use piton_core::lane::{Isolation, LaneRules, Merge, PULL_REQUEST_STEP, Role, TESTS_STEP};
 use piton_core::plan::{Command, Lane, OnFailure, Phase, Step, Work};
 use piton_core::{Millis, Plan};
 
@@ -42,6 +43,25 @@ pub fn lane(id: &str, steps: Vec<Step>) -> Lane {
 /// A lane of plain steps.
 pub fn lane_of(id: &str, steps: &[&str]) -> Lane {
     lane(id, steps.iter().map(|id| step(id)).collect())
+}
+
+/// A lane in a worktree of its own whose tests must pass on the tree that is merged.
+pub fn apart(id: &str, mut steps: Vec<Step>, tests: &[&str]) -> Lane {
+    let tests: Vec<Command> = tests.iter().map(|t| Command::Shell((*t).to_owned())).collect();
+    if !tests.is_empty() {
+        let (work, role) = (Work::Tests(tests.clone()), Role::Tests);
+        steps.push(Step { work, role, ..step(TESTS_STEP) });
+    }
+    let rules = LaneRules { isolation: Isolation::Worktree, tests, ..LaneRules::default() };
+    Lane { rules, ..lane(id, steps) }
+}
+
+/// A lane in a worktree of its own that goes to base through a pull request.
+pub fn through_pull_request(id: &str, steps: Vec<Step>, tests: &[&str]) -> Lane {
+    let mut lane = apart(id, steps, tests);
+    lane.rules.merge = Merge::PullRequest;
+    lane.steps.push(Step { role: Role::PullRequest, ..step(PULL_REQUEST_STEP) });
+    lane
 }
 
 /// A phase of lanes, without gate and needs.

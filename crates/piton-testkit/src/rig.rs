@@ -14,7 +14,7 @@ use piton_core::request::Request;
 use piton_core::{Limits, Millis, Plan, RunId, RunState, Timestamp};
 use piton_engine::resume::{Accepts, Check, check};
 use piton_engine::store::{Answer, Asked, Loaded};
-use piton_engine::world::Attempt;
+use piton_engine::world::{Attempt, Rewind};
 use piton_engine::{Driver, Ending, Error, Note, Observer, Options, Store, World};
 use piton_ledger::{Acquire, Ledger, Liveness, NewRun, Open, Owner, Sqlite};
 
@@ -230,6 +230,20 @@ impl Rig {
         let mut rig = self.clone();
         let (by, message) = ("ada".to_owned(), String::new());
         rig.options.abort = Some(RunAborted { by, message, cancel: false });
+        rig.run()
+    }
+
+    /// Drives a run whose files and steps are to be taken back, as `piton rollback` does.
+    pub fn rewind(&self, crash: &CrashPoint, rewind: Rewind) -> Result<Ending, Stop> {
+        let mut rig = self.clone();
+        rig.options.rewind = Some(rewind);
+        rig.drive(crash, Acquire::IfFree)
+    }
+
+    /// Drives only so far that what a former driver had begun is finished.
+    pub fn finish(&self) -> Result<Ending, Stop> {
+        let mut rig = self.clone();
+        rig.options.limits.draining = true;
         rig.run()
     }
 

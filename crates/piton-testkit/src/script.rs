@@ -22,6 +22,10 @@ pub struct Behaviour {
     pub output: Vec<String>,
     /// Files it writes when it ends by itself; `{attempt}` stands for its number.
     pub writes: Vec<(String, String)>,
+    /// Files it writes as soon as it starts.
+    pub begins: Vec<(String, String)>,
+    /// A file and a text in it that make it fail.
+    pub breaks_on: Option<(String, String)>,
     /// Tokens it reports.
     pub tokens: u64,
     /// Money it reports.
@@ -42,6 +46,8 @@ impl Behaviour {
             duration: DURATION,
             output: Vec::new(),
             writes: Vec::new(),
+            begins: Vec::new(),
+            breaks_on: None,
             tokens: 0,
             money_micros: 0,
             log_bytes: 0,
@@ -72,6 +78,20 @@ impl Behaviour {
     #[must_use]
     pub fn writing(mut self, path: &str, text: &str) -> Self {
         self.writes.push((path.to_owned(), text.to_owned()));
+        self
+    }
+
+    /// Writes a file as soon as it starts.
+    #[must_use]
+    pub fn beginning(mut self, path: &str, text: &str) -> Self {
+        self.begins.push((path.to_owned(), text.to_owned()));
+        self
+    }
+
+    /// Fails where a file has a text in it.
+    #[must_use]
+    pub fn breaking_on(mut self, path: &str, text: &str) -> Self {
+        self.breaks_on = Some((path.to_owned(), text.to_owned()));
         self
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use piton_core::event::{Event, Outcome};
 use piton_core::state::Progress;
-use piton_core::{GateRef, Timestamp, replay};
+use piton_core::{GateRef, StepPath, Timestamp, replay};
 use piton_engine::world::Attempt;
 
 use crate::machine::Effect;
@@ -147,10 +147,15 @@ impl Rig {
             Err(error) => found.push(format!("the run cannot be loaded: {error}")),
         }
         let machine = self.machine.borrow();
+        let merged = |path: &StepPath| {
+            let work = replayed.lane(&path.lane()).and_then(|l| l.work.as_deref());
+            work.is_some_and(|w| w.merged.is_some())
+        };
         for (path, step) in replayed.steps().filter(|(_, s)| s.progress == Progress::Done) {
-            for artifact in &step.artifacts {
-                let last = replayed.recorded.get(&artifact.path).map(|r| r.sha256.clone());
-                if machine.hash(&artifact.path) != last {
+            for artifact in step.artifacts.iter().filter(|_| !merged(&path)) {
+                let place = replayed.place_of(&path, &artifact.path);
+                let last = replayed.recorded.get(&place).map(|r| r.sha256.clone());
+                if machine.hash(&place) != last {
                     found
                         .push(format!("{path} is done, but its artifact {} is not", artifact.path));
                 }

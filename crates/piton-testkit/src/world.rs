@@ -10,11 +10,14 @@ use piton_core::event::{Facts, FileHash};
 use piton_core::evidence::Files;
 use piton_core::{Millis, StepPath, Timestamp};
 use piton_engine::order::Order;
-use piton_engine::world::{Attached, Attempt, Ended, Happening, Notice, Reported, SealError};
+use piton_engine::world::{
+    Attached, Attempt, Ended, Happening, Notice, Reported, Rooms, SealError,
+};
 use piton_engine::{Error, Result, World};
 
 use crate::crash::{CrashPoint, Fallen};
 use crate::machine::{Effect, SimMachine, Stale};
+use crate::rooms::SimRooms;
 use crate::script::Behaviour;
 
 /// A driver's world.
@@ -23,12 +26,20 @@ pub struct SimWorld {
     crash: CrashPoint,
     epoch: u64,
     connected: bool,
+    rooms: SimRooms,
 }
 
 impl SimWorld {
     /// The world of a new driver on a machine.
     pub fn new(machine: &Rc<RefCell<SimMachine>>, crash: &CrashPoint) -> Self {
-        Self { machine: Rc::clone(machine), crash: crash.clone(), epoch: 0, connected: false }
+        let rooms = SimRooms::new(machine, crash);
+        Self {
+            machine: Rc::clone(machine),
+            crash: crash.clone(),
+            epoch: 0,
+            connected: false,
+            rooms,
+        }
     }
 
     fn act<T>(
@@ -65,11 +76,11 @@ impl World for SimWorld {
         Ok(paths.iter().map(|path| (path.clone(), machine.hash(path))).collect())
     }
 
-    fn inputs(&mut self, _dir: &str, patterns: &[String]) -> Result<Vec<FileHash>> {
+    fn inputs(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>> {
         self.crash.check().map_err(fell)?;
         let machine = self.machine.borrow();
         let seen: Vec<FileHash> =
-            patterns.iter().flat_map(|pattern| machine.matching(pattern)).collect();
+            patterns.iter().flat_map(|pattern| machine.matching(dir, pattern)).collect();
         match seen.iter().find(|file| machine.unreadable.contains(&file.path)) {
             Some(file) => Err(Error::World(format!("{}: permission denied", file.path))),
             None => Ok(seen),
@@ -127,8 +138,8 @@ impl World for SimWorld {
         self.act("end all", |machine| machine.end_all(self.epoch))
     }
 
-    fn seal(&mut self, _dir: &str, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
-        let sealed = self.crash.around("seal", || self.machine.borrow_mut().seal(patterns));
+    fn seal(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
+        let sealed = self.crash.around("seal", || self.machine.borrow_mut().seal(dir, patterns));
         sealed.map_err(|Fallen| SealError::Failed("crash".to_owned()))?
     }
 
@@ -143,6 +154,11 @@ impl World for SimWorld {
     fn leave(&mut self) -> Result<Vec<String>> {
         self.act("leave", |machine| machine.leave(self.epoch))?;
         Ok(Vec::new())
+    }
+
+    fn rooms(&mut self) -> Option<&mut dyn Rooms> {
+        let there = self.machine.borrow().repo.is_some();
+        if there { Some(&mut self.rooms) } else { None }
     }
 
     fn wait(&mut self, until: Timestamp) -> Result<Vec<Happening>> {

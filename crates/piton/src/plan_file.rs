@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use piton_core::lane::LaneRules;
 use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{REPLACEMENT, Redactor, VALUE_BYTES_MIN, is_secret_name};
 use piton_core::{LanePath, Plan, StepPath};
@@ -51,6 +52,7 @@ impl PlanFile {
             file: &path.display().to_string(),
             text: &text,
             settings: &context.settings,
+            git: context.project.git_dir.is_some(),
             read: &|name| std::fs::read_to_string(root.join(name)),
         };
         let (mut live, warnings) =
@@ -116,9 +118,15 @@ impl PlanFile {
     pub fn masked_like(mut self, recorded: &Plan) -> Self {
         for phase in &mut self.recorded.phases {
             for lane in &mut phase.lanes {
+                let path = LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
+                if let Some(mut recorded) = recorded.lane(&path).cloned() {
+                    mask(rule_texts(&mut lane.rules), rule_texts(&mut recorded.rules));
+                }
                 for step in &mut lane.steps {
                     let path = StepPath::new(&phase.id, &lane.id, &step.id);
-                    mask(step, recorded.step(&path).cloned());
+                    if let Some(mut recorded) = recorded.step(&path).cloned() {
+                        mask(texts(step), texts(&mut recorded));
+                    }
                 }
             }
         }
@@ -173,6 +181,7 @@ pub fn redactor_of_run(context: &Context, recorded_path: &str) -> Redactor {
         file: recorded_path,
         text: &text,
         settings: &context.settings,
+        git: context.project.git_dir.is_some(),
         read: &|name| std::fs::read_to_string(root.join(name)),
     };
     match read_plan(&input) {
@@ -184,6 +193,11 @@ pub fn redactor_of_run(context: &Context, recorded_path: &str) -> Redactor {
 /// The plan with every secret replaced.
 pub fn without_secrets(plan: &Plan, redactor: &Redactor) -> Plan {
     let mut plan = plan.clone();
+    for lane in plan.phases.iter_mut().flat_map(|p| &mut p.lanes) {
+        for text in rule_texts(&mut lane.rules) {
+            *text = redactor.redact(text).into_owned();
+        }
+    }
     for step in plan.phases.iter_mut().flat_map(|p| &mut p.lanes).flat_map(|l| &mut l.steps) {
         for (name, value) in &mut step.env {
             if is_secret_name(name) && value.len() >= VALUE_BYTES_MIN {
@@ -197,36 +211,39 @@ pub fn without_secrets(plan: &Plan, redactor: &Redactor) -> Plan {
     plan
 }
 
-/// Takes out of a step what was taken out of it when it was recorded.
-fn mask(step: &mut Step, recorded: Option<Step>) {
-    let Some(mut recorded) = recorded else {
-        return;
-    };
-    for (new, old) in texts(step).into_iter().zip(texts(&mut recorded)) {
+/// Takes out of texts what was taken out of them when they were recorded.
+fn mask(texts: Vec<&mut String>, recorded: Vec<&mut String>) {
+    for (new, old) in texts.into_iter().zip(recorded) {
         if new != old && is_masked(old, new) {
             new.clone_from(old);
         }
     }
 }
 
+fn command_texts(command: &mut Command) -> Vec<&mut String> {
+    match command {
+        Command::Shell(line) => vec![line],
+        Command::Args(args) => args.iter_mut().collect(),
+    }
+}
+
+/// The texts of a lane's rules that may hold a secret: its tests are the very ones of its steps.
+fn rule_texts(rules: &mut LaneRules) -> Vec<&mut String> {
+    rules.tests.iter_mut().flat_map(command_texts).chain(rules.message.as_mut()).collect()
+}
+
 /// The texts of a step that may hold a secret, always in the same order.
 fn texts(step: &mut Step) -> Vec<&mut String> {
-    fn of(command: &mut Command) -> Vec<&mut String> {
-        match command {
-            Command::Shell(line) => vec![line],
-            Command::Args(args) => args.iter_mut().collect(),
-        }
-    }
     let mut found = match &mut step.work {
-        Work::Run(command) => of(command),
+        Work::Run(command) => command_texts(command),
         Work::Prompt { command, prompt, .. } => {
-            let mut found = of(command);
+            let mut found = command_texts(command);
             found.push(prompt);
             found
         }
-        Work::Tests(tests) => tests.iter_mut().flat_map(of).collect(),
+        Work::Tests(tests) => tests.iter_mut().flat_map(command_texts).collect(),
     };
-    found.extend(step.test.iter_mut().flat_map(of));
+    found.extend(step.test.iter_mut().flat_map(command_texts));
     found.extend(step.env.iter_mut().map(|(_, value)| value));
     found
 }
@@ -255,6 +272,30 @@ fn is_masked(recorded: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Lost: a secret in a test command would reach the ledger by the way of the lane's rules.
+    #[test]
+    fn the_tests_of_a_lane_are_recorded_without_secrets() {
+        let text = "[[phase]]\nid = \"P\"\nisolation = \"worktree\"\nenv = { API_TOKEN = \"hunter2hunter2\" }\nrun = \"make\"\ntest = \"curl -H hunter2hunter2\"\ncommit_message = \"by hunter2hunter2\"\n";
+        let settings = piton_formats::Settings::default();
+        let read = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+        let input = Input { file: "p.toml", text, settings: &settings, git: true, read: &read };
+        let Ok((live, _)) = read_plan(&input) else { panic!("a good plan") };
+        let redactor = knowing(&Redactor::default(), &live, &[]);
+        let recorded = without_secrets(&live, &redactor);
+        let json = serde_json::to_string(&recorded).unwrap_or_default();
+        assert!(json.contains("curl -H [redacted]") && !json.contains("hunter2"), "{json}");
+        let rules = &recorded.phases[0].lanes[0].rules;
+        assert_eq!(rules.tests.len(), 1);
+        let unknowing = PlanFile {
+            path: "p.toml".to_owned(),
+            live: live.clone(),
+            recorded: live,
+            open_gates: BTreeMap::new(),
+            phase: None,
+        };
+        assert_eq!(unknowing.masked_like(&recorded).recorded.phases[0].lanes[0].rules, *rules);
+    }
 
     /// Lost: a run could only be resumed from a shell with the same secrets.
     #[test]

@@ -12,6 +12,7 @@ use piton_core::{LanePath, Limits, Plan, RunState};
 use piton_engine::store::{Asked, Loaded};
 use piton_engine::world::{Rewind, World as _};
 use piton_engine::{Driver, Ending, Observer, Options, Store};
+use piton_formats::settings;
 use piton_ledger::{Lease, owner_liveness};
 use piton_workspace::snapshot::Rules;
 
@@ -20,7 +21,8 @@ use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::knowing;
 use crate::ui;
-use crate::world::rooms::{GitRooms, LaneOptions, Views};
+use crate::world::rooms::{GitRooms, LaneOptions};
+use crate::world::views::{Mode, ViewPaths, Views};
 use crate::world::{RealWorld, Signals, last_line};
 
 /// A run about to be driven: its lease is held.
@@ -70,17 +72,33 @@ pub fn world(context: &Context, state: &RunState) -> RealWorld {
 pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<GitRooms> {
     let project = &context.project;
     project.git_dir.as_ref()?;
-    let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
-    let options = LaneOptions {
-        base: args.base.clone(),
-        seed_dirty: args.seed_dirty,
-        worktrees: ".worktrees".to_owned(),
-        merged: String::new(),
-    };
-    let rules = Rules { home: std::env::var_os("HOME").map(PathBuf::from), ..Rules::default() };
-    let views = Views;
-    let cache = project.state_dir.join("cache");
     let root = root_of(context, state);
+    let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    let settings = &context.settings;
+    let options = LaneOptions {
+        base: args.base.clone().or_else(|| settings.lanes.base.clone()),
+        seed_dirty: args.seed_dirty,
+        worktrees: settings.lanes.worktrees.clone(),
+        merged: settings.pull_request.merged.clone(),
+    };
+    let rules = Rules {
+        file_bytes_max: settings.snapshots.file_max,
+        files_max: usize::try_from(settings.snapshots.files_max).unwrap_or(usize::MAX),
+        home: std::env::var_os("HOME").map(PathBuf::from),
+        ..Rules::default()
+    };
+    let paths = ViewPaths {
+        checkpoints: settings.lanes.checkpoints.clone(),
+        run_logs: settings.lanes.run_logs.clone(),
+        run_reports: settings.lanes.run_reports.clone(),
+    };
+    let mode = match settings.lanes.views {
+        settings::Views::Auto => Mode::Auto,
+        settings::Views::On => Mode::On,
+        settings::Views::Off => Mode::Off,
+    };
+    let views = Views::new(&root, &project.state_dir, paths, mode).with_plan(&state.plan_path);
+    let cache = project.state_dir.join("cache");
     Some(GitRooms::new(&root, &cache, &run_id, options, rules, views))
 }
 
@@ -97,7 +115,12 @@ pub fn drive(
     let run_dir = context.run_dir(&run_id);
     let signals = Signals::catch()
         .map_err(|e| CommandError::failed("signals", format!("signals can't be caught: {e}")))?;
-    let rooms = rooms(context, state, args);
+    let mut rooms = rooms(context, state, args);
+    if let (Some(rooms), true) =
+        (&mut rooms, session.loaded.seq > 0 && has_views(&session.loaded.state))
+    {
+        rebuild_log(store, &session.loaded, rooms)?;
+    }
     let mut world =
         world(context, state).with_signals(signals).with_keep(&session.live).with_rooms(rooms);
     let mut plan = session.plan;
@@ -120,6 +143,7 @@ pub fn drive(
         redactor,
         abort: session.abort,
         open_gates: session.open_gates,
+        merge_rounds: Some(context.settings.lanes.merge_rounds),
         rewind: session.rewind,
         notify: true,
     };
@@ -140,6 +164,28 @@ pub fn drive(
         ui::say(tally.render(&ending.state, ending.verdict, &logs, &look).trim_end());
     }
     Ok(ending)
+}
+
+/// Whether a run may have views: only then its whole history is read when a driver starts.
+fn has_views(state: &RunState) -> bool {
+    let isolated = state.lanes().any(|(_, lane)| !lane.isolation.is_in_place());
+    isolated || std::path::Path::new(&state.plan_path).extension().is_some_and(|e| e == "md")
+}
+
+/// Brings the run log up to what the ledger says; a driver that died may have left it behind.
+fn rebuild_log(store: &mut Store, loaded: &Loaded, rooms: &mut GitRooms) -> Result<()> {
+    let mut all = Vec::new();
+    while let Some(last) = all.last().map_or(Some(0), |(seq, ..): &(u64, _, Event)| Some(*seq)) {
+        let page = store.events(&loaded.row, last)?;
+        if page.is_empty() {
+            break;
+        }
+        all.extend(page);
+    }
+    if let Err(error) = rooms.rebuild_log(&loaded.row.run_id, all.into_iter()) {
+        ui::say(&format!("warning: the run log was not written: {error}"));
+    }
+    Ok(())
 }
 
 impl Session {

@@ -98,6 +98,9 @@ fn keys_are_those_of_the_code() {
         ("docs/plan.md", "budgets", &keys::BUDGETS),
         ("docs/plan.md", "agents", &keys::AGENT),
         ("docs/settings.md", "settings", &keys::SETTINGS),
+        ("docs/settings.md", "lanes", &keys::LANES),
+        ("docs/settings.md", "pull_request", &keys::PULL_REQUEST),
+        ("docs/settings.md", "snapshots", &keys::SNAPSHOTS),
         ("docs/settings.md", "gc", &keys::GC),
         ("docs/settings.md", "secrets", &keys::SECRETS),
     ] {
@@ -106,7 +109,7 @@ fn keys_are_those_of_the_code() {
         region(page, &format!("table: keys {name}"), &wanted);
     }
     // Whatever section is added must have a place above.
-    assert_eq!(keys::SECTIONS.len(), 10, "a section has no table in the documentation");
+    assert_eq!(keys::SECTIONS.len(), 13, "a section has no table in the documentation");
 }
 
 /// A key with the default that its explanation ends with.
@@ -134,6 +137,8 @@ fn value(kind: Kind) -> String {
         Kind::Id => "id",
         Kind::Ids => "list of ids",
         Kind::Path => "path",
+        Kind::Paths => "list of paths",
+        Kind::Flag => "`true` or `false`",
         Kind::Globs => "list of paths or globs",
         Kind::Words => "list of texts",
         Kind::Command => "command",
@@ -155,7 +160,7 @@ fn value(kind: Kind) -> String {
 fn plan_problems(text: &str) -> Vec<String> {
     let settings = Settings::default();
     let read = |_: &str| Ok("a prompt".to_owned());
-    let input = Input { file: "plan.toml", text, settings: &settings, read: &read };
+    let input = Input { file: "plan.toml", text, settings: &settings, git: true, read: &read };
     let problems = match read_plan(&input) {
         Ok((_, warnings)) => warnings,
         Err(problems) => problems,

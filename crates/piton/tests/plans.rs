@@ -135,6 +135,21 @@ fn a_dry_run_prints_waves_and_commands_and_makes_nothing() {
     assert_eq!(json["gates"][0]["gate"], "P2");
 }
 
+/// If this fails, a person learns only afterwards which lanes leave their folder.
+#[test]
+fn a_dry_run_says_where_lanes_in_worktrees_would_work() {
+    let plan = "[[phase]]\nid = \"P\"\n[[phase.lane]]\nid = \"a\"\nisolation = \"worktree\"\nmerge = \"pr\"\nrun = \"make\"\n[[phase.lane]]\nid = \"b\"\nrun = \"make\"\n";
+    let project = Project::with_plan(plan);
+    let said = project.piton(&["run", "plan.toml", "--dry-run"]).exits(0);
+    let wanted = "lane P/a: worktree .worktrees/P/a, branch lane/P/a, merged by pull request";
+    assert!(said.stdout.contains(wanted), "{}", said.stdout);
+    assert!(said.stdout.contains("P/a/pull-request: push the branch"), "{}", said.stdout);
+    assert!(!said.stdout.contains("lane P/b"), "{}", said.stdout);
+    let json = project.piton(&["run", "plan.toml", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(json["lanes"][0]["branch"], "lane/P/a");
+    assert_eq!(json["lanes"][1]["isolation"], "in-place");
+}
+
 /// If this fails, a person can't see before a resume what is left out and why.
 #[test]
 fn a_dry_run_of_a_begun_run_says_what_is_skipped_and_why() {

@@ -36,6 +36,7 @@ fn plan(steps: usize) -> Result<Plan, String> {
         file: "plan.toml",
         text: &text,
         settings: &Settings::default(),
+        git: false,
         read: &|_| Err(std::io::ErrorKind::NotFound.into()),
     };
     read_plan(&input).map(|(plan, _)| plan).map_err(|problems| format!("{problems:?}"))

@@ -1,15 +1,16 @@
 //! How events change lanes beside their steps: workspaces, stage records, the way to base.
 
 use super::Illegal;
+use super::records::{Failure, blank, context_of, filled, record_failure, tested};
 use crate::event::{
-    Class, Event, LaneBegun, LaneCommitted, LaneReopened, Next, Outcome, StepFinished, StepStarted,
+    Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Outcome, StepFinished, StepStarted,
 };
 use crate::id::{LanePath, StepPath};
-use crate::lane::{PULL_REQUEST_STEP, SnapshotRef, Stage, StageStatus};
+use crate::lane::{PULL_REQUEST_STEP, SETUP_STEP, SnapshotRef, Stage, StageStatus, TESTS_STEP};
 use crate::lane_event::MergedBy;
 use crate::lane_event::{Revert, RewindRoom};
-use crate::lane_state::{Act, Committed, LaneWork, StageRecord, Undoable};
-use crate::state::{FailedAttempt, LaneState, Progress, RunState, StepState};
+use crate::lane_state::{Act, Committed, LaneWork, Undoable};
+use crate::state::{FAILURES_KEPT_MAX, FailedAttempt, LaneState, Progress, RunState};
 use crate::time::Timestamp;
 
 /// Refuses lane events that cannot follow.
@@ -42,18 +43,7 @@ pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
     let number = state.events;
     match event {
         Event::LaneBegun(e) => begun(state, at, e),
-        Event::LaneBlocked(e) => {
-            if let Some(lane) = state.lane_mut(&e.lane) {
-                let work = lane.work.get_or_insert_default();
-                work.blocked = Some((e.why.clone(), e.fix.clone()));
-                let failed = e.stage == Stage::PrePr;
-                let status = if failed { StageStatus::Failed } else { StageStatus::Blocked };
-                let mut record = blank(e.stage, status, at, number);
-                let sep = if e.fix.is_empty() { "" } else { "; " };
-                record.notes = format!("{}{sep}{}", e.why, e.fix);
-                work.put(filled(record, work));
-            }
-        }
+        Event::LaneBlocked(e) => blocked(state, at, e),
         Event::LaneReady(e) => with(state, &e.lane, |work| {
             work.ready = true;
             work.removed = false;
@@ -106,38 +96,6 @@ fn with(state: &mut RunState, path: &LanePath, change: impl FnOnce(&mut LaneWork
     }
 }
 
-fn blank(stage: Stage, status: StageStatus, at: Timestamp, event: u64) -> StageRecord {
-    StageRecord {
-        stage,
-        status,
-        at,
-        event,
-        notes: String::new(),
-        snapshot: None,
-        base_sha: None,
-        head_sha: None,
-        target_branch: None,
-        test_command: None,
-        exit_code: None,
-        last_command: None,
-        retry_attempt: None,
-        max_retries: None,
-        failure_context: Vec::new(),
-    }
-}
-
-/// Fills in what the lane itself knows.
-fn filled(mut record: StageRecord, work: &LaneWork) -> StageRecord {
-    record.snapshot = record.snapshot.or_else(|| work.snapshot.clone());
-    record.base_sha = record.base_sha.or_else(|| work.base_sha.clone());
-    let head = || work.committed.as_ref().map(|c| c.commit.clone());
-    record.head_sha = record.head_sha.or_else(head);
-    if !work.base_branch.is_empty() {
-        record.target_branch = Some(work.base_branch.clone());
-    }
-    record
-}
-
 fn saw(work: &mut LaneWork, snapshot: Option<&SnapshotRef>) {
     if let Some(snapshot) = snapshot {
         work.snapshot = Some(snapshot.commit.clone());
@@ -146,10 +104,35 @@ fn saw(work: &mut LaneWork, snapshot: Option<&SnapshotRef>) {
     }
 }
 
+fn blocked(state: &mut RunState, at: Timestamp, event: &LaneBlocked) {
+    let number = state.events;
+    let Some(lane) = state.lane_mut(&event.lane) else { return };
+    let work = lane.work.get_or_insert_default();
+    work.blocked = Some((event.why.clone(), event.fix.clone()));
+    let failed = event.stage == Stage::PrePr;
+    let status = if failed { StageStatus::Failed } else { StageStatus::Blocked };
+    let mut record = blank(event.stage, status, at, number);
+    let sep = if event.fix.is_empty() { "" } else { "; " };
+    record.notes = format!("{}{sep}{}", event.why, event.fix);
+    if failed && work.reopened.count > 0 {
+        record.retry_attempt = Some(work.reopened.count);
+        record.max_retries = Some(work.reopened.max);
+        record.failure_context = context_of(&work.reopened.failures);
+        record.failure_context.push(format!("Attempt {}: {}", work.reopened.count + 1, event.why));
+        let mut retries = record.clone();
+        retries.stage = Stage::RetryAttempt;
+        work.put(filled(retries, work));
+    }
+    work.put(filled(record, work));
+}
+
 fn begun(state: &mut RunState, at: Timestamp, event: &LaneBegun) {
     let number = state.events;
     let Some(lane) = state.lane_mut(&event.lane) else { return };
+    // What it recorded before it was taken back stays to be seen, until it gets there again.
+    let records = lane.work.take().map(|old| old.records).unwrap_or_default();
     let mut work = LaneWork {
+        records,
         dir: event.dir.clone(),
         branch: event.branch.clone(),
         base_branch: event.base_branch.clone(),
@@ -179,6 +162,15 @@ pub fn started(state: &mut RunState, at: Timestamp, event: &StepStarted) {
         work.rolled_back = None;
         work.blocked = None;
         saw(work, event.before.as_ref());
+        if ![SETUP_STEP, TESTS_STEP, PULL_REQUEST_STEP].contains(&event.step.step.as_str()) {
+            // Its work goes on: what was committed or merged is not all of it any more.
+            (work.committed, work.onto, work.merging) = (None, None, None);
+            (work.merged, work.stays) = (None, false);
+        }
+        let started = work.records.iter_mut().find(|r| r.stage == Stage::AfterLaneStart);
+        if let Some(record) = started.filter(|r| r.status == StageStatus::RolledBack) {
+            (record.status, record.at, record.event) = (StageStatus::InProgress, at, number);
+        }
         if event.step.step == PULL_REQUEST_STEP && !work.isolation.is_in_place() {
             let record = blank(Stage::PrePr, StageStatus::InProgress, at, number);
             work.put(filled(record, work));
@@ -195,7 +187,16 @@ pub fn started(state: &mut RunState, at: Timestamp, event: &StepStarted) {
 pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
     let number = state.events;
     let Some(step) = state.step(&event.step) else { return };
-    let (failures, context) = (step.failures, context_of(step));
+    let (mut failures, mut context) = (step.failures, context_of(&step.failure_context));
+    if let (TESTS_STEP, Some(lane)) = (event.step.step.as_str(), state.lane(&event.step.lane()))
+        && let (Some(work), Some(last)) = (&lane.work, step.failure_context.last())
+    {
+        // It is the lane's work that failed, not the test of it.
+        failures = work.reopened.count + 1;
+        let (attempt, last) = (lane.worked(), last.clone());
+        let last = FailedAttempt { attempt, ..last };
+        context = context_of(work.reopened.failures.iter().chain([&last]));
+    }
     let over =
         state.lane(&event.step.lane()).is_some_and(super::super::state::LaneState::steps_are_over);
     with(state, &event.step.lane(), |work| {
@@ -227,80 +228,6 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
     });
 }
 
-struct Failure<'a> {
-    class: Class,
-    error: &'a str,
-    next: Next,
-    failures: u32,
-    context: Vec<String>,
-}
-
-fn record_failure(
-    work: &mut LaneWork,
-    at: Timestamp,
-    number: u64,
-    event: &StepFinished,
-    failure: Failure<'_>,
-) {
-    if matches!(failure.next, Next::Wait { .. }) {
-        return;
-    }
-    let own = !work.isolation.is_in_place();
-    let stage = match failure.class {
-        _ if own && event.step.step == PULL_REQUEST_STEP => Stage::PrePr,
-        Class::Test => Stage::AfterLaneTests,
-        _ => Stage::AfterLaneStart,
-    };
-    let ends = !matches!(failure.next, Next::Retry { .. });
-    if ends || stage == Stage::AfterLaneTests {
-        let mut record = blank(stage, StageStatus::Failed, at, number);
-        record.notes = format!("{}: {}", event.step.step, failure.error);
-        record.exit_code = event.exit_code;
-        record.last_command.clone_from(&event.command);
-        if stage == Stage::AfterLaneTests {
-            record.test_command.clone_from(&event.command);
-        }
-        if event.retries_max.is_some_and(|max| max > 0) {
-            record.max_retries = event.retries_max;
-            record.retry_attempt = event.retries_max.map(|max| failure.failures.min(max));
-            record.failure_context.clone_from(&failure.context);
-        }
-        work.put(filled(record, work));
-    }
-    let max = event.retries_max.unwrap_or_default();
-    if max > 0 {
-        let status = if ends { StageStatus::Failed } else { StageStatus::Retrying };
-        let mut record = blank(Stage::RetryAttempt, status, at, number);
-        record.notes = format!("{}: {}", event.step.step, failure.error);
-        record.retry_attempt = Some(failure.failures.clamp(1, max));
-        record.max_retries = Some(max);
-        record.failure_context = failure.context;
-        record.last_command.clone_from(&event.command);
-        record.exit_code = event.exit_code;
-        work.put(filled(record, work));
-    }
-}
-
-/// The failed attempts as the contract lists them: one line for each error, then its last lines.
-fn context_of(step: &StepState) -> Vec<String> {
-    let mut all = Vec::new();
-    for failed in &step.failure_context {
-        all.push(format!("Attempt {}: {}", failed.attempt, failed.error));
-        all.extend(failed.lines.iter().cloned());
-    }
-    all
-}
-
-fn tested(record: &mut StageRecord, tests: &[(String, String)]) {
-    if tests.is_empty() {
-        "the lane has no tests".clone_into(&mut record.notes);
-        return;
-    }
-    let commands: Vec<&str> = tests.iter().map(|(test, _)| test.as_str()).collect();
-    record.test_command = Some(commands.join(" && "));
-    record.exit_code = Some(0);
-}
-
 fn committed(state: &mut RunState, at: Timestamp, event: &LaneCommitted) {
     let number = state.events;
     with(state, &event.lane, |work| {
@@ -322,23 +249,24 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
     let Some(from) = lane.steps.iter().position(|s| s.id == event.step.step) else { return };
     for (index, step) in lane.steps.iter_mut().enumerate().skip(from) {
         step.before = None;
-        if index > from && step.progress == Progress::Pending {
+        let stays = matches!(step.progress, Progress::Pending | Progress::Skipped { .. });
+        if index > from && stays {
             continue;
         }
         step.progress = Progress::Pending;
         step.rerun = Some(event.error.clone());
     }
-    let step = &mut lane.steps[from];
-    step.failures += 1;
-    step.failure_context.push(FailedAttempt {
-        attempt: step.attempts,
-        class: event.class,
-        error: event.error.clone(),
-        lines: event.lines.clone(),
-    });
-    let (failures, context) = (step.failures, context_of(step));
     lane.settle(from);
+    let attempt = lane.steps[from].attempts;
     let Some(work) = &mut lane.work else { return };
+    work.reopened.count += 1;
+    work.reopened.max = event.retries_max;
+    if work.reopened.failures.len() == FAILURES_KEPT_MAX {
+        work.reopened.failures.remove(0);
+    }
+    let (class, error, lines) = (event.class, event.error.clone(), event.lines.clone());
+    work.reopened.failures.push(FailedAttempt { attempt, class, error, lines });
+    lane.steps[from].failure_context.clone_from(&work.reopened.failures);
     work.committed = None;
     work.onto = None;
     work.merging = None;
@@ -348,9 +276,9 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
     }
     let mut record = blank(Stage::RetryAttempt, StageStatus::Retrying, at, number);
     record.notes.clone_from(&event.error);
-    record.retry_attempt = Some(failures.clamp(1, event.retries_max.max(1)));
+    record.retry_attempt = Some(work.reopened.count.min(event.retries_max));
     record.max_retries = Some(event.retries_max);
-    record.failure_context = context;
+    record.failure_context = context_of(&work.reopened.failures);
     let record = filled(record, work);
     work.put(record);
 }
@@ -453,5 +381,11 @@ pub fn skipped(state: &mut RunState, at: Timestamp, path: &StepPath) {
 impl LaneState {
     fn steps_are_over(&self) -> bool {
         self.current().is_none()
+    }
+
+    /// The number of the last attempt at its work: of the step that its tests follow.
+    fn worked(&self) -> u32 {
+        let tests = self.steps.iter().position(|s| s.id == TESTS_STEP).unwrap_or_default();
+        tests.checked_sub(1).map_or(1, |before| self.steps[before].attempts)
     }
 }

@@ -3,7 +3,7 @@
 use crate::event::{RewindIntended, RewindKind, Rewound};
 use crate::id::{LanePath, StepPath};
 use crate::lane::{Stage, StageStatus};
-use crate::lane_state::{Act, LaneWork, UNDO_KEPT_MAX, Undoable};
+use crate::lane_state::{Act, LaneWork, Reopenings, UNDO_KEPT_MAX, Undoable};
 use crate::state::{Progress, RunState, StepState};
 use crate::time::Timestamp;
 
@@ -56,10 +56,13 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
     let (mut steps, mut works) = (Vec::new(), Vec::new());
     for path in &intent.lanes {
         let Some(lane) = state.lane_mut(path) else { continue };
+        // A merged lane whose work was reverted starts over, from the base of now.
+        let over = intent.reverts.iter().any(|r| r.lane == *path);
         for step in &mut lane.steps {
             let name = StepPath::new(&path.phase, &path.lane, &step.id);
             steps.push((name, step.clone()));
-            let stays = step.progress.is_over() && step.done_event <= intent.after_event;
+            let early = step.done_event <= intent.after_event;
+            let stays = step.progress.is_over() && early && !over;
             if !stays {
                 *step = StepState {
                     id: step.id.clone(),
@@ -74,7 +77,7 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         lane.settle(0);
         works.push((path.clone(), lane.work.clone()));
         if let Some(work) = &mut lane.work {
-            wind_back(work, intent);
+            wind_back(work, intent, over);
             let room = intent.rooms.iter().find(|r| r.lane.as_ref() == Some(path));
             let room = room.or_else(|| intent.rooms.iter().find(|r| r.lane.is_none()));
             if let Some(room) = room {
@@ -82,10 +85,7 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
                 work.tree = None;
             }
         }
-        // A merged lane whose work was reverted starts over, from the base of now.
-        if intent.reverts.iter().any(|r| r.lane == *path)
-            && let Some(work) = &mut lane.work
-        {
+        if let (true, Some(work)) = (over, &mut lane.work) {
             work.ready = false;
             work.removed = true;
         }
@@ -93,7 +93,7 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
     remember(state, at, intent, Act::Rollback, steps, works);
 }
 
-fn wind_back(work: &mut LaneWork, intent: &RewindIntended) {
+fn wind_back(work: &mut LaneWork, intent: &RewindIntended, over: bool) {
     for record in &mut work.records {
         let later = record.event > intent.after_event
             || (record.stage != Stage::RetryAttempt
@@ -103,10 +103,18 @@ fn wind_back(work: &mut LaneWork, intent: &RewindIntended) {
         }
     }
     let tested = matches!(intent.stage, Some(Stage::AfterLaneTests | Stage::PrePr));
-    if !tested {
-        work.committed = None;
+    let record = intent.stage.and_then(|stage| work.record(stage)).cloned();
+    if let Some(record) = &record {
+        work.base_sha.clone_from(&record.base_sha);
+    }
+    if !tested || over {
         work.tested.clear();
     }
+    // What was committed later, as on a newer base, is not where its branch stands now.
+    let head = record.filter(|_| tested && !over).and_then(|r| r.head_sha);
+    work.committed.take_if(|c| head.as_ref() != Some(&c.commit));
+    work.reopened = Reopenings::default();
+    work.held = false;
     work.onto = None;
     work.conflict = None;
     work.merging = None;

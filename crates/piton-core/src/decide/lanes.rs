@@ -46,6 +46,16 @@ pub(super) enum Startable {
     Act(LanePath, LaneAct, bool),
 }
 
+/// A lane in the middle of its steps, or chosen to be.
+#[derive(Clone)]
+pub(super) struct Active {
+    path: LanePath,
+    /// Whether it runs alone.
+    alone: bool,
+    /// Whether a step of it is at work now.
+    running: bool,
+}
+
 impl Startable {
     fn lane(&self) -> LanePath {
         match self {
@@ -67,7 +77,8 @@ pub(super) fn note_active(view: &View<'_>, survey: &mut Survey) {
     let blocked = lane.work.as_ref().is_some_and(|w| w.blocked.is_some());
     let at = lane.current().map(|i| &lane.steps[i]);
     if lane.is_running() || (begun && !blocked && view.selected && at.is_some_and(going)) {
-        survey.active.push((path(view), lane.alone));
+        let (path, alone, running) = (path(view), lane.alone, lane.is_running());
+        survey.active.push(Active { path, alone, running });
     }
 }
 
@@ -165,7 +176,7 @@ fn is_taken(state: &RunState, own: &LanePath) -> bool {
 
 /// Chooses what starts now: as many as there are places, and nothing beside a lane that runs alone.
 pub(super) fn choose(survey: &Survey, free: usize) -> Vec<Action> {
-    let mut chosen: Vec<(LanePath, bool)> = Vec::new();
+    let mut active = survey.active.clone();
     let mut actions = Vec::new();
     let is_alone = |item: &Startable| match item {
         Startable::Act(_, _, alone) | Startable::Step(_, _, alone) => *alone,
@@ -175,12 +186,19 @@ pub(super) fn choose(survey: &Survey, free: usize) -> Vec<Action> {
             break;
         }
         let (lane, alone) = (item.lane(), is_alone(item));
-        let mut others = survey.active.iter().chain(&chosen).filter(|(path, _)| *path != lane);
-        let fits = if alone { others.next().is_none() } else { others.all(|(_, alone)| !alone) };
+        let begun = active.iter().any(|a| a.path == lane);
+        let mut others = active.iter().filter(|a| a.path != lane);
+        // Once it has begun it goes first: a lane on its way to base that must test again waits.
+        let fits = match (alone, begun) {
+            (true, true) => others.all(|a| !a.running),
+            (true, false) => others.next().is_none(),
+            (false, _) => others.all(|a| !a.alone),
+        };
         if !fits {
             continue;
         }
-        chosen.push((lane.clone(), alone));
+        active.retain(|a| a.path != lane);
+        active.push(Active { path: lane.clone(), alone, running: true });
         actions.push(match item {
             Startable::Step(step, attempt, _) => {
                 Action::Start { step: step.clone(), attempt: *attempt }

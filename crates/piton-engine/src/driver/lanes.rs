@@ -20,7 +20,7 @@ const PULL_REQUEST_EVERY_MS: u64 = 30_000;
 /// Files of a conflict that are named to the next attempt; more would drown the rest.
 const CONFLICTS_TOLD_MAX: usize = 50;
 /// The message of a lane's commit where the plan gives none.
-const MESSAGE: &str = "{{ lane }}: {{ title }}";
+const MESSAGE: &str = "{{ lane.id }}: {{ title }}";
 
 impl Driver<'_> {
     /// Carries out what was decided for a lane.
@@ -110,7 +110,8 @@ impl Driver<'_> {
     fn prove(&mut self, path: &LanePath) -> Result<()> {
         let tree = self.work(path).tree.unwrap_or_default();
         let step = StepPath::new(&path.phase, &path.lane, TESTS_STEP);
-        self.record(Event::StepProven(StepProven { step, tree }))
+        let definition = self.planned(&step).map(piton_core::plan::Step::definition);
+        self.record(Event::StepProven(StepProven { step, tree, definition }))
     }
 
     /// Snapshots where a lane works; the same turn needs it once.
@@ -266,8 +267,8 @@ impl Driver<'_> {
         let step = &lane.steps[worker(lane)?];
         let retries = self.options.retries.unwrap_or(step.retries);
         let step = StepPath::new(&path.phase, &path.lane, &step.id);
-        let failures = self.state.step(&step)?.failures;
-        (failures < retries).then_some((step, retries))
+        let reopened = self.state.lane(path)?.work.as_ref()?.reopened.count;
+        (reopened < retries).then_some((step, retries))
     }
 
     fn merge(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
@@ -305,11 +306,12 @@ impl Driver<'_> {
             Merging::Moved(found) => {
                 let lane = path.clone();
                 self.record(Event::MergeMissed(MergeMissed { lane, found }))?;
-                if self.work(path).rounds <= MERGE_ROUNDS_MAX {
+                let rounds_max = self.options.merge_rounds.unwrap_or(MERGE_ROUNDS_MAX);
+                if self.work(path).rounds <= rounds_max {
                     return Ok(());
                 }
                 let refusal = Refusal {
-                    why: format!("base moved {MERGE_ROUNDS_MAX} times while it was being merged"),
+                    why: format!("base moved {rounds_max} times while it was being merged"),
                     fix: "resume when base is quiet".to_owned(),
                 };
                 self.block(path, Stage::PrePr, refusal)
@@ -339,7 +341,8 @@ impl Driver<'_> {
             .collect();
         for step in open {
             let tree = String::new();
-            self.record(Event::StepProven(StepProven { step, tree }))?;
+            let definition = self.planned(&step).map(piton_core::plan::Step::definition);
+            self.record(Event::StepProven(StepProven { step, tree, definition }))?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! From what became of an attempt to its recorded outcome.
 
-use piton_core::Millis;
+use piton_core::decide::worker;
 use piton_core::event::{
     Class, Event, Facts, FileHash, LogRanges, Next, Outcome, PullRequestOpened, StepFinished,
 };
@@ -9,6 +9,7 @@ use piton_core::failure::{self, Classified, LINES_LOOKED_AT, LINES_TOLD, Remains
 use piton_core::lane::{Role, SnapshotRef};
 use piton_core::plan::{Step, Work};
 use piton_core::state::{Progress, StepState};
+use piton_core::{LanePath, Millis};
 
 use super::Driver;
 use crate::error::Result;
@@ -226,7 +227,7 @@ impl Driver<'_> {
                 Outcome::Succeeded if after.is_some() => tests = step.tests(),
                 Outcome::Failed { .. } if self.has_records(attempt) => {
                     command = Some(step.command(rest.part));
-                    retries_max = Some(self.options.retries.unwrap_or(step.retries));
+                    retries_max = Some(self.retries_of(&attempt.step.lane(), step));
                 }
                 _ => {}
             }
@@ -250,6 +251,13 @@ impl Driver<'_> {
         let redone = self.state.step(&attempt.step).is_some_and(|s| s.successes > 1);
         self.recheck_inputs |= redone;
         Ok(())
+    }
+
+    /// The retries of a step; those of a lane's tests are the retries of its work.
+    fn retries_of(&self, path: &LanePath, step: &Step) -> u32 {
+        let lane = self.plan.lane(path).filter(|_| step.role == Role::Tests);
+        let works = lane.and_then(|lane| Some(&lane.steps[worker(lane)?]));
+        self.options.retries.unwrap_or(works.unwrap_or(step).retries)
     }
 
     fn has_records(&self, attempt: &Attempt) -> bool {

@@ -3,7 +3,7 @@
 //! A driver that finds an intent without an outcome carries it out again: going back to a snapshot
 //! is idempotent, and what was there before stands in the snapshots that the intent names.
 
-use piton_core::event::{Event, Rewound};
+use piton_core::event::{Event, Revert, Rewound};
 
 use super::Driver;
 use crate::error::{Error, Result};
@@ -36,7 +36,9 @@ impl Driver<'_> {
                 }
             }
             for merge in &merges {
-                match rooms.plan_revert(merge) {
+                // Each is taken back on top of the one before.
+                let from = intent.reverts.last().map(|r| r.to.clone()).unwrap_or_default();
+                match rooms.plan_revert(&Revert { from, ..merge.clone() }) {
                     Ok(revert) => intent.reverts.push(revert),
                     Err(why) => return Ok(Some(why)),
                 }

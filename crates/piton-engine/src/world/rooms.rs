@@ -8,7 +8,7 @@ use piton_core::event::{LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert
 use piton_core::event::{RewindIntended, RewindRoom};
 use piton_core::lane::{LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
-use piton_core::{LanePath, Plan, RunState, Timestamp};
+use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
 
 use crate::error::Result;
 
@@ -164,11 +164,15 @@ pub trait Rooms {
 
     /// Snapshots a work tree that shall go back, and says what stays.
     fn plan_rewind(&mut self, target: &RoomTarget, at: Timestamp) -> Result<RewindRoom, String>;
-    /// Computes the commit that takes a merge back.
+    /// Computes the commit that takes a merge back, on top of `from`, or of base where that is
+    /// empty.
     fn plan_revert(&mut self, merge: &Revert) -> Result<Revert, String>;
     /// Takes files and branches back; its intent is durable. On failure everything is as before.
     fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String>;
 
-    /// Writes the views of the ledger.
-    fn views(&mut self, plan: &Plan, state: &RunState) -> Result<()>;
+    /// Writes the views of the ledger, not where a driver of a higher epoch may have written them;
+    /// says what a person should know about them.
+    fn views(&mut self, plan: &Plan, state: &RunState) -> Result<Vec<String>>;
+    /// Adds durable events to the view that lists them.
+    fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> Result<()>;
 }

@@ -4,12 +4,14 @@
 //! wrong is reported and kept as far as it goes, so that what is below it is still looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use piton_core::Millis;
 use piton_core::Plan;
 use piton_core::lane::{LaneRules, Role};
 use piton_core::plan::{Command, IMPLICIT_LANE, IMPLICIT_STEP, Lane, Phase, Step, Work};
 
+use super::lanes::Said;
 use super::text_rules::{check_globs, check_id, check_path, read_command};
 use super::{Input, LANES_MAX, PHASES_MAX, STEPS_MAX};
 use crate::diagnostic::{code, quoted};
@@ -54,6 +56,8 @@ pub(super) struct LaneDraft {
     pub(super) step_ids: Vec<Located<String>>,
     /// What its steps make.
     pub(super) artifacts: Vec<Located<String>>,
+    /// What it says about how it works.
+    pub(super) said: Said,
 }
 
 impl Draft {
@@ -73,6 +77,8 @@ pub(super) struct Builder<'a, 't> {
     pub(super) agents: BTreeMap<String, Agent>,
     /// Agents already reported as unknown where the plan names them.
     pub(super) reported_agents: BTreeSet<String>,
+    /// Whether the missing git was reported.
+    pub(super) reported_git: bool,
     step_time: Millis,
     pub(super) has_spec: bool,
     lanes_total: usize,
@@ -94,6 +100,7 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
         sink,
         agents,
         reported_agents: BTreeSet::new(),
+        reported_git: false,
         step_time: budgets.step_time,
         has_spec,
         lanes_total: 0,
@@ -131,7 +138,8 @@ impl Builder<'_, '_> {
     fn phase(&mut self, node: &Node<'_, '_>, defaults: &Defaults) -> PhaseDraft {
         let id = self.id(node, "phase");
         let defaults = defaults.under(self.defaults(node));
-        let lanes = if node.key_span("lane").is_some() {
+        let is_short = node.key_span("lane").is_none();
+        let mut lanes: Vec<LaneDraft> = if !is_short {
             self.refuse_mixed(node, "phase", "lane");
             let nodes = node.tables("lane", self.sink).unwrap_or_default();
             nodes.iter().map_while(|lane| self.lane(lane, &defaults)).collect()
@@ -143,6 +151,7 @@ impl Builder<'_, '_> {
             self.sink.error(code::MISSING, &node.span, message, hint);
             Vec::new()
         };
+        self.settle(node, &mut lanes, is_short);
         let phase = Phase {
             id: id.value.clone(),
             needs: Vec::new(),
@@ -157,7 +166,7 @@ impl Builder<'_, '_> {
     fn short_lane(&mut self, node: &Node<'_, '_>, defaults: &Defaults) -> Option<LaneDraft> {
         self.count_lane(node)?;
         let id = Located { value: IMPLICIT_LANE.to_owned(), span: node.span.clone() };
-        let mut draft = empty_lane(id, None, Vec::new());
+        let mut draft = empty_lane(id, None, Vec::new(), self.said(node, defaults));
         self.short_step(node, defaults, &mut draft);
         Some(draft)
     }
@@ -169,7 +178,7 @@ impl Builder<'_, '_> {
         let defaults = defaults.under(self.defaults(node));
         let gate = node.text("gate", self.sink).map(|gate| gate.value);
         let needs = node.texts("needs", self.sink).unwrap_or_default();
-        let mut draft = empty_lane(id, gate, needs);
+        let mut draft = empty_lane(id, gate, needs, self.said(node, &defaults));
         let (steps, step) = (node.key_span("steps"), node.key_span("step"));
         if let (Some(_), Some(span)) = (&steps, &step) {
             let message = "a lane has both `steps` and `step`, which mean the same";
@@ -206,31 +215,37 @@ impl Builder<'_, '_> {
         defaults: &Defaults,
         lane: &mut LaneDraft,
     ) {
-        self.steps_total += 1;
-        if self.steps_total > STEPS_MAX {
-            if self.steps_total == STEPS_MAX + 1 {
-                let message = format!("the plan has more than {STEPS_MAX} steps");
-                self.sink.error(
-                    code::TOO_LARGE,
-                    &node.span,
-                    message,
-                    "split it into several plans",
-                );
-            }
+        if !self.count_step(&node.span) {
             return;
         }
+        lane.said.has_prompt |=
+            ["prompt", "prompt_file"].iter().any(|name| node.key_span(name).is_some());
         let inputs = node.texts("inputs", self.sink).unwrap_or_default();
         let inputs = check_globs("inputs", inputs, self.sink);
         let artifacts = node.texts("artifacts", self.sink).unwrap_or_default();
         let artifacts = check_globs("artifacts", artifacts, self.sink);
+        let work = self.work(node, &id, defaults).unwrap_or(Work::Run(Command::Args(Vec::new())));
         let step = Step {
-            id: id.value.clone(),
-            work: self.work(node, &id, defaults).unwrap_or(Work::Run(Command::Args(Vec::new()))),
             test: read_command(node, "test", self.has_spec, self.sink),
-            dir: defaults.dir.clone().unwrap_or_default(),
-            env: defaults.env.clone(),
             inputs: inputs.into_iter().map(|input| input.value).collect(),
             artifacts: artifacts.iter().map(|artifact| artifact.value.clone()).collect(),
+            ..self.bare_step(id.value.clone(), work, defaults)
+        };
+        lane.lane.steps.push(step);
+        lane.step_ids.push(id);
+        lane.artifacts.extend(artifacts);
+    }
+
+    /// A step with the limits, folder and variables that hold for it, and nothing else.
+    pub(super) fn bare_step(&self, id: String, work: Work, defaults: &Defaults) -> Step {
+        Step {
+            id,
+            work,
+            test: None,
+            dir: defaults.dir.clone().unwrap_or_default(),
+            env: defaults.env.clone(),
+            inputs: Vec::new(),
+            artifacts: Vec::new(),
             retries: defaults.retries.unwrap_or(0),
             backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),
             timeout: defaults.timeout.unwrap_or(self.step_time),
@@ -238,15 +253,13 @@ impl Builder<'_, '_> {
             grace: defaults.grace.unwrap_or(GRACE_DEFAULT),
             keep: defaults.keep.clone().unwrap_or_default(),
             role: Role::Work,
-        };
-        lane.lane.steps.push(step);
-        lane.step_ids.push(id);
-        lane.artifacts.extend(artifacts);
+        }
     }
 
     /// Inherited values of a table; an unknown agent is reported where it is named.
     fn defaults(&mut self, node: &Node<'_, '_>) -> Defaults {
-        let defaults = settings::read_defaults(node, self.sink);
+        let defaults = settings::read_defaults(node, self.has_spec, self.sink);
+        self.check_git(node, &defaults.lane);
         if let Some(name) = &defaults.agent
             && !self.agents.contains_key(name)
         {
@@ -285,6 +298,16 @@ impl Builder<'_, '_> {
         (self.lanes_total <= LANES_MAX).then_some(())
     }
 
+    /// Counts a step; false when there are too many.
+    pub(super) fn count_step(&mut self, span: &Range<usize>) -> bool {
+        self.steps_total += 1;
+        if self.steps_total == STEPS_MAX + 1 {
+            let message = format!("the plan has more than {STEPS_MAX} steps");
+            self.sink.error(code::TOO_LARGE, span, message, "split it into several plans");
+        }
+        self.steps_total <= STEPS_MAX
+    }
+
     /// Reports work beside lanes or steps.
     fn refuse_mixed(&mut self, node: &Node<'_, '_>, what: &str, parts: &str) {
         for key in keys::WORK {
@@ -298,7 +321,12 @@ impl Builder<'_, '_> {
     }
 }
 
-fn empty_lane(id: Located<String>, gate: Option<String>, needs: Vec<Located<String>>) -> LaneDraft {
+fn empty_lane(
+    id: Located<String>,
+    gate: Option<String>,
+    needs: Vec<Located<String>>,
+    said: Said,
+) -> LaneDraft {
     let lane = Lane {
         id: id.value.clone(),
         needs: Vec::new(),
@@ -306,7 +334,7 @@ fn empty_lane(id: Located<String>, gate: Option<String>, needs: Vec<Located<Stri
         steps: Vec::new(),
         rules: LaneRules::default(),
     };
-    LaneDraft { lane, id, needs, step_ids: Vec::new(), artifacts: Vec::new() }
+    LaneDraft { lane, id, needs, step_ids: Vec::new(), artifacts: Vec::new(), said }
 }
 
 fn has_work(node: &Node<'_, '_>) -> bool {

@@ -1,45 +1,146 @@
-//! The steps of a lane that no document names: setup, tests on the tree to be merged, pull request.
+//! The steps that a lane in a worktree has besides its author's: setup, tests, pull request.
 //!
-//! A lane in place has none of them: it shares the project's folder and merges nothing.
+//! They are steps like all others, so that they are recorded, retried, limited and shown alike.
+//! Where a lane works is decided elsewhere; a lane in place gets none of them.
 
-use piton_core::lane::{Merge, PULL_REQUEST_STEP, Role, SETUP_STEP, TESTS_STEP};
+use piton_core::lane::{Isolation, Merge, PULL_REQUEST_STEP, Role, SETUP_STEP, TESTS_STEP};
 use piton_core::plan::{Command, Lane, Step, Work};
 
-/// Ids that steps of a document cannot have.
+use crate::settings::PullRequest;
+use crate::template::{escape, quote_for_shell};
+
+/// The ids that an author's step of a lane in a worktree cannot have.
 pub const RESERVED: [&str; 3] = [SETUP_STEP, TESTS_STEP, PULL_REQUEST_STEP];
 
-/// The commands of the steps that no document names.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Commands {
-    /// Makes a fresh worktree usable.
+/// What the implicit steps of a lane are made from.
+#[derive(Clone, Debug)]
+pub struct Frame<'a> {
+    /// A step with the lane's limits, folder and variables; its work does not matter.
+    pub pattern: Step,
+    /// What makes a fresh worktree usable.
     pub setup: Option<Command>,
-    /// Opens the pull request of a lane.
-    pub pull_request: Option<Command>,
+    /// How a pull request is opened.
+    pub pull_request: &'a PullRequest,
 }
 
-/// Adds to a lane in a worktree of its own the steps around its work; `like` gives their limits.
-pub fn add(lane: &mut Lane, commands: &Commands, like: &Step) {
-    if lane.rules.isolation.is_in_place() {
-        return;
+/// Fills in the tests of a lane and adds its implicit steps; returns how many.
+pub fn complete(lane: &mut Lane, frame: &Frame<'_>) -> usize {
+    if lane.rules.isolation != Isolation::Worktree {
+        return 0;
     }
-    let step = |id: &str, work: Work, role: Role| Step {
+    let before = lane.steps.len();
+    let step = |id: &str, role: Role, work: Work| Step {
         id: id.to_owned(),
         work,
         test: None,
         inputs: Vec::new(),
         artifacts: Vec::new(),
         role,
-        ..like.clone()
+        ..frame.pattern.clone()
     };
-    if let Some(setup) = &commands.setup {
-        lane.steps.insert(0, step(SETUP_STEP, Work::Run(setup.clone()), Role::Setup));
+    let (dir, found) = tests(lane);
+    if lane.rules.tests.is_empty() {
+        lane.rules.tests = found;
     }
-    if !lane.rules.tests.is_empty() {
+    let tests = (!lane.rules.tests.is_empty() && lane.rules.merge != Merge::None).then(|| {
+        let mut env = frame.pattern.env.clone();
+        env.extend(tested(lane).flat_map(|(s, _)| s.env.clone()));
         let work = Work::Tests(lane.rules.tests.clone());
-        lane.steps.push(step(TESTS_STEP, work, Role::Tests));
+        Step { dir, env, ..step(TESTS_STEP, Role::Tests, work) }
+    });
+    if let Some(setup) = &frame.setup {
+        lane.steps.insert(0, step(SETUP_STEP, Role::Setup, Work::Run(setup.clone())));
     }
-    if let (Merge::PullRequest, Some(open)) = (lane.rules.merge, &commands.pull_request) {
-        let work = Work::Run(open.clone());
-        lane.steps.push(step(PULL_REQUEST_STEP, work, Role::PullRequest));
+    lane.steps.extend(tests);
+    if lane.rules.merge == Merge::PullRequest {
+        let work = Work::Run(Command::Shell(script(frame.pull_request)));
+        let step = step(PULL_REQUEST_STEP, Role::PullRequest, work);
+        // The commands are for the repository, wherever the lane's own work is.
+        lane.steps.push(Step { dir: String::new(), ..step });
+    }
+    lane.steps.len() - before
+}
+
+fn tested(lane: &Lane) -> impl Iterator<Item = (&Step, &Command)> {
+    lane.steps.iter().filter_map(|step| step.test.as_ref().map(|test| (step, test)))
+}
+
+/// A variable to which two steps that have a test give different values: the tests run as one step.
+pub(super) fn clash(lane: &Lane) -> Option<&str> {
+    let mut seen = std::collections::BTreeMap::new();
+    let mut variables = tested(lane).flat_map(|(step, _)| &step.env);
+    variables
+        .find(|(name, value)| seen.insert(*name, *value).is_some_and(|v| v != *value))
+        .map(|(name, _)| name.as_str())
+}
+
+/// The tests of a lane's steps, each once and in order, and the folder they run in.
+///
+/// A test that runs elsewhere than the others goes there by itself. Then it is not the command that
+/// its step has run, and only its own success counts as evidence.
+fn tests(lane: &Lane) -> (String, Vec<Command>) {
+    let first = tested(lane).next().map(|(step, _)| step.dir.clone()).unwrap_or_default();
+    let same = tested(lane).all(|(step, _)| step.dir == first);
+    let dir = if same { first } else { String::new() };
+    let mut tests = Vec::new();
+    for (step, test) in tested(lane) {
+        let test = if step.dir == dir { test.clone() } else { within(&step.dir, test) };
+        if !tests.contains(&test) {
+            tests.push(test);
+        }
+    }
+    (dir, tests)
+}
+
+fn within(dir: &str, command: &Command) -> Command {
+    match command {
+        Command::Shell(line) => {
+            Command::Shell(format!("cd {} || exit\n{line}", quote_for_shell(dir)))
+        }
+        Command::Args(args) => {
+            let words = ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", dir];
+            Command::Args(words.iter().map(|&w| w.to_owned()).chain(args.clone()).collect())
+        }
+    }
+}
+
+/// Pushes the branch, then finds its pull request or opens one: done again, it changes nothing. The
+/// address is the last line. Each command stands on lines of its own, so that it may end as it likes.
+fn script(how: &PullRequest) -> String {
+    let line = |command: &Command| match command {
+        Command::Shell(line) => line.clone(),
+        Command::Args(args) => {
+            args.iter().map(|arg| quote_for_shell(arg)).collect::<Vec<_>>().join(" ")
+        }
+    };
+    let text = format!(
+        "git push -q {remote} \"$PITON_HEAD:refs/heads/$PITON_BRANCH\" || exit\n\
+         url=$(\n{find}\n) || exit\n\
+         if [ -z \"$url\" ]; then\n\
+         url=$(\n{create}\n) || exit\n\
+         fi\n\
+         if [ -z \"$url\" ]; then\n\
+         echo 'pull request: no address was printed; correct `create` of [pull_request] in piton.toml' >&2\n\
+         exit 1\n\
+         fi\n\
+         printf '%s\\n' \"$url\"",
+        remote = quote_for_shell(&how.remote),
+        find = line(&how.find),
+        create = line(&how.create),
+    );
+    escape(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_from_elsewhere_goes_there_and_keeps_its_words() {
+        let shell = within("my dir", &Command::Shell("a || b".to_owned()));
+        assert_eq!(shell, Command::Shell("cd 'my dir' || exit\na || b".to_owned()));
+        let args = Command::Args(vec!["pwd".to_owned(), "{{ x }}".to_owned()]);
+        let Command::Args(words) = within("my dir", &args) else { panic!("a list") };
+        assert_eq!(words[3..], ["my dir", "pwd", "{{ x }}"]);
     }
 }

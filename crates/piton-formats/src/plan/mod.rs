@@ -1,6 +1,7 @@
 //! `plan.toml` to a [`Plan`], or to all of its problems at once.
 //!
-//! In passes: `build` reads the tables and resolves what steps inherit, `check` looks at what the
+//! In passes: `build` reads the tables and resolves what steps inherit, `lanes` decides how each lane
+//! works, `implicit` adds the steps that follow from it, `check` looks at what the
 //! parts must keep to together, `graph` finds cycles and lanes that run side by side.
 //! Nothing here runs or opens anything: prompt files come through a function of the caller.
 
@@ -8,9 +9,12 @@ pub(crate) mod build;
 mod check;
 mod graph;
 pub mod implicit;
+mod lanes;
 pub(crate) mod text_rules;
 mod work;
 
+#[cfg(test)]
+mod lane_tests;
 #[cfg(test)]
 mod tests;
 
@@ -45,6 +49,8 @@ pub struct Input<'a> {
     pub text: &'a str,
     /// What applies where the plan says nothing.
     pub settings: &'a Settings,
+    /// Whether the project has git: without it nothing works in worktrees.
+    pub git: bool,
     /// Reads a prompt file, given its path relative to the project's root.
     pub read: &'a dyn Fn(&str) -> io::Result<String>,
 }

@@ -28,7 +28,13 @@ fn read(text: &str) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagnostic>> {
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
     let settings = settings();
-    read_plan(&Input { file: "plans/auth.toml", text, settings: &settings, read: &files })
+    read_plan(&Input {
+        file: "plans/auth.toml",
+        text,
+        settings: &settings,
+        git: true,
+        read: &files,
+    })
 }
 
 fn accepted(text: &str) -> Plan {
@@ -52,6 +58,7 @@ on_failure = "continue"
 
 [defaults]
 agent = "claude"
+isolation = "in-place"
 retries = 1
 timeout = "45m"
 env = { A = "1", B = "2" }
@@ -173,7 +180,7 @@ fn settings_stand_below_the_plan() {
     let text =
         "[defaults]\nretries = 2\n[budgets]\nattempts = 9\n[[phase]]\nid = \"a\"\nrun = \"true\"\n";
     let read = |_: &str| Err(io::ErrorKind::NotFound.into());
-    let input = Input { file: "p.toml", text, settings: &settings, read: &read };
+    let input = Input { file: "p.toml", text, settings: &settings, git: true, read: &read };
     let (plan, _) = read_plan(&input).unwrap_or_else(|problems| panic!("{problems:?}"));
     let (_, step) = plan.steps().next().unwrap_or_else(|| panic!("a step"));
     assert_eq!(
@@ -260,6 +267,16 @@ const REFUSED: &[Row] = &[
     ("[[phase]]\nid = \"x\"\nagent = \"claude\"\nprompt_file = \"prompts/bad.md\"", "bad-template", 7, 16, "prompts/bad.md", "prompts/bad.md:2:5", "known are"),
     ("[[phase]]\nid = \"x\"\nagent = \"claude\"\nprompt_file = \"prompts/no.md\"", "unreadable-prompt", 7, 16, "prompts/no.md", "cannot be read", "create the file"),
     ("[[phase]]\nid = \"x\"\nagent = \"claude\"\nprompt_file = \"prompts/empty.md\"", "unreadable-prompt", 7, 16, "prompts/empty.md", "is empty", "create the file"),
+    ("[[phase]]\nid = \"x\"\nrun = \"t\"\nisolation = \"worktre\"", "bad-value", 7, 14, "worktre", "not a choice", "\"worktree\""),
+    ("[[phase]]\nid = \"x\"\nrun = \"t\"\nprovides = [\"g\"]", "unknown-key", 7, 1, "provides", "in a phase", "a lane"),
+    ("[[phase]]\nid = \"x\"\nlane = [{ id = \"l\", run = \"t\", alone = \"yes\" }]", "wrong-type", 6, 41, "yes", "true or false", "alone = true"),
+    ("[[phase]]\nid = \"x\"\nlane = [{ id = \"l\", steps = [{ id = \"s\", run = \"t\", setup = \"u\" }] }]", "unknown-key", 6, 53, "setup", "in a step", "belongs to"),
+    ("[[phase]]\nid = \"x\"\nrun = \"t\"\nisolation = \"worktree\"\ncommit_message = \"{{ lne }}\"", "bad-template", 8, 22, "lne", "unknown name", "known are"),
+    ("[[phase]]\nid = \"x\"\nrun = \"t\"\nisolation = \"worktree\"\ncopy = [\"../x\"]", "bad-path", 8, 10, "../x", "leaves", "relative"),
+    ("[[phase]]\nid = \"x\"\nrun = \"t\"\nsetup = \"make\"", "needs-worktree", 7, 1, "setup", "works in place", "isolation = "),
+    ("[[phase]]\nid = \"x\"\nisolation = \"worktree\"\nlane = [{ id = \"l\", steps = [{ id = \"tests\", run = \"t\" }] }]", "reserved-id", 7, 38, "tests", "Piton's own", "`own-tests`"),
+    ("[[phase]]\nid = \"x\"\nisolation = \"worktree\"\nlane = [{ id = \"l\", steps = [{ id = \"s\", run = \"t\", test = \"t {{ step.id }}\" }] }]", "clashing-tests", 7, 38, "s", "`step.id`", "write `s`"),
+    ("[[phase]]\nid = \"x\"\nisolation = \"worktree\"\nlane = [{ id = \"l\", steps = [{ id = \"s\", run = \"t\", test = \"t\", env = { A = \"1\" } }, { id = \"u\", run = \"t\", test = \"t\", env = { A = \"2\" } }] }]", "clashing-tests", 7, 17, "l", "`A`", "value of A"),
     ("[[phase]]\nid = \"x\"\nagent = \"claude\"\nprompt = \" \"", "bad-value", 7, 11, " ", "`prompt` is empty", "between the quotes"),
 ];
 
@@ -308,11 +325,12 @@ fn every_warning_has_its_place_and_a_hint_and_the_plan_is_read() {
 }
 
 /// Codes that need a huge text, or that only files of protocols have; their own tests name them.
-const ELSEWHERE: [&str; 15] = [
+const ELSEWHERE: [&str; 16] = [
     "bad-gate",
     "bad-json",
     "bad-record",
     "missing-field",
+    "needs-git",
     "no-lane-index",
     "no-lanes",
     "no-phase-id",

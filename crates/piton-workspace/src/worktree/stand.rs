@@ -81,7 +81,7 @@ pub(super) fn own(dir: &Path, fence: &Fence) -> Result<(Place, Mark)> {
 /// shows up as a change. Changes to tracked files are lost.
 pub fn stand_on(dir: &Path, commit: &str, tree: &str, fence: &Fence) -> Result<()> {
     move_to(dir, commit, Files::Stay, fence)?;
-    let (place, _) = own(dir)?;
+    let (place, _) = own(dir, fence)?;
     place.git().args(["read-tree", "--reset", "-u", tree]).run()?;
     reset_index(&place, commit)
 }

@@ -1,8 +1,10 @@
 //! What a run would do, without doing it: waves, commands, and what is skipped and why.
 
 use piton_core::evidence::Rerun;
+use piton_core::lane::{Merge, Role};
+use piton_core::plan::Lane;
 use piton_core::state::Progress;
-use piton_core::{Action, Limits, Plan, RunState, StepPath, Timestamp, decide};
+use piton_core::{Action, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
 
 use crate::cli::DriveArgs;
 use crate::context::Context;
@@ -29,6 +31,7 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
             "waves": waves.iter().map(steps).collect::<Vec<_>>(),
             "skipped": finished.iter().map(|(p, why)| serde_json::json!({"step": p, "reason": why})).collect::<Vec<_>>(),
             "rerun": reruns,
+            "lanes": lanes(plan).map(|(path, lane)| lane_json(context, &path, lane)).collect::<Vec<_>>(),
             "gates": plan.gates().iter().map(|(g, n)| serde_json::json!({"gate": g, "name": n})).collect::<Vec<_>>(),
         }));
         return;
@@ -41,6 +44,15 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
             ui::data(&format!("  {path}: {}{why}", command(plan, path)));
         }
     }
+    for (path, lane) in lanes(plan).filter(|(_, lane)| !lane.rules.isolation.is_in_place()) {
+        let then = match lane.rules.merge {
+            Merge::Queue => "merged in turn",
+            Merge::PullRequest => "merged by pull request",
+            Merge::None => "not merged",
+        };
+        let (dir, branch) = room(context, &path);
+        ui::data(&format!("lane {path}: worktree {dir}, branch {branch}, {then}"));
+    }
     for (gate, name) in plan.gates() {
         if !state.approved(&gate) {
             ui::data(&format!("gate {gate}: \"{name}\" must be approved first"));
@@ -52,7 +64,36 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
 }
 
 fn command(plan: &Plan, path: &StepPath) -> String {
-    plan.step(path).map(|s| s.work.display()).unwrap_or_default()
+    plan.step(path).map_or(String::new(), |step| match step.role {
+        // A script of our own says less than this.
+        Role::PullRequest => "push the branch, find or open its pull request".to_owned(),
+        _ => step.work.display(),
+    })
+}
+
+fn lanes(plan: &Plan) -> impl Iterator<Item = (LanePath, &Lane)> {
+    plan.phases.iter().flat_map(|phase| {
+        phase
+            .lanes
+            .iter()
+            .map(|lane| (LanePath { phase: phase.id.clone(), lane: lane.id.clone() }, lane))
+    })
+}
+
+/// Where a lane would work: both get another name where somebody else already has this one.
+fn room(context: &Context, path: &LanePath) -> (String, String) {
+    (format!("{}/{path}", context.settings.lanes.worktrees), format!("lane/{path}"))
+}
+
+fn lane_json(context: &Context, path: &LanePath, lane: &Lane) -> serde_json::Value {
+    let rules = &lane.rules;
+    if rules.isolation.is_in_place() {
+        return serde_json::json!({"lane": path, "isolation": rules.isolation});
+    }
+    let (dir, branch) = room(context, path);
+    serde_json::json!({
+        "lane": path, "isolation": rules.isolation, "worktree": dir, "branch": branch, "merge": rules.merge,
+    })
 }
 
 /// Plays the decisions forward: every step succeeds, every gate is approved.

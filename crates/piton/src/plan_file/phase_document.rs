@@ -24,8 +24,8 @@ pub fn read(
     let (document, warnings) = phase::read(&file, text).map_err(refused)?;
     ui::diagnostics(&warnings, text);
     let mut defaults = PlanDefaults::new(&context.settings);
-    if let Some(path) = task_prompt(context) {
-        let template = std::fs::read_to_string(context.project.root.join(&path));
+    if let Some(path) = &context.settings.lanes.task_prompt {
+        let template = std::fs::read_to_string(context.project.root.join(path));
         defaults.task_prompt = Some(template.map_err(|e| {
             CommandError::usage("plan-unreadable", format!("{path}: {e}"))
                 .hint("it is named by `lanes.task_prompt` in piton.toml")
@@ -60,11 +60,6 @@ pub fn read(
     }
     plan.phase = Some(document.id);
     Ok(plan)
-}
-
-fn task_prompt(context: &Context) -> Option<String> {
-    let _ = context;
-    None
 }
 
 fn confirm(context: &Context, question: &str) -> Result<()> {

@@ -6,6 +6,7 @@ mod keeper;
 pub mod rooms;
 mod scratch;
 mod signals;
+pub mod views;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

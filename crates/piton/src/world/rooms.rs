@@ -15,7 +15,8 @@ use piton_core::event::{
 };
 use piton_core::lane::{LaneRules, Missed, SnapshotRef};
 use piton_core::lane_state::LaneWork;
-use piton_core::{LanePath, Plan, RunState, Timestamp};
+use piton_core::plan::Command;
+use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
 use piton_engine::{Error, Result};
 use piton_workspace::refs::{self, Fence};
@@ -23,26 +24,15 @@ use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Workspace};
 use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{checks, restore};
 
+use super::views::Views;
+
 /// Threads that write the files of a fresh worktree: more help little even on fast disks.
 const CHECKOUT_WORKERS: usize = 4;
 /// The first epoch: no driver before it could hold a fence.
 const FIRST_EPOCH: u64 = 1;
 
-/// A placeholder until views are wired.
-pub struct Views;
-
-impl Views {
-    fn own_paths(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn write(&mut self, _plan: &Plan, _state: &RunState) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 /// What a person or the settings say about lanes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct LaneOptions {
     /// The branch lanes start from and go to; the checked-out one without.
     pub base: Option<String>,
@@ -51,7 +41,7 @@ pub struct LaneOptions {
     /// The folder of worktrees, below the root.
     pub worktrees: String,
     /// Says whether a pull request is merged, by its exit.
-    pub merged: String,
+    pub merged: Command,
 }
 
 /// The lanes of one run in a git repository.
@@ -88,6 +78,15 @@ impl GitRooms {
             epoch: FIRST_EPOCH,
             fence: None,
         }
+    }
+
+    /// Brings the run log up to what the ledger says.
+    pub fn rebuild_log(
+        &mut self,
+        run_id: &str,
+        all: impl Iterator<Item = (u64, Timestamp, Event)>,
+    ) -> std::io::Result<()> {
+        self.views.rebuild_log(run_id, all)
     }
 
     fn fenced(&mut self) -> Result<Fence> {
@@ -260,8 +259,16 @@ impl Rooms for GitRooms {
         self.carry_out(intent)
     }
 
-    fn views(&mut self, plan: &Plan, state: &RunState) -> Result<()> {
-        self.views.write(plan, state).map_err(failed)
+    fn views(&mut self, plan: &Plan, state: &RunState) -> Result<Vec<String>> {
+        if self.fence.as_ref().is_some_and(|fence| !fence.holds(&self.root)) {
+            return Err(Error::TakenOver);
+        }
+        self.views.write(plan, state).map_err(failed)?;
+        Ok(self.views.take_warnings())
+    }
+
+    fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> Result<()> {
+        self.views.log(run_id, events).map_err(failed)
     }
 }
 

@@ -34,6 +34,7 @@ pub fn steps(text: &str) -> Result<Vec<String>, Vec<String>> {
         file: "plan.toml",
         text,
         settings: &Settings::default(),
+        git: false,
         read: &|path| std::fs::read_to_string(path),
     };
     match read_plan(&input) {

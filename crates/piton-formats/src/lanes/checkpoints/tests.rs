@@ -171,12 +171,56 @@ fn a_rebuilt_file_is_the_file_that_grew() {
         own("SL-1", Stage::BeforeLaneStart, Status::RolledBack, 4),
         own("SL-2", Stage::RetryAttempt, Status::Retrying, 5),
     ];
+    let rank = |own: &OwnRecord| (own.lane.clone(), own.stage.as_str().to_owned());
+    let mut ours: Vec<OwnRecord> = Vec::new();
     let mut grown: Option<String> = None;
     for record in &history {
-        let next = update("c.json", grown.as_deref(), std::slice::from_ref(record)).unwrap();
-        grown = Some(next);
+        ours.retain(|own| rank(own) != rank(record));
+        ours.push(record.clone());
+        // Lanes in their order, so that what comes later may stand before what is there.
+        ours.sort_by_key(rank);
+        grown = Some(update("c.json", grown.as_deref(), &ours).unwrap());
     }
-    assert_eq!(update("c.json", None, &history).unwrap(), grown.unwrap());
+    assert_eq!(update("c.json", None, &ours).unwrap(), grown.unwrap());
+}
+
+#[test]
+fn ours_stand_in_order_and_others_where_they_stood() {
+    let record = |lane: &str| own(lane, Stage::PrePr, Status::Ready, 0);
+    let bare = |lane: &str| {
+        let text = update("c.json", None, &[record(lane)]).unwrap();
+        text.trim_start_matches("[\n  ").trim_end_matches("\n]\n").to_owned()
+    };
+    let lanes = |text: &str| -> Vec<String> {
+        read("c.json", text).unwrap().into_iter().map(|r| r.lane).collect()
+    };
+    let foreign = |n: u32| format!("{{\"lane\": \"F{n}\"}}");
+    let text = format!("[{}, {},\n\n {}, {}]", bare("C"), foreign(1), bare("A"), foreign(2));
+    let ours = ["A", "B", "C", "D"].map(record);
+    let text = update("c.json", Some(&text), &ours).unwrap();
+    assert_eq!(lanes(&text), ["A", "B", "F1", "C", "D", "F2"], "{text}");
+    assert_eq!(update("c.json", Some(&text), &ours).unwrap(), text);
+    // One that comes first takes the place before the others of ours.
+    let ours = ["0", "A", "B", "C", "D"].map(record);
+    assert_eq!(lanes(&update("c.json", Some(&text), &ours).unwrap())[..2], ["0", "A"]);
+}
+
+#[test]
+fn what_we_no_longer_say_goes_unless_somebody_added_to_it() {
+    let (start, merge) = (Stage::BeforeLaneStart, Stage::PrePr);
+    let both =
+        [own("A", start.clone(), Status::Ready, 0), own("A", merge.clone(), Status::Ready, 0)];
+    let text = update("c.json", None, &both).unwrap();
+    for left in &both {
+        let ours = std::slice::from_ref(left);
+        let wanted = update("c.json", None, ours).unwrap();
+        assert_eq!(update("c.json", Some(&text), ours).unwrap(), wanted);
+    }
+    let noted = text.replace("\"pre_pr\",", "\"pre_pr\", \"by\": 1,");
+    let kept = update("c.json", Some(&noted), &both[..1]).unwrap();
+    assert_eq!(read("c.json", &kept).unwrap().len(), 2, "{kept}");
+    let other = [own("B", start, Status::Ready, 0)];
+    assert_eq!(read("c.json", &update("c.json", Some(&text), &other).unwrap()).unwrap().len(), 3);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Writes our records into `checkpoints.json` and leaves everything else as it is.
 //!
-//! A record is replaced where it stands, or appended; the text between and within other records
-//! stays byte for byte. Fields that people added to a record of ours follow ours. With no file and the
-//! same records in the same order, the same bytes come out: the file can be rebuilt.
+//! The text between and within other records stays byte for byte, and so do their places. Our own
+//! stand in the order they are given in, whatever the order they came to be in: with no file and the
+//! same records, the same bytes come out, so the file can be rebuilt. Fields that people added to a
+//! record of ours follow ours.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use piton_core::Timestamp;
@@ -149,8 +150,10 @@ fn json(value: &Value) -> String {
 
 /// The file with our records in it; `text` is what it holds now, if it exists.
 ///
-/// Of several records of ours with one key the last counts. A file that cannot be read is refused:
-/// what to do with it is the caller's decision.
+/// `ours` is all there is to say about the lanes it names: a record of such a lane at a known stage
+/// that is not among them is out of date and goes, unless a person added a field to it. Of several
+/// records of ours with one key the last counts. A file that cannot be read is refused: what to do
+/// with it is the caller's decision.
 pub fn update(
     file: &str,
     text: Option<&str>,
@@ -164,39 +167,127 @@ pub fn update(
         twins.entry(record.key()).or_default().push(record);
     }
     let newest: BTreeMap<Key<'_>, &OwnRecord> = ours.iter().map(|own| (own.key(), own)).collect();
+    let mut order: Vec<Key<'_>> = Vec::new();
+    let mut rank: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+    for own in ours {
+        rank.entry(own.key()).or_insert_with(|| {
+            order.push(own.key());
+            order.len() - 1
+        });
+    }
 
-    let mut changed = false;
-    // Pieces of the array: the text before an element, and the element.
-    let mut pieces: Vec<(&str, String)> = Vec::new();
+    let mut array = Array::default();
     let mut end = text.len() - text.trim_start_matches('\u{feff}').len();
     for ((start, raw), record) in elements.iter().zip(&found) {
         let gap = &text[end..*start];
         end = start + raw.len();
-        let Some(own) = newest.get(&record.key()) else {
-            pieces.push((gap, (*raw).to_owned()));
-            continue;
-        };
-        let twins = &twins[&record.key()];
-        if twins[0].span != record.span {
-            // The contract knows one record per key; the fields added here went into the first.
-            changed = true;
-            continue;
+        let own = rank.get(&record.key()).copied();
+        // The contract knows one record per key; the fields added here go into the first.
+        let is_twin = own.is_some() && twins[&record.key()][0].span != record.span;
+        if is_twin || (own.is_none() && is_stale(record, &newest)) {
+            array.dropped(gap);
+        } else {
+            array.items.push(Item { gap: Some(gap), raw, own });
         }
-        let new = own.render(&foreign(twins));
-        let keep = same(&new, raw);
-        changed |= !keep;
-        pieces.push((gap, if keep { (*raw).to_owned() } else { new }));
     }
-    let mut written: BTreeSet<Key<'_>> = twins.keys().copied().collect();
-    let appended: Vec<String> = ours
-        .iter()
-        .filter(|own| written.insert(own.key()))
-        .map(|own| newest[&own.key()].render(&[]))
-        .collect();
-    if !changed && appended.is_empty() && !text.trim().is_empty() {
-        return Ok(text.to_owned());
+    array.set_in_order();
+    (0..order.len()).for_each(|own| array.insert(own));
+    let content = |item: &Item<'_>| {
+        let Some(own) = item.own else { return item.raw.to_owned() };
+        let key = order[own];
+        let added = twins.get(&key).map(|twins| foreign(twins)).unwrap_or_default();
+        let new = newest[&key].render(&added);
+        if new != item.raw && same(&new, item.raw) { item.raw.to_owned() } else { new }
+    };
+    let written = array.write(content, &text[end..]);
+    // Nothing to say, or only a mark at the start or a newline at the end: that is no change.
+    let body = text.trim_start_matches('\u{feff}');
+    let is_idle = order.is_empty() && elements.is_empty() && !body.trim().is_empty();
+    let is_same = written == body || written.strip_suffix('\n') == Some(body);
+    Ok(if is_idle || is_same { text.to_owned() } else { written })
+}
+
+/// Whether a record is one that we would have written, and no longer do.
+fn is_stale(record: &Record, ours: &BTreeMap<Key<'_>, &OwnRecord>) -> bool {
+    let (run_id, phase, lane, _) = record.key();
+    let of_lane = ours.range((run_id, phase, lane, "")..).next();
+    let is_ours = of_lane.is_some_and(|(key, _)| (key.0, key.1, key.2) == (run_id, phase, lane));
+    let known = !matches!(record.stage, Stage::Unknown(_));
+    is_ours && known && foreign(&[record]).is_empty()
+}
+
+/// The array in the making.
+#[derive(Default)]
+struct Array<'t> {
+    /// What stood before the first element, if that is gone.
+    open: Option<&'t str>,
+    items: Vec<Item<'t>>,
+}
+
+/// An element, of ours by its rank, or of others.
+struct Item<'t> {
+    /// What stood before it; none for a new one.
+    gap: Option<&'t str>,
+    raw: &'t str,
+    own: Option<usize>,
+}
+
+impl<'t> Array<'t> {
+    fn dropped(&mut self, gap: &'t str) {
+        if gap.contains('[') {
+            self.open = Some(gap);
+        }
     }
-    Ok(join(&pieces, &appended, &text[end..]))
+
+    /// Lets ours that stand out of order change places among themselves.
+    fn set_in_order(&mut self) {
+        let mut present: Vec<(usize, &'t str)> =
+            self.items.iter().filter_map(|item| Some((item.own?, item.raw))).collect();
+        present.sort_unstable_by_key(|(own, _)| *own);
+        let slots = self.items.iter_mut().filter(|item| item.own.is_some());
+        for (item, (own, raw)) in slots.zip(present) {
+            (item.own, item.raw) = (Some(own), raw);
+        }
+    }
+
+    /// Puts one of ours behind the one before it, if it is not there; all before it are.
+    fn insert(&mut self, own: usize) {
+        if self.items.iter().any(|item| item.own == Some(own)) {
+            return;
+        }
+        let before = |item: &Item<'_>| item.own.is_some_and(|other| other < own);
+        let after = |item: &Item<'_>| item.own.is_some_and(|other| other > own);
+        let at = match self.items.iter().rposition(before) {
+            Some(at) => at + 1,
+            None => self.items.iter().position(after).unwrap_or(self.items.len()),
+        };
+        self.items.insert(at, Item { gap: None, raw: "", own: Some(own) });
+    }
+
+    /// The text: elements with what stood between them.
+    fn write(&self, content: impl Fn(&Item<'_>) -> String, tail: &str) -> String {
+        if self.items.is_empty() {
+            return "[]\n".to_owned();
+        }
+        // Between elements there is a comma, before the first the bracket.
+        let first = || self.items.iter().find_map(|item| item.gap.filter(|gap| gap.contains('[')));
+        let opened = self.open.or_else(first);
+        let mut out = String::new();
+        for (index, item) in self.items.iter().enumerate() {
+            let gap = match item.gap {
+                _ if index == 0 => opened.unwrap_or("[\n  "),
+                Some(gap) if gap.contains(',') => gap,
+                _ => ",\n  ",
+            };
+            out.push_str(gap);
+            out.push_str(&content(item));
+        }
+        out.push_str(if opened.is_some() { tail } else { "\n]\n" });
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+        out
+    }
 }
 
 /// Fields of the records with one key that are not ours.
@@ -216,27 +307,4 @@ fn same(new: &str, old: &str) -> bool {
     let names = |raw: &str| fields(raw).len();
     let value = |raw: &str| serde_json::from_str::<Value>(raw).ok();
     names(new) == names(old) && value(new) == value(old)
-}
-
-/// The array: its elements with what stood between them, then the new ones.
-fn join(pieces: &[(&str, String)], appended: &[String], tail: &str) -> String {
-    if pieces.is_empty() {
-        if appended.is_empty() {
-            return "[]\n".to_owned();
-        }
-        return format!("[\n  {}\n]\n", appended.join(",\n  "));
-    }
-    let mut out = String::new();
-    for (gap, element) in pieces {
-        out.push_str(gap);
-        out.push_str(element);
-    }
-    for element in appended {
-        let _ = write!(out, ",\n  {element}");
-    }
-    out.push_str(tail);
-    if !out.ends_with('\n') {
-        out.push('\n');
-    }
-    out
 }

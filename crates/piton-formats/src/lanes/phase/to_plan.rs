@@ -18,9 +18,9 @@ use super::prompt;
 use super::resolve::{is_closed, lanes_before};
 use crate::diagnostic::{Diagnostic, code, quoted};
 use crate::plan::build::{BACKOFF_DEFAULT, GRACE_DEFAULT};
-use crate::plan::implicit::{self, Commands, RESERVED};
+use crate::plan::implicit::{self, Frame, RESERVED};
 use crate::plan::{LANES_MAX, STEPS_MAX};
-use crate::settings::Settings;
+use crate::settings::{PullRequest, Settings};
 use crate::sink::Sink;
 use crate::template::escape;
 
@@ -55,8 +55,10 @@ pub struct PlanDefaults {
     pub on_retry: OnRetry,
     /// Template of the message for work a lane left uncommitted.
     pub message: Option<String>,
-    /// The commands around a lane's work.
-    pub commands: Commands,
+    /// What makes a fresh worktree usable.
+    pub setup: Option<Command>,
+    /// How a pull request is opened.
+    pub pull_request: PullRequest,
     /// The document the work is measured against.
     pub spec: Option<String>,
     /// What a failed step does to the rest.
@@ -81,12 +83,17 @@ impl PlanDefaults {
             grace: defaults.grace.unwrap_or(GRACE_DEFAULT),
             env: defaults.env.clone(),
             keep: defaults.keep.clone().unwrap_or_default(),
-            isolation: Isolation::Worktree,
-            merge: Merge::Queue,
-            copy: Vec::new(),
-            on_retry: OnRetry::Keep,
-            message: None,
-            commands: Commands::default(),
+            isolation: defaults.lane.isolation.unwrap_or(Isolation::Worktree),
+            merge: defaults.lane.merge.unwrap_or(Merge::Queue),
+            copy: defaults.lane.copy.clone().unwrap_or_default(),
+            on_retry: defaults.lane.on_retry.unwrap_or(OnRetry::Keep),
+            message: defaults
+                .lane
+                .commit_message
+                .clone()
+                .or_else(|| settings.lanes.message.clone()),
+            setup: defaults.lane.setup.clone(),
+            pull_request: settings.pull_request.clone(),
             spec: None,
             on_failure: settings.on_failure,
             budgets: settings.budgets.clone(),
@@ -261,7 +268,12 @@ impl Builder<'_> {
         };
         let retries = lane.retries.unwrap_or(self.defaults.retries);
         let like = self.defaults.step(String::new(), Work::Tests(Vec::new()), retries);
-        implicit::add(&mut planned, &self.defaults.commands, &like);
+        let frame = Frame {
+            pattern: like,
+            setup: self.defaults.setup.clone(),
+            pull_request: &self.defaults.pull_request,
+        };
+        implicit::complete(&mut planned, &frame);
         planned
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use piton_core::event::{LaneRemoved, MergeIntended, MergedBy};
 use piton_core::lane::{SnapshotRef, Stage};
 use piton_core::lane_state::LaneWork;
+use piton_core::plan;
 use piton_core::{LanePath, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Commit, Merging, Rebase, Refusal};
@@ -133,11 +134,20 @@ impl GitRooms {
         if merge::contains(&self.root, &work.base_branch, &committed.commit).map_err(of_merge)? {
             return Ok(Some(format!("{} contains it", work.base_branch)));
         }
-        if self.options.merged.is_empty() {
-            return Ok(None);
-        }
-        let child = Command::new("/bin/sh")
-            .args(["-c", &self.options.merged])
+        let mut child = match &self.options.merged {
+            plan::Command::Shell(line) => {
+                let mut sh = Command::new("/bin/sh");
+                sh.args(["-c", line]);
+                sh
+            }
+            plan::Command::Args(args) => {
+                let Some((program, rest)) = args.split_first() else { return Ok(None) };
+                let mut child = Command::new(program);
+                child.args(rest);
+                child
+            }
+        };
+        let child = child
             .current_dir(&self.root)
             .env("PITON_BRANCH", &work.branch)
             .env("PITON_BASE_BRANCH", &work.base_branch)

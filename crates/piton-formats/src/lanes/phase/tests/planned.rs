@@ -188,8 +188,7 @@ fn setup_and_pull_request_surround_the_work() {
     let command = |line: &str| Some(Command::Shell(line.to_owned()));
     let mut defaults = defaults();
     defaults.merge = Merge::PullRequest;
-    defaults.commands.setup = command("make setup");
-    defaults.commands.pull_request = command("gh pr create");
+    defaults.setup = command("make setup");
     let text = with_tasks("| T1 | impl | - | - | - | `make test` |");
     let plan = planned_with(&text, &defaults).plan;
     assert_eq!(steps(&plan, 0), ["setup", "T1", "tests", "pull-request"]);

@@ -1,0 +1,122 @@
+//! The records of a lane's stages: what each holds, and how failures show in them.
+
+use crate::event::{Class, Next, StepFinished};
+use crate::lane::{PULL_REQUEST_STEP, Stage, StageStatus};
+use crate::lane_state::{LaneWork, StageRecord};
+use crate::state::FailedAttempt;
+use crate::time::Timestamp;
+
+/// A record with nothing in it but when it was made.
+pub fn blank(stage: Stage, status: StageStatus, at: Timestamp, event: u64) -> StageRecord {
+    StageRecord {
+        stage,
+        status,
+        at,
+        event,
+        notes: String::new(),
+        snapshot: None,
+        base_sha: None,
+        head_sha: None,
+        target_branch: None,
+        test_command: None,
+        exit_code: None,
+        last_command: None,
+        retry_attempt: None,
+        max_retries: None,
+        failure_context: Vec::new(),
+    }
+}
+
+/// Fills in what the lane itself knows.
+pub fn filled(mut record: StageRecord, work: &LaneWork) -> StageRecord {
+    record.snapshot = record.snapshot.or_else(|| work.snapshot.clone());
+    record.base_sha = record.base_sha.or_else(|| work.base_sha.clone());
+    let head = || work.committed.as_ref().map(|c| c.commit.clone());
+    record.head_sha = record.head_sha.or_else(head);
+    if !work.base_branch.is_empty() {
+        record.target_branch = Some(work.base_branch.clone());
+    }
+    record
+}
+
+/// A failed attempt.
+pub struct Failure<'a> {
+    /// Its class.
+    pub class: Class,
+    /// What went wrong.
+    pub error: &'a str,
+    /// What follows.
+    pub next: Next,
+    /// Failures so far, with this one.
+    pub failures: u32,
+    /// All of them in words.
+    pub context: Vec<String>,
+}
+
+/// Records a failed attempt at the stage it belongs to, and at the one of retries.
+pub fn record_failure(
+    work: &mut LaneWork,
+    at: Timestamp,
+    number: u64,
+    event: &StepFinished,
+    failure: Failure<'_>,
+) {
+    if matches!(failure.next, Next::Wait { .. }) {
+        return;
+    }
+    let own = !work.isolation.is_in_place();
+    let stage = match failure.class {
+        _ if own && event.step.step == PULL_REQUEST_STEP => Stage::PrePr,
+        Class::Test => Stage::AfterLaneTests,
+        _ => Stage::AfterLaneStart,
+    };
+    let ends = !matches!(failure.next, Next::Retry { .. });
+    if ends || stage == Stage::AfterLaneTests {
+        let mut record = blank(stage, StageStatus::Failed, at, number);
+        record.notes = format!("{}: {}", event.step.step, failure.error);
+        record.exit_code = event.exit_code;
+        record.last_command.clone_from(&event.command);
+        if stage == Stage::AfterLaneTests {
+            record.test_command.clone_from(&event.command);
+        }
+        if event.retries_max.is_some_and(|max| max > 0) {
+            record.max_retries = event.retries_max;
+            record.retry_attempt = event.retries_max.map(|max| failure.failures.min(max));
+            record.failure_context.clone_from(&failure.context);
+        }
+        work.put(filled(record, work));
+    }
+    let max = event.retries_max.unwrap_or_default();
+    if max > 0 {
+        let status = if ends { StageStatus::Failed } else { StageStatus::Retrying };
+        let mut record = blank(Stage::RetryAttempt, status, at, number);
+        record.notes = format!("{}: {}", event.step.step, failure.error);
+        record.retry_attempt = Some(failure.failures.clamp(1, max));
+        record.max_retries = Some(max);
+        record.failure_context = failure.context;
+        record.last_command.clone_from(&event.command);
+        record.exit_code = event.exit_code;
+        work.put(filled(record, work));
+    }
+}
+
+/// The failed attempts as the contract lists them: one line for each error, then its last lines.
+pub fn context_of<'a>(failures: impl IntoIterator<Item = &'a FailedAttempt>) -> Vec<String> {
+    let mut all = Vec::new();
+    for failed in failures {
+        all.push(format!("Attempt {}: {}", failed.attempt, failed.error));
+        all.extend(failed.lines.iter().cloned());
+    }
+    all
+}
+
+/// Says which tests passed.
+pub fn tested(record: &mut StageRecord, tests: &[(String, String)]) {
+    if tests.is_empty() {
+        "the lane has no tests".clone_into(&mut record.notes);
+        return;
+    }
+    let commands: Vec<&str> = tests.iter().map(|(test, _)| test.as_str()).collect();
+    record.test_command = Some(commands.join(" && "));
+    record.exit_code = Some(0);
+}

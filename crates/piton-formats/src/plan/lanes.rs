@@ -1,0 +1,181 @@
+//! How a lane works, from what its document says: where, what becomes of its work, its tests.
+//!
+//! Decided once all lanes of a phase are read, because where one works depends on the others: agents
+//! that write side by side need folders of their own.
+
+use std::ops::Range;
+
+use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry};
+use piton_core::plan::{Command, Work};
+
+use super::build::{Builder, LaneDraft};
+use super::implicit::{self, Frame};
+use crate::diagnostic::{code, quoted};
+use crate::keys;
+use crate::settings::{Defaults, LaneDefaults};
+use crate::template;
+use crate::toml_reader::Node;
+
+/// Lanes with prompts from which a phase works in worktrees: one agent alone disturbs nobody.
+const AGENT_LANES_MIN: usize = 2;
+
+/// What a document says about how a lane works.
+pub(super) struct Said {
+    /// Keys of its own, with their places.
+    own: Vec<(&'static str, Range<usize>)>,
+    /// What holds for it.
+    defaults: Defaults,
+    alone: bool,
+    provides: Vec<String>,
+    /// Whether one of its steps has a prompt.
+    pub(super) has_prompt: bool,
+}
+
+/// The keys for lanes that a table has.
+fn own_keys(node: &Node<'_, '_>) -> Vec<(&'static str, Range<usize>)> {
+    let place = |key: &keys::Key| node.key_span(key.name).map(|span| (key.name, span));
+    keys::LANE_INHERITED.iter().filter_map(place).collect()
+}
+
+impl Builder<'_, '_> {
+    /// What a table says about its lane; `defaults` already holds the lane's own values.
+    pub(super) fn said(&mut self, node: &Node<'_, '_>, defaults: &Defaults) -> Said {
+        let provides = node.texts("provides", self.sink).unwrap_or_default();
+        Said {
+            own: own_keys(node),
+            defaults: defaults.clone(),
+            alone: node.flag("alone", self.sink).unwrap_or(false),
+            provides: provides.into_iter().map(|gate| gate.value).collect(),
+            has_prompt: false,
+        }
+    }
+
+    /// Reports a table that asks for worktrees where there is no git.
+    pub(super) fn check_git(&mut self, node: &Node<'_, '_>, lane: &LaneDefaults) {
+        if lane.isolation == Some(Isolation::Worktree) && !self.input.git {
+            let span = node.text("isolation", self.sink).map_or(node.span.clone(), |t| t.span);
+            self.refuse_worktree(&span, "a worktree needs git, and this project has none");
+        }
+    }
+
+    fn refuse_worktree(&mut self, span: &Range<usize>, message: &str) {
+        let hint = "run `git init` and make a first commit, or write isolation = \"in-place\"";
+        self.sink.error(code::NEEDS_GIT, span, message, hint);
+        self.reported_git = true;
+    }
+
+    /// Decides how the lanes of a phase work; `is_short` when the phase itself is the lane.
+    pub(super) fn settle(&mut self, node: &Node<'_, '_>, lanes: &mut [LaneDraft], is_short: bool) {
+        let agents = lanes.iter().filter(|lane| lane.said.has_prompt).count();
+        let usual = if self.input.git && agents >= AGENT_LANES_MIN {
+            Isolation::Worktree
+        } else {
+            Isolation::InPlace
+        };
+        for lane in &mut *lanes {
+            self.settle_lane(lane, usual);
+        }
+        if is_short || lanes.iter().any(|lane| !lane.lane.rules.isolation.is_in_place()) {
+            return;
+        }
+        for (name, span) in own_keys(node).iter().filter(|(name, _)| *name != "isolation") {
+            let message = format!("`{name}` has no effect: all lanes of the phase work in place");
+            let hint = format!("add isolation = \"worktree\", or remove `{name}`");
+            self.sink.warn(code::UNUSED, span, message, hint);
+        }
+    }
+
+    fn settle_lane(&mut self, draft: &mut LaneDraft, usual: Isolation) {
+        let said = &draft.said;
+        let values = said.defaults.lane.clone();
+        draft.lane.rules = LaneRules {
+            isolation: values.isolation.unwrap_or(usual),
+            alone: said.alone,
+            provides: said.provides.clone(),
+            ..LaneRules::default()
+        };
+        if draft.lane.rules.isolation.is_in_place() {
+            self.refuse_in_place(said, &values);
+            return;
+        }
+        if !self.input.git && !self.reported_git {
+            let span = draft.id.span.clone();
+            self.refuse_worktree(&span, "the settings ask for worktrees, and there is no git");
+        }
+        let rules = &mut draft.lane.rules;
+        rules.merge = values.merge.unwrap_or_default();
+        rules.copy = values.copy.unwrap_or_default();
+        rules.on_retry = values.on_retry.unwrap_or_default();
+        rules.message = values.commit_message.or_else(|| self.input.settings.lanes.message.clone());
+        self.check_steps(draft);
+        let nothing = Work::Run(Command::Args(Vec::new()));
+        let frame = Frame {
+            pattern: self.bare_step(String::new(), nothing, &draft.said.defaults),
+            setup: values.setup,
+            pull_request: &self.input.settings.pull_request,
+        };
+        for _ in 0..implicit::complete(&mut draft.lane, &frame) {
+            self.count_step(&draft.id.span);
+        }
+    }
+
+    /// Reports keys of a lane's own that mean nothing where it works.
+    fn refuse_in_place(&mut self, said: &Said, values: &LaneDefaults) {
+        for (name, span) in &said.own {
+            let asks = match *name {
+                "isolation" => false,
+                "merge" => values.merge.is_some_and(|merge| merge != Merge::None),
+                "on_retry" => values.on_retry == Some(OnRetry::Reset),
+                _ => true,
+            };
+            if !asks {
+                continue;
+            }
+            let hint = format!("add isolation = \"worktree\" to the lane, or remove `{name}`");
+            if matches!(*name, "copy" | "commit_message") {
+                let message = format!("`{name}` has no effect on a lane that works in place");
+                self.sink.warn(code::UNUSED, span, message, hint);
+            } else {
+                let message = format!("`{name}` needs a worktree, but the lane works in place");
+                self.sink.error(code::NEEDS_WORKTREE, span, message, hint);
+            }
+        }
+    }
+
+    /// Reports steps that cannot stand beside the implicit ones.
+    fn check_steps(&mut self, draft: &LaneDraft) {
+        for id in draft.step_ids.iter().filter(|id| implicit::RESERVED.contains(&id.value.as_str()))
+        {
+            let message = format!("{} is a step of Piton's own in a worktree", quoted(&id.value));
+            let hint = format!("choose another id, such as `own-{}`", id.value);
+            self.sink.error(code::RESERVED_ID, &id.span, message, hint);
+        }
+        if draft.lane.rules.merge == Merge::None {
+            return;
+        }
+        for (step, id) in draft.lane.steps.iter().zip(&draft.step_ids) {
+            if step.test.as_ref().is_some_and(uses_step) {
+                let message =
+                    "the test uses `step.id`, which is `tests` when it runs for the merge";
+                let hint = format!("write `{}` into the command", id.value);
+                self.sink.error(code::CLASHING_TESTS, &id.span, message, hint);
+            }
+        }
+        if let Some(name) = implicit::clash(&draft.lane) {
+            let message = format!(
+                "two steps with a test give {} different values, but their tests run together for the merge",
+                quoted(name)
+            );
+            let hint = format!("write the value of {name} into the test commands");
+            self.sink.error(code::CLASHING_TESTS, &draft.id.span, message, hint);
+        }
+    }
+}
+
+fn uses_step(test: &Command) -> bool {
+    let uses = |text: &String| template::uses(text, "step.id");
+    match test {
+        Command::Shell(line) => uses(line),
+        Command::Args(args) => args.iter().any(uses),
+    }
+}

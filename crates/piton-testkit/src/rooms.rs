@@ -1,0 +1,480 @@
+//! What the simulated machine does for lanes, one driver's view of it.
+//!
+//! Whatever changes refs or files passes the driver's [`CrashPoint`] piece by piece: a worktree that
+//! is half made, a base whose files do not follow yet, a removal that left a branch are all places
+//! to fall at. Observations only fail once the driver fell.
+
+use std::cell::{Ref, RefCell};
+use std::rc::Rc;
+
+use piton_core::event::{
+    LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindRoom,
+};
+use piton_core::lane::{Isolation, LaneRules, SnapshotRef};
+use piton_core::lane_state::LaneWork;
+use piton_core::{LanePath, Plan, RunState, Timestamp};
+use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
+use piton_engine::{Error, Result};
+
+use crate::crash::{CrashPoint, Fallen};
+use crate::machine::SimMachine;
+use crate::repo::{BASE, MARKER, SimRepo, Tree, WORKTREES, differing, merge, place};
+use crate::verify_lanes::view_of;
+
+/// A driver's hands on repository and worktrees.
+pub(crate) struct SimRooms {
+    machine: Rc<RefCell<SimMachine>>,
+    crash: CrashPoint,
+    epoch: u64,
+}
+
+/// Why something was not done.
+#[derive(Clone, Copy, Debug)]
+enum Trouble {
+    Fell,
+    Stale,
+}
+
+impl From<Fallen> for Trouble {
+    fn from(_: Fallen) -> Self {
+        Self::Fell
+    }
+}
+
+impl From<Trouble> for Error {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Fell => Self::World("crash".to_owned()),
+            Trouble::Stale => Self::TakenOver,
+        }
+    }
+}
+
+impl From<Trouble> for String {
+    fn from(trouble: Trouble) -> Self {
+        Error::from(trouble).to_string()
+    }
+}
+
+fn refuse(why: &str, fix: &str) -> Refusal {
+    Refusal { why: why.to_owned(), fix: fix.to_owned() }
+}
+
+impl SimRooms {
+    pub(crate) fn new(machine: &Rc<RefCell<SimMachine>>, crash: &CrashPoint) -> Self {
+        Self { machine: Rc::clone(machine), crash: crash.clone(), epoch: 0 }
+    }
+
+    fn repo(&self) -> Ref<'_, SimRepo> {
+        Ref::map(self.machine.borrow(), |m| m.repo.as_ref().expect("rooms need a repository"))
+    }
+
+    fn act<T>(&self, name: &str, act: impl FnOnce(&mut SimMachine) -> T) -> Result<T, Trouble> {
+        Ok(self.crash.around(name, || act(&mut self.machine.borrow_mut()))?)
+    }
+
+    /// Does something to the repository that a stale driver must not do.
+    fn fenced<T>(&self, name: &str, act: impl FnOnce(&mut SimRepo) -> T) -> Result<T, Trouble> {
+        self.act(name, |machine| {
+            let fence = machine.switches.ref_fence;
+            let repo = machine.repo.as_mut().expect("rooms need a repository");
+            if fence && repo.epoch > self.epoch { Err(Trouble::Stale) } else { Ok(act(repo)) }
+        })?
+    }
+
+    fn set(&self, point: &str, name: &str, to: Option<String>) -> Result<(), Trouble> {
+        self.fenced(point, |repo| repo.set(name, to, self.epoch))
+    }
+
+    fn tree(&self, dir: &str) -> Tree {
+        self.machine.borrow().tree(dir)
+    }
+
+    fn keep(&self, dir: &str, why: &str) -> Result<SnapshotRef, Trouble> {
+        let tree = self.tree(dir);
+        let id = SimRepo::tree_id(&tree);
+        let commit = self.fenced(&format!("snapshot {why}"), |repo| repo.keep(dir, tree))?;
+        Ok(SnapshotRef { commit, tree: id, degraded: Vec::new() })
+    }
+
+    /// Makes the files of a folder those of a tree, in two halves.
+    fn check_out(&self, what: &str, dir: &str, tree: &Tree) -> Result<(), Trouble> {
+        let half: Tree = tree.clone().into_iter().take(tree.len().div_ceil(2)).collect();
+        self.act(&format!("{what}: half its files"), |machine| {
+            if !dir.is_empty() {
+                machine.repo.as_mut().map(|r| r.worktrees.insert(dir.to_owned(), false));
+            }
+            for (path, text) in &half {
+                machine.put(&place(dir, path), text);
+            }
+        })?;
+        self.act(&format!("{what}: all its files"), |machine| {
+            machine.check_out(dir, tree);
+            if !dir.is_empty() {
+                machine.repo.as_mut().map(|r| r.worktrees.insert(dir.to_owned(), true));
+            }
+        })
+    }
+
+    /// Lets the root follow base where it still has the files of before.
+    fn follow(&self, what: &str, from: &str, to: &str) -> Result<(), Trouble> {
+        let (old, new) = (self.repo().tree(from), self.repo().tree(to));
+        self.act(&format!("{what}: the root follows"), |machine| {
+            for path in differing(&old, &new) {
+                if machine.text(&path).as_ref() != old.get(&path) {
+                    continue;
+                }
+                match new.get(&path) {
+                    Some(text) => machine.put(&path, text),
+                    None => machine.remove(&path),
+                }
+            }
+            machine.head = machine.repo.as_ref().and_then(|r| r.head(BASE));
+        })
+    }
+
+    fn dirty(&self) -> Vec<String> {
+        let head = self.repo().head(BASE).unwrap_or_default();
+        differing(&self.repo().tree(&head), &self.tree(""))
+    }
+
+    /// Puts both sides of a conflict into a lane's worktree.
+    fn put_conflict(&self, lane: &LanePath, work: &LaneWork) -> Result<(), Trouble> {
+        let Some((onto, head)) = &work.conflict else { return Ok(()) };
+        let tree = {
+            let repo = self.repo();
+            let before = repo.tree(&repo.fork(head, onto));
+            merge(&before, &repo.tree(onto), &repo.tree(head)).0
+        };
+        self.set(&format!("conflict {lane}: branch"), &work.branch, Some(onto.clone()))?;
+        self.check_out(&format!("conflict {lane}"), &work.dir, &tree)
+    }
+
+    fn fill_room(&self, lane: &LanePath, work: &LaneWork) -> Result<(), Trouble> {
+        let base = work.base_sha.clone().unwrap_or_default();
+        let head = self.repo().head(&work.branch);
+        let there = self.repo().worktrees.get(&work.dir) == Some(&true);
+        if let (true, Some(head)) = (there, &head) {
+            let repo = self.repo();
+            let clean = self.tree(&work.dir) == repo.tree(head);
+            if *head == base || !clean || !repo.history(&base).contains(head) {
+                return Ok(());
+            }
+        }
+        let at = head.filter(|h| !self.repo().history(&base).contains(h)).unwrap_or(base);
+        let tree = self.repo().tree(&at);
+        self.set(&format!("room {lane}: branch"), &work.branch, Some(at))?;
+        self.check_out(&format!("room {lane}"), &work.dir, &tree)
+    }
+
+    fn rewind_room(&self, room: &RewindRoom) -> Result<(), Trouble> {
+        let what = format!("rewind {}", room.dir);
+        if room.target.is_empty() {
+            let gone = |m: &mut SimMachine| {
+                m.remove_all(&room.dir);
+                m.repo.as_mut().map(|r| r.worktrees.remove(&room.dir));
+            };
+            self.act(&format!("{what}: files go"), gone)?;
+            return self.drop_branch(&what, &room.branch).map(drop);
+        }
+        if let (Some(to), false) = (&room.head_to, room.branch.is_empty()) {
+            self.set(&format!("{what}: branch"), &room.branch, Some(to.clone()))?;
+        }
+        let (present, target) = {
+            let repo = self.repo();
+            let tree = |id: &str| repo.snapshot(id).cloned().unwrap_or_default();
+            (tree(&room.present.commit), tree(&room.target))
+        };
+        let mut wanted = if room.paths.is_empty() { target.clone() } else { present.clone() };
+        for path in &room.paths {
+            wanted.remove(path);
+            wanted.extend(target.get(path).map(|text| (path.clone(), text.clone())));
+        }
+        let kept = room.keep.iter().filter_map(|p| Some((p.clone(), present.get(p)?.clone())));
+        wanted.extend(kept);
+        self.check_out(&what, &room.dir, &wanted)
+    }
+
+    /// Removes a branch that base contains; where it stood.
+    fn drop_branch(&self, what: &str, branch: &str) -> Result<Option<String>, Trouble> {
+        let head = self.repo().head(branch);
+        let contained = head.clone().filter(|head| self.repo().contains(BASE, head));
+        if contained.is_some() {
+            self.set(&format!("{what}: branch goes"), branch, None)?;
+        }
+        Ok(contained)
+    }
+}
+
+impl Rooms for SimRooms {
+    fn fence(&mut self, epoch: u64) -> Result<()> {
+        self.epoch = epoch;
+        Ok(self.fenced("fence", |repo| repo.epoch = repo.epoch.max(epoch))?)
+    }
+
+    fn begin(&mut self, lane: &LanePath, rules: &LaneRules, _: &RunState) -> Result<Begin> {
+        self.crash.check().map_err(Trouble::from)?;
+        let mut begun = LaneBegun {
+            lane: lane.clone(),
+            isolation: rules.isolation,
+            dir: String::new(),
+            branch: String::new(),
+            base_branch: BASE.to_owned(),
+            base_sha: self.repo().head(BASE),
+            snapshot: None,
+            note: String::new(),
+        };
+        if rules.isolation == Isolation::InPlace {
+            begun.snapshot = Some(self.keep("", &format!("begin {lane}"))?);
+            return Ok(Begin::Ready(Box::new(begun)));
+        }
+        let dirty = self.dirty();
+        if !dirty.is_empty() {
+            let why = format!("base is not clean: {}", dirty.join(", "));
+            return Ok(Begin::Refused(refuse(&why, "commit it")));
+        }
+        begun.dir = format!("{WORKTREES}{lane}");
+        begun.branch = format!("lane/{lane}");
+        Ok(Begin::Ready(Box::new(begun)))
+    }
+
+    fn make_room(&mut self, lane: &LanePath, _: &LaneRules, work: &LaneWork) -> Result<Room> {
+        if work.conflict.is_some() {
+            self.put_conflict(lane, work)?;
+        } else {
+            self.fill_room(lane, work)?;
+        }
+        let snapshot = self.keep(&work.dir, &format!("of the room {lane}"))?;
+        Ok(Room::Ready(Box::new(LaneReady {
+            lane: lane.clone(),
+            dir: work.dir.clone(),
+            branch: work.branch.clone(),
+            head: self.repo().head(&work.branch),
+            snapshot: Some(snapshot),
+            note: String::new(),
+        })))
+    }
+
+    fn snapshot(
+        &mut self,
+        _: Option<&LanePath>,
+        dir: &str,
+        why: &str,
+        _: Timestamp,
+    ) -> Result<SnapshotRef, String> {
+        Ok(self.keep(dir, why)?)
+    }
+
+    fn reset(&mut self, lane: &LanePath, dir: &str, to: &str, _: Timestamp) -> Result<(), String> {
+        let Some(tree) = self.repo().snapshot(to).cloned() else {
+            return Err(format!("there is no snapshot {to}"));
+        };
+        self.keep(dir, &format!("before the reset of {lane}"))?;
+        Ok(self.check_out(&format!("reset {lane}"), dir, &tree)?)
+    }
+
+    fn commit(
+        &mut self,
+        lane: &LanePath,
+        work: &LaneWork,
+        snapshot: &SnapshotRef,
+        message: &str,
+    ) -> Result<Commit> {
+        let tree = self.repo().snapshot(&snapshot.commit).cloned().unwrap_or_default();
+        let torn: Vec<String> = tree
+            .iter()
+            .filter(|(_, text)| text.starts_with(MARKER))
+            .map(|(path, _)| path.clone())
+            .collect();
+        if !torn.is_empty() {
+            return Ok(Commit::Unresolved(torn));
+        }
+        let changed = self.repo().tree(work.base_sha.as_deref().unwrap_or_default()) != tree;
+        let head = self.repo().head(&work.branch).unwrap_or_default();
+        let (mut commit, same) = (head.clone(), self.repo().tree(&head) == tree);
+        if !same {
+            commit = self.fenced(&format!("commit {lane}"), |repo| {
+                let new = repo.commit(Some(head), tree, message);
+                repo.set(&work.branch, Some(new.clone()), self.epoch);
+                new
+            })?;
+        }
+        Ok(Commit::Done { commit, tree: snapshot.tree.clone(), changed })
+    }
+
+    fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
+        let onto = self.repo().head(BASE).unwrap_or_default();
+        let head = self.repo().head(&work.branch).unwrap_or_default();
+        let replayed =
+            self.fenced(&format!("rebase {lane}: objects"), |repo| repo.replay(&head, &onto))?;
+        let commit = match replayed {
+            Ok(commit) => commit,
+            Err(files) => return Ok(Rebase::Conflict { onto, head, files }),
+        };
+        self.set(&format!("rebase {lane}: branch"), &work.branch, Some(commit.clone()))?;
+        let files = self.repo().tree(&commit);
+        self.check_out(&format!("rebase {lane}"), &work.dir, &files)?;
+        Ok(Rebase::Done { onto, commit, tree: SimRepo::tree_id(&files) })
+    }
+
+    fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {
+        self.crash.check().map_err(Trouble::from)?;
+        let changes = differing(&self.repo().tree(&intent.from), &self.repo().tree(&intent.to));
+        let torn = self.dirty().into_iter().any(|path| changes.contains(&path));
+        Ok(torn.then(|| refuse("base has changes that the merge would overwrite", "commit them")))
+    }
+
+    fn merge(&mut self, intent: &MergeIntended) -> Result<Merging> {
+        let what = format!("merge {}", intent.lane);
+        let meddled = self.machine.borrow_mut().repo.as_mut().and_then(|r| r.meddling.pop_front());
+        if let Some((path, text)) = meddled {
+            self.machine.borrow_mut().commit_as_person(&path, &text);
+        }
+        let moved = self.fenced(&format!("{what}: base moves"), |repo| {
+            let tip = repo.head(BASE).unwrap_or_default();
+            if tip == intent.from {
+                repo.set(BASE, Some(intent.to.clone()), self.epoch);
+            }
+            Some(tip).filter(|_| !repo.contains(BASE, &intent.to))
+        })?;
+        if let Some(found) = moved {
+            return Ok(Merging::Moved(found));
+        }
+        self.follow(&what, &intent.from, &intent.to)?;
+        Ok(Merging::Done(String::new()))
+    }
+
+    fn is_merged(&mut self, _: &LanePath, work: &LaneWork) -> Result<Option<String>> {
+        self.crash.check().map_err(Trouble::from)?;
+        let commit = work.committed.as_ref().map(|c| c.commit.as_str()).unwrap_or_default();
+        if self.repo().pulls_merged.contains(&work.branch) {
+            return Ok(Some("the pull request is merged".to_owned()));
+        }
+        let contained = self.repo().contains(BASE, commit);
+        Ok(contained.then(|| "base contains its commit".to_owned()))
+    }
+
+    fn remove(&mut self, lane: &LanePath, work: &LaneWork, _: Timestamp) -> Result<LaneRemoved> {
+        let what = format!("remove {lane}");
+        if self.repo().worktrees.contains_key(&work.dir) {
+            if self.repo().worktrees.get(&work.dir) == Some(&true) {
+                self.keep(&work.dir, &what)?;
+            }
+            self.act(&format!("{what}: half its files go"), |machine| {
+                machine.repo.as_mut().map(|r| r.worktrees.insert(work.dir.clone(), false));
+                let first = machine.tree(&work.dir).into_keys().next();
+                if let Some(path) = first {
+                    machine.remove(&place(&work.dir, &path));
+                }
+            })?;
+            self.act(&format!("{what}: files go"), |machine| {
+                machine.remove_all(&work.dir);
+                machine.repo.as_mut().map(|r| r.worktrees.remove(&work.dir));
+            })?;
+        }
+        let mut branch_head = self.drop_branch(&what, &work.branch)?;
+        if branch_head.is_none() && self.repo().head(&work.branch).is_none() {
+            // It went before a fall.
+            branch_head = work.committed.as_ref().map(|c| c.commit.clone());
+        }
+        let newest = self.repo().newest.get(&work.dir).cloned();
+        let snapshot = newest.map(|commit| {
+            let tree = self.repo().snapshot(&commit).map(SimRepo::tree_id).unwrap_or_default();
+            SnapshotRef { commit, tree, degraded: Vec::new() }
+        });
+        Ok(LaneRemoved { lane: lane.clone(), snapshot, branch_head })
+    }
+
+    fn plan_rewind(&mut self, target: &RoomTarget, _: Timestamp) -> Result<RewindRoom, String> {
+        if !target.target.is_empty() && self.repo().snapshot(&target.target).is_none() {
+            return Err(format!("there is no snapshot {}", target.target));
+        }
+        let there = target.dir.is_empty() || self.repo().worktrees.contains_key(&target.dir);
+        let present = if there {
+            self.keep(&target.dir, &format!("before the rewind of {}", target.dir))?
+        } else {
+            SnapshotRef::default()
+        };
+        let keep = if target.exact || !target.dir.is_empty() {
+            Vec::new()
+        } else {
+            self.foreign(target, &present.commit)
+        };
+        Ok(RewindRoom {
+            lane: target.lane.clone(),
+            dir: target.dir.clone(),
+            present,
+            target: target.target.clone(),
+            paths: target.paths.clone(),
+            keep,
+            branch: target.branch.clone(),
+            head_from: self.repo().head(&target.branch),
+            head_to: target.head_to.clone(),
+        })
+    }
+
+    fn plan_revert(&mut self, revert: &Revert) -> Result<Revert, String> {
+        let tip = self.repo().head(BASE).unwrap_or_default();
+        let from = if revert.from.is_empty() { tip } else { revert.from.clone() };
+        let (tree, conflicts) = {
+            let repo = self.repo();
+            let (merged, before) = (repo.tree(&revert.merged_to), repo.tree(&revert.merged_from));
+            merge(&merged, &repo.tree(&from), &before)
+        };
+        if !conflicts.is_empty() {
+            return Err(format!("later work changed {}", conflicts.join(", ")));
+        }
+        let message = format!("revert {}", revert.lane);
+        let name = format!("plan the revert of {}", revert.lane);
+        let to = self.fenced(&name, |repo| repo.commit(Some(from.clone()), tree, &message))?;
+        Ok(Revert { from, to, ..revert.clone() })
+    }
+
+    fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String> {
+        for revert in &intent.reverts {
+            let what = format!("revert {}", revert.lane);
+            let moved = self.fenced(&format!("{what}: base moves"), |repo| {
+                let tip = repo.head(BASE).unwrap_or_default();
+                if tip == revert.from {
+                    repo.set(BASE, Some(revert.to.clone()), self.epoch);
+                }
+                Some(tip).filter(|_| !repo.contains(BASE, &revert.to))
+            })?;
+            if let Some(found) = moved {
+                return Err(format!("base moved to {found} meanwhile"));
+            }
+            self.follow(&what, &revert.from, &revert.to)?;
+        }
+        for room in &intent.rooms {
+            self.rewind_room(room)?;
+        }
+        Ok(())
+    }
+
+    fn views(&mut self, _: &Plan, state: &RunState) -> Result<Vec<String>> {
+        let view = view_of(state);
+        self.fenced("views", |repo| repo.view = view)?;
+        Ok(Vec::new())
+    }
+
+    fn log(&mut self, _: &str, _: &[(u64, Timestamp, &piton_core::Event)]) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl SimRooms {
+    /// The files that no attempt made: they stay.
+    fn foreign(&self, target: &RoomTarget, present: &str) -> Vec<String> {
+        let repo = self.repo();
+        let tree = |id: &str| repo.snapshot(id).cloned().unwrap_or_default();
+        let wanted = tree(&target.target);
+        let made = |path: &String| {
+            target.windows.iter().any(|(before, after)| {
+                let after = tree(after.as_deref().unwrap_or(present));
+                after.contains_key(path) && !tree(before).contains_key(path)
+            })
+        };
+        let now = tree(present);
+        now.into_keys().filter(|path| !wanted.contains_key(path) && !made(path)).collect()
+    }
+}

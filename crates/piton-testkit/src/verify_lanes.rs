@@ -1,0 +1,104 @@
+//! The promises about lanes, checked from outside: base, branches, worktrees, views.
+
+use std::collections::BTreeMap;
+
+use piton_core::event::Event;
+use piton_core::lane::TESTS_STEP;
+use piton_core::lane_event::MergedBy;
+use piton_core::{LanePath, RunState};
+
+use crate::repo::{BASE, SimRepo, differing};
+use crate::rig::Rig;
+
+/// What is shown to others of a run: every stage record.
+pub(crate) fn view_of(state: &RunState) -> Vec<String> {
+    state
+        .lanes()
+        .flat_map(|(path, lane)| {
+            let records = lane.work.iter().flat_map(|w| w.records.clone()).collect::<Vec<_>>();
+            records.into_iter().map(move |record| format!("{path} {record:?}"))
+        })
+        .collect()
+}
+
+impl Rig {
+    /// Every promise about lanes that the run so far has broken, in words.
+    ///
+    /// A lane's own work is a file named like it; `files` says what base shall hold of each.
+    pub fn lane_violations(&self, files: &[(&str, &str)]) -> Vec<String> {
+        let mut found = Vec::new();
+        let machine = self.machine.borrow();
+        let Some(repo) = &machine.repo else { return vec!["there is no repository".to_owned()] };
+        let head = repo.head(BASE).unwrap_or_default();
+        let tree = repo.tree(&head);
+        for (path, text) in files {
+            if tree.get(*path).map(String::as_str) != Some(*text) {
+                found.push(format!("base has {:?} in {path}", tree.get(*path)));
+            }
+        }
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        repo.messages().into_iter().for_each(|m| *counts.entry(m).or_default() += 1);
+        for (message, count) in counts.iter().filter(|(_, count)| **count > 1) {
+            found.push(format!("base has `{message}` {count} times"));
+        }
+        for path in differing(&tree, &machine.tree("")) {
+            found.push(format!("the root does not follow base in {path}"));
+        }
+        for moved in repo.moves.iter().filter(|m| m.epoch < m.newest) {
+            found.push(format!("a stale driver moved {}", moved.name));
+        }
+        drop(machine);
+        self.check_lanes(&mut found);
+        self.check_tested(&mut found);
+        found
+    }
+
+    fn check_lanes(&self, found: &mut Vec<String>) {
+        let Ok(loaded) = self.load() else {
+            found.push("the run cannot be loaded".to_owned());
+            return;
+        };
+        let machine = self.machine.borrow();
+        let Some(repo) = &machine.repo else { return };
+        if repo.view != view_of(&loaded.state) {
+            found.push("the view is not what the ledger says".to_owned());
+        }
+        for (path, lane) in loaded.state.lanes() {
+            let Some(work) = lane.work.as_deref().filter(|w| !w.isolation.is_in_place()) else {
+                continue;
+            };
+            let by = work.merged.as_ref().map(|m| m.by);
+            if !matches!(by, Some(MergedBy::Queue | MergedBy::Nothing)) || work.stays {
+                continue;
+            }
+            if repo.head(&work.branch).is_some() {
+                found.push(format!("{path} is merged, and its branch is there"));
+            }
+            if machine.paths().any(|p| p.starts_with(&work.dir)) {
+                found.push(format!("{path} is merged, and its worktree is there"));
+            }
+        }
+    }
+
+    /// What the queue merged passed its tests as exactly that tree.
+    fn check_tested(&self, found: &mut Vec<String>) {
+        let machine = self.machine.borrow();
+        let Some(repo) = &machine.repo else { return };
+        for (_, _, event) in self.events().unwrap_or_default() {
+            let Event::MergeIntended(intent) = event else { continue };
+            let tested = self.plan.lane(&intent.lane).is_some_and(|l| !l.rules.tests.is_empty());
+            let tree = SimRepo::tree_id(&repo.tree(&intent.to));
+            if tested && !passed(self, repo, &intent.lane, &tree) {
+                found.push(format!("{} merges what its tests have not seen", intent.lane));
+            }
+        }
+    }
+}
+
+/// Whether an attempt that runs a lane's tests succeeded and left a tree.
+fn passed(rig: &Rig, repo: &SimRepo, lane: &LanePath, tree: &str) -> bool {
+    repo.passed.iter().any(|(attempt, left)| {
+        let tests = rig.plan.step(&attempt.step).is_some_and(|s| !s.tests().is_empty());
+        attempt.step.lane() == *lane && left == tree && (tests || attempt.step.step == TESTS_STEP)
+    })
+}

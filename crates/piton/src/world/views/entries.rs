@@ -1,0 +1,271 @@
+//! The lines of the run log: what each event of the ledger says there.
+//!
+//! Pure, from the event and its time alone: the log can be written again at any time, and an event
+//! says the same whatever came before or after it. Most events have one line; a failure that is
+//! followed by another attempt has a second one for the retry.
+
+use piton_core::event::{
+    Class, DriverLeft, LaneMerged, LaneReopened, MergedBy, Next, Outcome, RewindIntended,
+    RewindKind, RunCreated, StepFinished, Verdict,
+};
+use piton_core::lane::{TESTS_STEP, VALIDATION_LANE};
+use piton_core::{Event, GateRef, LanePath, StepPath, Timestamp};
+use piton_formats::lanes::naming::NONE;
+use piton_formats::lanes::run_log::{self, Entry, Status};
+
+use super::records::{lane_of, short};
+
+/// The lines of an event, each with its newline; empty for what no reader of a log needs.
+pub fn lines(run_id: &str, at: Timestamp, event: &Event) -> String {
+    let log = Log { run_id, at };
+    log.entries(event).iter().map(run_log::line).collect()
+}
+
+struct Log<'l> {
+    run_id: &'l str,
+    at: Timestamp,
+}
+
+impl Log<'_> {
+    fn entry(&self, phase: &str, lane: &str, task: &str, event: &str, status: Status) -> Entry {
+        let mut entry = Entry::new(self.at, self.run_id, phase, Some(lane_of(lane)), event);
+        task.clone_into(&mut entry.task);
+        entry.status = status;
+        entry
+    }
+
+    fn run(&self, event: &str, status: Status, notes: String) -> Vec<Entry> {
+        vec![noted(self.entry(NONE, NONE, NONE, event, status), notes)]
+    }
+
+    fn lane(&self, path: &LanePath, event: &str, status: Status, notes: String) -> Vec<Entry> {
+        vec![noted(self.entry(&path.phase, &path.lane, NONE, event, status), notes)]
+    }
+
+    fn task(&self, path: &StepPath, event: &str, status: Status, notes: String) -> Vec<Entry> {
+        vec![noted(self.entry(&path.phase, &path.lane, &path.step, event, status), notes)]
+    }
+
+    fn gate(&self, gate: &GateRef, event: &str, status: Status, notes: String) -> Vec<Entry> {
+        let (phase, lane) = gate.0.split_once('/').unwrap_or((&gate.0, NONE));
+        vec![noted(self.entry(phase, lane, NONE, event, status), notes)]
+    }
+
+    fn entries(&self, event: &Event) -> Vec<Entry> {
+        match event {
+            Event::RunCreated(e) => self.created(e),
+            Event::DriverAttached(e) if e.epoch <= 1 => Vec::new(),
+            Event::DriverAttached(e) => {
+                let how = if e.takeover { "taken over" } else { "driven" };
+                self.run("resume", Status::Ok, format!("{how} by {} on {}", e.pid, e.host))
+            }
+            Event::DriverLeft(e) => self.left(e),
+            Event::StepStarted(e) => {
+                self.task(&e.step, "task_start", Status::Ok, format!("attempt {}", e.attempt))
+            }
+            Event::StepFinished(e) => self.finished(e),
+            Event::StepReset(e) => self.task(&e.step, "task_reset", Status::Ok, e.reason.clone()),
+            Event::StepRetried(e) => {
+                self.task(&e.step, "retry", Status::Ok, format!("asked for by {}", e.by))
+            }
+            Event::StepSkipped(e) => {
+                let counts = if e.satisfy { ", counts as done" } else { "" };
+                let notes = format!("by {}{counts}", e.by);
+                self.task(&e.step, "task_skipped", Status::Skipped, notes)
+            }
+            Event::StepProven(e) => {
+                let notes = format!("passed on the tree {} before", short(&e.tree));
+                self.task(&e.step, "tests", Status::Ok, notes)
+            }
+            Event::GateAsked(e) => {
+                self.gate(&e.gate, "gate_asked", Status::Blocked, e.name.clone())
+            }
+            Event::GateDecided(e) => {
+                let yes = ("gate_approved", Status::Ok);
+                let (word, status) =
+                    if e.approved { yes } else { ("gate_rejected", Status::Failed) };
+                self.gate(&e.gate, word, status, said(&format!("by {}", e.by), &e.message))
+            }
+            Event::PlanAccepted(e) => self.run("plan_accepted", Status::Ok, e.title.clone()),
+            Event::SpecAccepted(e) => self.run("spec_accepted", Status::Ok, format!("by {}", e.by)),
+            Event::CheckpointRecorded(e) => {
+                self.run("checkpoint", Status::Ok, said(&e.name, &e.message))
+            }
+            Event::BudgetExhausted(e) => {
+                let notes = format!("{}: {} of {} used", e.budget, e.used, e.limit);
+                self.run("budget_exhausted", Status::Blocked, notes)
+            }
+            Event::TimeSkipped(_) => Vec::new(),
+            Event::RunAborted(e) => {
+                let word = if e.cancel { "cancelled" } else { "aborted" };
+                self.run(word, Status::Error, said(&format!("by {}", e.by), &e.message))
+            }
+            Event::RunArchived(e) => self.run("archived", Status::Ok, format!("by {}", e.by)),
+            _ => self.of_lane(event),
+        }
+    }
+
+    fn of_lane(&self, event: &Event) -> Vec<Entry> {
+        match event {
+            Event::LaneBegun(e) => {
+                let base = e.base_sha.as_deref().map(short).unwrap_or_default();
+                let from = format!("{} {base}", e.base_branch);
+                let from = if from.trim().is_empty() { "" } else { &format!("from {from}") };
+                self.lane(&e.lane, "lane_start", Status::Ok, said(from.trim_end(), &e.note))
+            }
+            Event::LaneBlocked(e) => {
+                self.lane(&e.lane, "lane_blocked", Status::Blocked, said(&e.why, &e.fix))
+            }
+            Event::LaneReady(e) => {
+                let place = format!("{} on {}", e.dir, e.branch);
+                self.lane(&e.lane, "worktree_ready", Status::Ok, said(&place, &e.note))
+            }
+            Event::LaneCommitted(e) => {
+                let what = if e.changed { "" } else { ", nothing changed" };
+                let notes = format!("{}{what}", short(&e.commit));
+                let mut all = self.lane(&e.lane, "commit", Status::Ok, notes);
+                if !e.tests.is_empty() {
+                    let mut tests = self.lane(&e.lane, "tests", Status::Ok, String::new());
+                    tests[0].cmd = Some(e.tests.join(" && "));
+                    tests[0].exit_code = Some(0);
+                    all.splice(0..0, tests);
+                }
+                all
+            }
+            Event::LaneRebased(e) => {
+                let notes = format!("{} onto {}", short(&e.commit), short(&e.onto));
+                self.lane(&e.lane, "rebase", Status::Ok, notes)
+            }
+            Event::LaneReopened(e) => self.reopened(e),
+            Event::MergeIntended(e) => {
+                let notes = format!("{} {} -> {}", e.base_branch, short(&e.from), short(&e.to));
+                self.lane(&e.lane, "pre_pr", Status::Ok, notes)
+            }
+            Event::MergeMissed(e) => {
+                let notes = format!("base moved to {}: once more", short(&e.found));
+                self.lane(&e.lane, "merge", Status::Blocked, notes)
+            }
+            Event::LaneMerged(e) => self.merged(e),
+            Event::PullRequestOpened(e) => {
+                self.lane(&e.lane, "pull_request", Status::Ok, e.url.clone())
+            }
+            Event::LaneRemoved(e) => {
+                self.lane(&e.lane, "worktree_removed", Status::Ok, String::new())
+            }
+            Event::RewindIntended(e) => self.rewinding(e),
+            Event::Rewound(e) if e.reverted.is_empty() => {
+                self.run("rewind_done", Status::Ok, String::new())
+            }
+            Event::Rewound(e) => self.run("rewind_done", Status::Failed, e.reverted.clone()),
+            _ => Vec::new(),
+        }
+    }
+
+    fn created(&self, event: &RunCreated) -> Vec<Entry> {
+        let notes = format!("{} ({})", event.title, event.plan_path);
+        match event.shape.phases.as_slice() {
+            [only] => {
+                vec![noted(self.entry(&only.id, NONE, NONE, "phase_start", Status::Ok), notes)]
+            }
+            _ => self.run("run_start", Status::Ok, notes),
+        }
+    }
+
+    fn left(&self, event: &DriverLeft) -> Vec<Entry> {
+        let signal = event.signal.map(|s| format!("signal {s}")).unwrap_or_default();
+        let (word, status) = match event.verdict {
+            Verdict::Complete => ("run_complete", Status::Ok),
+            Verdict::SelectionDone => ("selection_complete", Status::Ok),
+            Verdict::RolledBack => ("rolled_back", Status::Ok),
+            Verdict::Failed => ("run_stopped", Status::Failed),
+            Verdict::Waiting | Verdict::Blocked | Verdict::Budget => {
+                ("run_stopped", Status::Blocked)
+            }
+            Verdict::Interrupted | Verdict::Aborted | Verdict::Unknown => {
+                ("run_stopped", Status::Error)
+            }
+        };
+        self.run(word, status, signal)
+    }
+
+    fn finished(&self, event: &StepFinished) -> Vec<Entry> {
+        let step = &event.step;
+        let is_test = step.step == TESTS_STEP || step.lane == VALIDATION_LANE;
+        let mut all = match &event.outcome {
+            Outcome::Succeeded if is_test => self.task(step, "tests", Status::Ok, String::new()),
+            Outcome::Succeeded => {
+                self.task(step, "task_complete", Status::Ok, event.facts.notes.join("; "))
+            }
+            Outcome::Failed { class, error, next, .. } => {
+                let word = match class {
+                    Class::Test => "tests",
+                    Class::PullRequest => "pull_request",
+                    _ => "task_failed",
+                };
+                let waits = matches!(next, Next::Wait { .. });
+                let status = if waits { Status::Blocked } else { Status::Failed };
+                let mut all = self.task(step, word, status, error.clone());
+                if matches!(next, Next::Retry { .. }) {
+                    let notes = format!("attempt {} failed", event.attempt);
+                    all.extend(self.task(step, "retry", Status::Ok, notes));
+                }
+                all
+            }
+            Outcome::Interrupted { why } => {
+                self.task(step, "task_failed", Status::Error, why.clone())
+            }
+            Outcome::Unknown => Vec::new(),
+        };
+        if let Some(first) = all.first_mut() {
+            let tests = || Some(event.tests.join(" && ")).filter(|tests| !tests.is_empty());
+            first.cmd = event.command.clone().or_else(tests);
+            first.exit_code = event.exit_code.map(i64::from);
+        }
+        all
+    }
+
+    fn reopened(&self, event: &LaneReopened) -> Vec<Entry> {
+        let word = if event.class == Class::Test { "tests" } else { "merge" };
+        let mut all = self.lane(&event.lane, word, Status::Failed, event.error.clone());
+        all.extend(self.task(&event.step, "retry", Status::Ok, "the lane goes on".to_owned()));
+        all
+    }
+
+    fn merged(&self, event: &LaneMerged) -> Vec<Entry> {
+        let (status, how) = match event.by {
+            MergedBy::Queue | MergedBy::Unknown => (Status::Ok, ""),
+            MergedBy::PullRequest => (Status::Ok, "through its pull request"),
+            MergedBy::Nothing => (Status::Skipped, "there was nothing to merge"),
+            MergedBy::Kept => (Status::Skipped, "it stays on its branch"),
+        };
+        let moved = event.from.as_deref().zip(event.to.as_deref());
+        let moved = moved.map(|(from, to)| format!("{} -> {}", short(from), short(to)));
+        let notes = said(how, &said(&moved.unwrap_or_default(), &event.note));
+        self.lane(&event.lane, "merge", status, notes)
+    }
+
+    fn rewinding(&self, event: &RewindIntended) -> Vec<Entry> {
+        let word = match event.kind {
+            RewindKind::Restore => "restore",
+            RewindKind::Undo => "undo",
+            RewindKind::Rollback | RewindKind::Unknown => "rollback",
+        };
+        let notes = format!("to {}, by {}", event.to, event.by);
+        if event.lanes.is_empty() {
+            return self.run(word, Status::Ok, notes);
+        }
+        let of = |lane| self.lane(lane, word, Status::Ok, notes.clone());
+        event.lanes.iter().flat_map(of).collect()
+    }
+}
+
+fn noted(mut entry: Entry, notes: String) -> Entry {
+    entry.notes = Some(notes).filter(|notes| !notes.is_empty());
+    entry
+}
+
+/// Two texts as one, whichever of them there are.
+fn said(first: &str, second: &str) -> String {
+    let both = [first, second].map(str::trim);
+    both.iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,149 @@
+//! The run log as a file: lines are appended; after a crash it is made whole again.
+//!
+//! Other tools append to the same file. Their lines are kept where they stand, and the file is
+//! rewritten only if lines of ours are missing in its middle: an appender that has it open would go
+//! on writing into a file that is gone.
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use super::replace::{Replacer, Wanted, read};
+
+/// How far back the beginning of a torn line is looked for: longer than any line of ours.
+const TORN_BYTES_MAX: u64 = 1 << 20;
+
+/// Appends lines; a line that a crash cut off is completed or ended first.
+pub fn append(files: &Replacer, path: &Path, lines: &str) -> io::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let _held = files.hold()?;
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    let length = file.metadata()?.len();
+    let mut torn = Vec::new();
+    if length > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::Start(length - 1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            file.seek(SeekFrom::Start(length.saturating_sub(TORN_BYTES_MAX)))?;
+            file.read_to_end(&mut torn)?;
+            let start = torn.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+            torn.drain(..start);
+        }
+    }
+    // One call, so that whoever reads meanwhile sees whole lines.
+    match lines.as_bytes().strip_prefix(torn.as_slice()) {
+        Some(rest) => file.write_all(rest),
+        None => file.write_all(format!("\n{lines}").as_bytes()),
+    }
+}
+
+/// Makes the log hold all lines of ours in their order.
+pub fn rebuild(files: &mut Replacer, path: &Path, stamp: &str, expected: &str) -> io::Result<()> {
+    {
+        let _held = files.hold()?;
+        if let Some(there) = read(path)? {
+            let whole = whole(&there, expected.as_bytes());
+            if let Some(rest) = whole.strip_prefix(there.as_slice()) {
+                if rest.is_empty() {
+                    return Ok(());
+                }
+                return OpenOptions::new().append(true).open(path)?.write_all(rest);
+            }
+        } else if expected.is_empty() {
+            return Ok(());
+        }
+    }
+    files.replace(path, stamp, &mut |there, _| {
+        let text = whole(there.unwrap_or_default(), expected.as_bytes());
+        // Foreign lines stand in no ledger.
+        let sync = text != expected.as_bytes();
+        Ok(if there == Some(&text) { Wanted::AsItIs } else { Wanted::Text { text, sync } })
+    })
+}
+
+/// What is there, with the lines that are missing; ours in their order, others where they stood.
+fn whole(there: &[u8], expected: &[u8]) -> Vec<u8> {
+    let ours: Vec<&[u8]> = lines(expected).collect();
+    let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
+    ours.iter().enumerate().for_each(|(at, line)| places.entry(bare(line)).or_default().push(at));
+    let mut out = Vec::with_capacity(there.len().max(expected.len()));
+    let mut next = 0;
+    for line in lines(there) {
+        let known = places.get(bare(line));
+        let found = known.and_then(|all| all.get(all.partition_point(|at| *at < next)));
+        match found {
+            Some(at) => {
+                ours[next..*at].iter().for_each(|missing| out.extend_from_slice(missing));
+                next = at + 1;
+            }
+            // It stands here again.
+            None if known.is_some() => continue,
+            // Torn: it comes whole with the missing ones.
+            None if is_torn(line) && ours[next..].iter().any(|own| own.starts_with(line)) => {
+                continue;
+            }
+            None => {}
+        }
+        out.extend_from_slice(line);
+        if is_torn(line) {
+            out.push(b'\n');
+        }
+    }
+    ours[next..].iter().for_each(|missing| out.extend_from_slice(missing));
+    out
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n')
+}
+
+fn is_torn(line: &[u8]) -> bool {
+    !line.ends_with(b"\n")
+}
+
+/// A line without its end, however that is written.
+fn bare(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(there: &str, expected: &str) -> String {
+        String::from_utf8_lossy(&whole(there.as_bytes(), expected.as_bytes())).into_owned()
+    }
+
+    #[test]
+    fn missing_lines_come_back_in_order_and_foreign_ones_stay() {
+        let ours = "a\nb\nc\nb\nd\n";
+        for (there, wanted) in [
+            ("", ours),
+            (ours, ours),
+            ("a\nb\n", ours),
+            ("a\nx\nb\nc\n", "a\nx\nb\nc\nb\nd\n"),
+            ("c\nx\nd\n", "a\nb\nc\nx\nb\nd\n"),
+            ("d\na\n", ours),
+            ("x", "x\na\nb\nc\nb\nd\n"),
+            ("a\r\nb\r\n", "a\r\nb\r\nc\nb\nd\n"),
+        ] {
+            assert_eq!(made(there, ours), wanted, "{there:?}");
+        }
+    }
+
+    #[test]
+    fn a_torn_line_is_completed_wherever_it_was_cut() {
+        let ours = "{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n";
+        for cut in 0..=ours.len() {
+            assert_eq!(made(&ours[..cut], ours), ours, "{cut}");
+        }
+    }
+}

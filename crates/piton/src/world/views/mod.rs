@@ -1,0 +1,208 @@
+//! The views of the lanes protocol: `checkpoints.json`, run log, run report, and the gates of a
+//! phase document.
+//!
+//! They are written from the ledger after it, and can be written again from it at any time. What
+//! others wrote into them stays. Nothing here decides anything about the run, and a view that can't
+//! be written stops nothing: the next event writes it.
+
+mod entries;
+mod log;
+mod records;
+mod replace;
+mod report;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use piton_core::event::Shape;
+use piton_core::lane::Isolation;
+use piton_core::{Event, Plan, RunState, Timestamp};
+use piton_formats::lanes::{naming, time};
+
+pub use records::records;
+use replace::Replacer;
+
+/// Where the views of a project lie, from its root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewPaths {
+    /// The file of checkpoints.
+    pub checkpoints: String,
+    /// The folder of run logs.
+    pub run_logs: String,
+    /// The folder of run reports.
+    pub run_reports: String,
+}
+
+impl Default for ViewPaths {
+    fn default() -> Self {
+        Self {
+            checkpoints: naming::CHECKPOINTS_PATH.to_owned(),
+            run_logs: naming::RUN_LOGS_DIR.to_owned(),
+            run_reports: naming::RUN_REPORTS_DIR.to_owned(),
+        }
+    }
+}
+
+impl ViewPaths {
+    /// The log of a run.
+    pub fn run_log(&self, run_id: &str) -> String {
+        format!("{}/{run_id}.jsonl", self.run_logs.trim_end_matches('/'))
+    }
+
+    /// The report of a run.
+    pub fn run_report(&self, run_id: &str) -> String {
+        format!("{}/{run_id}.md", self.run_reports.trim_end_matches('/'))
+    }
+}
+
+/// Whether views are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// For runs with a lane in a worktree, and runs of a phase document.
+    #[default]
+    Auto,
+    /// For every run.
+    On,
+    /// For none.
+    Off,
+}
+
+/// Writes the views of one run.
+#[derive(Debug)]
+pub struct Views {
+    root: PathBuf,
+    paths: ViewPaths,
+    mode: Mode,
+    files: Replacer,
+    /// The phase document, where the plan is one.
+    document: Option<String>,
+    /// Whether a lane works in a worktree.
+    isolated: bool,
+    /// Gates that were seen ticked: a tick that a person takes away afterwards stays away.
+    ticked: BTreeSet<String>,
+    /// When the run last did something: the name of what is kept aside.
+    last_at: Timestamp,
+}
+
+impl Views {
+    /// Makes the views of a run below `root`; `lock_dir` is the project's state folder.
+    pub fn new(root: &Path, lock_dir: &Path, paths: ViewPaths, mode: Mode) -> Self {
+        Self {
+            root: root.to_owned(),
+            paths,
+            mode,
+            files: Replacer::new(lock_dir),
+            document: None,
+            isolated: false,
+            ticked: BTreeSet::new(),
+            last_at: Timestamp::default(),
+        }
+    }
+
+    /// Says what the plan's file is: a phase document becomes one of the views.
+    #[must_use]
+    pub fn with_plan(mut self, plan_path: &str) -> Self {
+        self.look_at_plan(plan_path);
+        self
+    }
+
+    /// Paths that never count as dirt, from the root: files, and folders with all in them.
+    pub fn own_paths(&self) -> Vec<String> {
+        let checkpoints = self.paths.checkpoints.as_str();
+        // A folder of the protocol's own holds only such files, also those of a killed writer.
+        let folder = checkpoints.rsplit_once('/').map(|(folder, _)| folder);
+        let own = folder.filter(|f| f.rsplit('/').next() == Some("run-logs"));
+        let mut all = vec![own.unwrap_or(checkpoints).to_owned()];
+        all.extend([self.paths.run_logs.clone(), self.paths.run_reports.clone()]);
+        all.extend(self.document.clone().filter(|path| !Path::new(path).is_absolute()));
+        all
+    }
+
+    /// What a person should know about the views since the last call.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.files.warnings)
+    }
+
+    /// Writes all views but the log; what holds it already is not touched.
+    pub fn write(&mut self, plan: &Plan, state: &RunState) -> io::Result<()> {
+        self.look_at_plan(&state.plan_path);
+        self.isolated |= state.lanes().any(|(_, lane)| lane.isolation == Isolation::Worktree);
+        self.last_at = state.last_at;
+        let Some(run_id) = state.run_id.as_ref().filter(|_| self.is_wanted()) else {
+            return Ok(());
+        };
+        // One that fails keeps none of the others back.
+        let checkpoints = self.write_checkpoints(state);
+        let report = self.write_report(&run_id.0, plan, state);
+        let gates = self.tick_gates(plan, state);
+        checkpoints.and(report).and(gates)
+    }
+
+    /// Appends what happened to the run's log.
+    pub fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> io::Result<()> {
+        let mut lines = String::new();
+        for (_, at, event) in events {
+            self.look_at(event);
+            lines.push_str(&entries::lines(run_id, *at, event));
+        }
+        if !self.is_wanted() {
+            return Ok(());
+        }
+        log::append(&self.files, &self.root.join(self.paths.run_log(run_id)), &lines)
+    }
+
+    /// Makes the run's log whole: `all` are the events of the run from its first.
+    pub fn rebuild_log(
+        &mut self,
+        run_id: &str,
+        all: impl Iterator<Item = (u64, Timestamp, Event)>,
+    ) -> io::Result<()> {
+        let mut lines = String::new();
+        for (_, at, event) in all {
+            self.look_at(&event);
+            self.last_at = at;
+            lines.push_str(&entries::lines(run_id, at, &event));
+        }
+        if !self.is_wanted() {
+            return Ok(());
+        }
+        let path = self.root.join(self.paths.run_log(run_id));
+        let stamp = time::stamp(self.last_at);
+        log::rebuild(&mut self.files, &path, &stamp, &lines)
+    }
+
+    fn is_wanted(&self) -> bool {
+        match self.mode {
+            Mode::On => true,
+            Mode::Off => false,
+            Mode::Auto => self.isolated || self.document.is_some(),
+        }
+    }
+
+    fn look_at_plan(&mut self, plan_path: &str) {
+        let is_document =
+            |path: &str| Path::new(path).extension().is_some_and(|e| e.eq_ignore_ascii_case("md"));
+        self.document = Some(plan_path.to_owned()).filter(|path| is_document(path));
+    }
+
+    /// Learns from an event whether the run has views.
+    fn look_at(&mut self, event: &Event) {
+        let isolated = |shape: &Shape| {
+            let mut lanes = shape.phases.iter().flat_map(|phase| &phase.lanes);
+            lanes.any(|lane| lane.isolation == Isolation::Worktree)
+        };
+        match event {
+            Event::RunCreated(e) => {
+                self.look_at_plan(&e.plan_path);
+                self.isolated |= isolated(&e.shape);
+            }
+            Event::PlanAccepted(e) => self.isolated |= isolated(&e.shape),
+            _ => {}
+        }
+    }
+}

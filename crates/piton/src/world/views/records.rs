@@ -1,0 +1,145 @@
+//! What `checkpoints.json` must say of a run: the stage records of its state, in the contract's form.
+//!
+//! Pure. Lanes stand in the plan's order, stages in theirs, so that a file rebuilt from the ledger
+//! is the one that grew with the run.
+
+use std::path::Path;
+
+use piton_core::lane::{Stage, VALIDATION_LANE};
+use piton_core::lane_state::{LaneWork, StageRecord};
+use piton_core::state::LaneState;
+use piton_core::{LanePath, RunState};
+use piton_formats::lanes::checkpoints::{self, OwnRecord};
+use piton_formats::lanes::{naming, shell_quote};
+
+use super::ViewPaths;
+
+/// Characters of a commit that name it to a person.
+const SHA_CHARS: usize = 12;
+
+/// Everything there is to say of a run, in order.
+pub fn records(
+    root: &Path,
+    paths: &ViewPaths,
+    plan_path: &str,
+    state: &RunState,
+) -> Vec<OwnRecord> {
+    let Some(run_id) = &state.run_id else { return Vec::new() };
+    let log_path = root.join(paths.run_log(&run_id.0)).display().to_string();
+    let mut all = Vec::new();
+    for (path, lane) in state.lanes() {
+        let Some(work) = &lane.work else { continue };
+        let hints = Hints { root, plan_path, run_id: &run_id.0, lane: lane_word(state, &path) };
+        for record in Stage::ALL.into_iter().filter_map(|stage| work.record(stage)) {
+            all.push(OwnRecord {
+                run_id: run_id.0.clone(),
+                phase: path.phase.clone(),
+                lane: lane_of(&path.lane).to_owned(),
+                stage: checkpoints::Stage::read(record.stage.as_str()),
+                status: checkpoints::Status::read(record.status.as_str()),
+                base_branch: work.base_branch.clone(),
+                worktree_path: worktree(root, &path, lane, work),
+                log_path: log_path.clone(),
+                timestamp: record.at,
+                notes: notes(record),
+                resume_hint: hints.command("--resume"),
+                rollback_hint: hints.command("--rollback"),
+                retry_attempt: record.retry_attempt,
+                max_retries: record.retry_attempt.and(record.max_retries),
+                failure_context: record.retry_attempt.map(|_| record.failure_context.clone()),
+                test_command: record.test_command.clone(),
+                exit_code: record.exit_code,
+                base_sha: record.base_sha.clone(),
+                head_sha: record.head_sha.clone(),
+                target_branch: record.target_branch.clone(),
+                last_command: record.last_command.clone(),
+            });
+        }
+    }
+    all
+}
+
+/// How views call a lane: the validation of a phase is the phase's own.
+pub fn lane_of(id: &str) -> &str {
+    if id == VALIDATION_LANE { naming::NONE } else { id }
+}
+
+/// Commands that lead on from a record.
+pub struct Hints<'h> {
+    /// The project's root.
+    pub root: &'h Path,
+    /// The plan's path from there.
+    pub plan_path: &'h str,
+    /// The run.
+    pub run_id: &'h str,
+    /// The lane as the command line takes it; empty for all.
+    pub lane: String,
+}
+
+impl Hints<'_> {
+    /// A line for a shell.
+    pub fn command(&self, mode: &str) -> String {
+        // A path that begins like an option is one only to programs.
+        let dashed = self.plan_path.starts_with('-');
+        let plan = format!("{}{}", if dashed { "./" } else { "" }, self.plan_path);
+        let root = shell_quote(&self.root.display().to_string());
+        let run = shell_quote(self.run_id);
+        let plan = shell_quote(&plan);
+        let mut line = format!("cd {root} && piton run {plan} {mode} --run-id {run}");
+        if !self.lane.is_empty() {
+            line.push_str(" --lane ");
+            line.push_str(&shell_quote(&self.lane));
+        }
+        line
+    }
+}
+
+/// The shortest word that names a lane on the command line.
+fn lane_word(state: &RunState, path: &LanePath) -> String {
+    let twins = state.lanes().filter(|(other, _)| other.lane == path.lane).count();
+    if twins > 1 { path.to_string() } else { path.lane.clone() }
+}
+
+/// Where a lane works, absolute.
+fn worktree(root: &Path, path: &LanePath, lane: &LaneState, work: &LaneWork) -> String {
+    let place = if lane.isolation.is_in_place() {
+        root.to_owned()
+    } else if work.dir.is_empty() {
+        // Blocked before it began: where it will be.
+        root.join(naming::worktree(&path.phase, &path.lane, None))
+    } else {
+        root.join(&work.dir)
+    };
+    place.display().to_string()
+}
+
+/// What a person reads: the record's own notes, then its facts.
+fn notes(record: &StageRecord) -> String {
+    let exit = |code: Option<i32>| code.map(|c| format!(" (exit {c})")).unwrap_or_default();
+    let mut parts: Vec<String> = Vec::new();
+    if !record.notes.is_empty() {
+        parts.push(record.notes.clone());
+    }
+    if record.last_command.is_some() && record.last_command != record.test_command {
+        let command = record.last_command.as_deref().unwrap_or_default();
+        parts.push(format!("last command: {command}{}", exit(record.exit_code)));
+    }
+    if let Some(test) = &record.test_command {
+        parts.push(format!("test: {test}{}", exit(record.exit_code)));
+    }
+    match (record.stage, &record.base_sha, &record.head_sha, &record.target_branch) {
+        (Stage::PrePr, _, Some(head), Some(target)) => {
+            parts.push(format!("head {} -> {target}", short(head)));
+        }
+        (Stage::BeforeLaneStart | Stage::AfterLaneStart, Some(base), ..) => {
+            parts.push(format!("base {}", short(base)));
+        }
+        _ => {}
+    }
+    parts.join("; ")
+}
+
+/// A commit as a person names it.
+pub fn short(sha: &str) -> String {
+    sha.chars().take(SHA_CHARS).collect()
+}

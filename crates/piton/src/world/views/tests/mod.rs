@@ -1,0 +1,335 @@
+//! What would be lost if these failed: records of others, people's notes, and the promise that a
+//! deleted view comes back as it was.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't set up its files has failed")]
+
+mod run;
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use piton_core::{Event, Timestamp};
+use piton_formats::lanes::{checkpoints, run_log};
+
+use super::*;
+use run::{RUN, Run, stretches};
+
+const FOREIGN: &str = "{\"run_id\": \"other\", \"phase\": \"P9\", \"lane\": \"X\", \
+    \"stage\": \"after_scaffold\", \"status\": \"odd\", \"timestamp\": \"2025-01-01\", \"n\": 1.50}";
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// Runs through a whole run and writes the views after each stretch.
+fn grown(plan_path: &str) -> (Run, Views) {
+    let mut run = Run::new(plan_path);
+    let mut views = run.views();
+    let mut logged = 0;
+    for stretch in stretches() {
+        stretch(&mut run);
+        let new: Vec<(u64, Timestamp, &Event)> =
+            run.events[logged..].iter().map(|(seq, at, event)| (*seq, *at, event)).collect();
+        views.log(RUN, &new).unwrap();
+        logged = run.events.len();
+        views.write(&run.plan, &run.state).unwrap();
+    }
+    (run, views)
+}
+
+#[test]
+fn a_deleted_view_comes_back_byte_for_byte() {
+    let (run, mut views) = grown("plan.toml");
+    let report = run.file(&ViewPaths::default().run_report(RUN));
+    let files = [run.checkpoints(), report, run.log()];
+    let before: Vec<String> = files.iter().map(|file| text(file)).collect();
+    for file in &files {
+        std::fs::remove_file(file).unwrap();
+    }
+    views.write(&run.plan, &run.state).unwrap();
+    run.views().rebuild_log(RUN, run.events.iter().cloned()).unwrap();
+    for (file, before) in files.iter().zip(before) {
+        assert_eq!(text(file), before, "{}", file.display());
+    }
+    assert!(views.take_warnings().is_empty());
+}
+
+#[test]
+fn records_have_the_words_of_the_contract() {
+    let (run, _) = grown("plan.toml");
+    let text = text(&run.checkpoints());
+    let (found, problems) = checkpoints::inspect("c.json", &text);
+    assert!(problems.is_empty(), "{problems:?}");
+    let said: Vec<String> = found
+        .iter()
+        .map(|r| format!("{} {} {}", r.lane, r.stage.as_str(), r.status.as_str()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "SL-1 before_lane_start ready",
+            "SL-1 after_lane_start in_progress",
+            "SL-1 after_lane_tests complete",
+            "SL-1 pre_pr complete",
+            "SL-1 retry_attempt complete",
+            "SL-2 before_lane_start ready",
+            "SL-2 after_lane_start in_progress",
+            "SL-2 after_lane_tests complete",
+            "- before_lane_start ready",
+            "- after_lane_start in_progress",
+            "- after_lane_tests failed",
+            "- retry_attempt failed",
+        ]
+    );
+    let notes = |at: usize| found[at].text("notes").unwrap();
+    assert!(notes(2).ends_with("test: make test (exit 0)"), "{}", notes(2));
+    assert!(notes(3).ends_with("head bbbbbbbbbbbb -> main"), "{}", notes(3));
+    assert!(notes(10).ends_with("test: make test (exit 1)"), "{}", notes(10));
+    let root = run.root().display().to_string();
+    assert_eq!(found[0].text("worktree_path").unwrap(), format!("{root}/.worktrees/P1/SL-1"));
+    assert_eq!(found[5].text("worktree_path").unwrap(), root);
+    assert_eq!(found[0].text("log_path").unwrap(), run.log().display().to_string());
+    assert_eq!((found[4].retry_attempt(), found[4].max_retries()), (Some(1), Some(1)));
+    assert_eq!(found[4].failure_context(), ["Attempt 1: exit code 1", "no luck"]);
+    assert!(found[0].at.is_some() && found[0].timestamp.ends_with('Z'));
+}
+
+#[test]
+fn records_of_others_and_added_fields_stay() {
+    let mut run = Run::new("plan.toml");
+    let mut views = run.views();
+    std::fs::create_dir_all(run.checkpoints().parent().unwrap()).unwrap();
+    std::fs::write(run.checkpoints(), format!("[{FOREIGN}]")).unwrap();
+    for stretch in stretches() {
+        stretch(&mut run);
+        views.write(&run.plan, &run.state).unwrap();
+    }
+    let before = text(&run.checkpoints());
+    assert!(before.contains(FOREIGN), "{before}");
+    // A field that a person added to a record of ours outlives its next change.
+    let noted = before.replacen("\"stage\"", "\"reviewer\": \"Ann\", \"stage\"", 1);
+    std::fs::write(run.checkpoints(), noted).unwrap();
+    views.write(&run.plan, &run.state).unwrap();
+    assert!(text(&run.checkpoints()).contains("\"reviewer\": \"Ann\""));
+    // Two runs share the file.
+    let mut other = run.state.clone();
+    other.run_id = Some(piton_core::RunId("other-run".to_owned()));
+    run.views().write(&run.plan, &other).unwrap();
+    let records = checkpoints::read("c.json", &text(&run.checkpoints())).unwrap();
+    assert_eq!(records.len(), 1 + 12 + 12);
+}
+
+#[test]
+fn a_damaged_file_is_kept_aside_and_written_again() {
+    for damage in [&b"[{\"run_id\": \"x\""[..], b"{\"not\": \"a list\"}", b"\xff\xfe[]"] {
+        let (run, mut views) = grown("plan.toml");
+        let whole = text(&run.checkpoints());
+        std::fs::write(run.checkpoints(), damage).unwrap();
+        views.write(&run.plan, &run.state).unwrap();
+        assert_eq!(text(&run.checkpoints()), whole);
+        let stamp = time::stamp(run.state.last_at);
+        let aside = run.checkpoints().with_file_name(format!("checkpoints.json.corrupt-{stamp}"));
+        assert_eq!(std::fs::read(&aside).unwrap(), damage);
+        let warnings = views.take_warnings();
+        assert!(warnings[0].contains("records of others are only in the old file"), "{warnings:?}");
+        assert!(warnings[0].contains("corrupt-"), "{warnings:?}");
+    }
+    let (run, mut views) = grown("plan.toml");
+    let whole = text(&run.checkpoints());
+    std::fs::write(run.checkpoints(), "").unwrap();
+    views.write(&run.plan, &run.state).unwrap();
+    assert_eq!((text(&run.checkpoints()), views.take_warnings()), (whole, vec![]));
+}
+
+#[test]
+fn readers_see_valid_records_through_all_updates() {
+    const UPDATES: usize = 500;
+    let (mut run, mut views) = grown("plan.toml");
+    let (file, over) = (run.checkpoints(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut looks = 0;
+            while !over.load(Ordering::Relaxed) {
+                let records = checkpoints::read("c.json", &text(&file)).unwrap();
+                assert_eq!(records.len(), 12);
+                looks += 1;
+            }
+            looks
+        });
+        for update in 0..UPDATES {
+            let work = run.state.phases[0].lanes[0].work.as_mut().unwrap();
+            work.records[0].notes = format!("update {update} {}", "x".repeat(update));
+            views.write(&run.plan, &run.state).unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+        assert!(reader.join().unwrap() > 0);
+    });
+    assert!(text(&run.checkpoints()).contains("update 499"));
+}
+
+#[test]
+fn hints_can_be_pasted_whatever_the_names_are() {
+    let outer = tempfile::tempdir().unwrap();
+    let root = outer.path().join("it's a \"root\" $HOME `x`");
+    let bin = outer.path().join("bin");
+    std::fs::create_dir_all(&root).unwrap();
+    std::fs::create_dir_all(&bin).unwrap();
+    // Stands for the program, and says where it is and what it was given.
+    let fake = bin.join("piton");
+    std::fs::write(&fake, "#!/bin/sh\npwd\nprintf '%s\\n' \"$@\"\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&fake, mode).unwrap();
+    let (run, _) = grown("plan.toml");
+    let plan = "-my plan's & file.md";
+    let ours = records(&root, &ViewPaths::default(), plan, &run.state);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    for (hint, mode) in [(&ours[0].resume_hint, "--resume"), (&ours[0].rollback_hint, "--rollback")]
+    {
+        let said = Command::new("/bin/sh").arg("-c").arg(hint).env("PATH", &path).output().unwrap();
+        let root = root.canonicalize().unwrap();
+        let wanted =
+            format!("{}\nrun\n./{plan}\n{mode}\n--run-id\n{RUN}\n--lane\nSL-1\n", root.display());
+        assert_eq!(String::from_utf8_lossy(&said.stdout), wanted, "{hint}");
+    }
+    assert!(ours[11].resume_hint.ends_with("--lane validation"), "{}", ours[11].resume_hint);
+}
+
+#[test]
+fn the_log_tells_what_happened_in_the_words_of_the_contract() {
+    let (run, _) = grown("plan.toml");
+    let (found, problems) = run_log::read("x.jsonl", &text(&run.log()));
+    assert!(problems.is_empty(), "{problems:?}");
+    let said: Vec<String> = found
+        .iter()
+        .map(|l| &l.entry)
+        .map(|e| format!("{} {} {} {}", e.lane, e.task, e.event, e.status.as_str()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "- - phase_start ok",
+            "SL-2 - lane_start ok",
+            "SL-1 - lane_start ok",
+            "SL-1 - worktree_ready ok",
+            "SL-1 work task_start ok",
+            "SL-1 work tests failed",
+            "SL-1 work retry ok",
+            "SL-2 work task_start ok",
+            "SL-2 work task_complete ok",
+            "SL-1 work task_start ok",
+            "SL-1 work task_complete ok",
+            "SL-1 - tests ok",
+            "SL-1 - commit ok",
+            "SL-1 - pre_pr ok",
+            "SL-1 - merge ok",
+            "SL-1 - worktree_removed ok",
+            "- - lane_start ok",
+            "- work task_start ok",
+            "- work tests failed",
+        ]
+    );
+    let failed = &found[5].entry;
+    assert_eq!((failed.cmd.as_deref(), failed.exit_code), (Some("make test"), Some(1)));
+    assert!(found.iter().all(|l| l.entry.run_id == RUN && l.entry.phase == "P1"));
+}
+
+#[test]
+fn a_log_is_made_whole_wherever_it_was_cut_and_foreign_lines_stay() {
+    let (run, _) = grown("plan.toml");
+    let whole = text(&run.log());
+    let rebuild = |text: &str| {
+        std::fs::write(run.log(), text).unwrap();
+        run.views().rebuild_log(RUN, run.events.iter().cloned()).unwrap();
+        std::fs::read_to_string(run.log()).unwrap()
+    };
+    for cut in (0..=whole.len()).step_by(61) {
+        assert_eq!(rebuild(&whole[..cut]), whole, "{cut}");
+    }
+    let theirs = "{\"event\":\"of an agent\"}\n";
+    let at = whole.find('\n').unwrap() + 1;
+    let mixed = format!("{}{theirs}{}", &whole[..at], &whole[at..]);
+    assert_eq!(rebuild(&mixed), mixed);
+    let second = whole[at..].find('\n').unwrap() + 1 + at;
+    assert_eq!(rebuild(&format!("{}{theirs}{}", &whole[..at], &whole[second..])), mixed);
+    // What was torn is completed by the next line that is logged, too.
+    let (last, torn) = (run.events.last().unwrap(), whole.len() - 20);
+    std::fs::write(run.log(), &whole[..torn]).unwrap();
+    let mut views = run.views().with_plan("phase.md");
+    views.log(RUN, &[(last.0, last.1, &last.2)]).unwrap();
+    assert_eq!(text(&run.log()), whole);
+}
+
+#[test]
+fn gates_of_finished_lanes_are_ticked_and_nothing_else_changes() {
+    const DOCUMENT: &str = "# P1: Foundation\r\n\r\n## Interface Freeze Gates\r\n\
+        - [ ] IF-0-P1-A: the first\r\n- [ ] **IF-0-P1-B**: the second\r\n- [ ] IF-0-P1-C: later\r\n";
+    let mut run = Run::new("docs/phase.md");
+    let mut views = run.views();
+    std::fs::create_dir_all(run.file("docs")).unwrap();
+    std::fs::write(run.file("docs/phase.md"), DOCUMENT).unwrap();
+    let mut ticks = Vec::new();
+    for stretch in stretches() {
+        stretch(&mut run);
+        views.write(&run.plan, &run.state).unwrap();
+        ticks.push(text(&run.file("docs/phase.md")).matches("[x]").count());
+    }
+    assert_eq!(ticks, [0, 0, 0, 1, 1, 2, 2, 2]);
+    let ticked = DOCUMENT.replace("[ ] IF-0-P1-A", "[x] IF-0-P1-A").replace("[ ] **IF", "[x] **IF");
+    assert_eq!(text(&run.file("docs/phase.md")), ticked);
+    assert!(views.own_paths().contains(&"docs/phase.md".to_owned()));
+    // What a person takes away stays away while this driver lives.
+    std::fs::write(run.file("docs/phase.md"), DOCUMENT).unwrap();
+    views.write(&run.plan, &run.state).unwrap();
+    assert_eq!(text(&run.file("docs/phase.md")), DOCUMENT);
+}
+
+#[test]
+fn the_report_tells_where_the_run_stands_and_notes_below_it_stay() {
+    let (mut run, mut views) = grown("plan.toml");
+    let file = run.file(&ViewPaths::default().run_report(RUN));
+    let told = text(&file);
+    for part in ["- phase: P1 (Foundation)", "| SL-1 |", "| P1/SL-1 |", "- [x] IF-0-P1-A"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(told.contains("### P1/validation/work") && told.contains("Attempt 1: exit code 1"));
+    assert!(told.contains("| `make test` | failed (1) |"), "{told}");
+    assert!(told.contains("--resume --run-id P1-20251227-103000\n"), "{told}");
+    std::fs::write(&file, format!("{told}\nAnn: looked at it.\n")).unwrap();
+    run.state.title = "Renamed".to_owned();
+    views.write(&run.plan, &run.state).unwrap();
+    let told = text(&file);
+    assert!(told.contains("(Renamed)") && told.ends_with("\nAnn: looked at it.\n"), "{told}");
+}
+
+#[test]
+fn views_are_written_only_for_runs_that_want_them() {
+    let mut run = Run::new("plan.toml");
+    for lane in &mut run.state.phases[0].lanes {
+        lane.isolation = Isolation::InPlace;
+    }
+    let written = |mode, plan_path: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut views = Views::new(dir.path(), dir.path(), ViewPaths::default(), mode);
+        let mut state = run.state.clone();
+        plan_path.clone_into(&mut state.plan_path);
+        views.write(&run.plan, &state).unwrap();
+        dir.path().join(".claude").exists()
+    };
+    assert!(!written(Mode::Auto, "plan.toml") && written(Mode::Auto, "phase.MD"));
+    assert!(written(Mode::On, "plan.toml") && !written(Mode::Off, "phase.md"));
+    // A run whose first event tells of a worktree has a log before its first view.
+    let mut views = run.views();
+    let (seq, at, event) = &run.events[0];
+    views.log(RUN, &[(*seq, *at, event)]).unwrap();
+    assert!(run.log().exists());
+}
+
+#[test]
+fn own_paths_are_as_narrow_as_they_can_be() {
+    let run = Run::new("plan.toml");
+    let own = run.views().own_paths();
+    assert_eq!(own, [".claude/ai-dev-kit/run-logs", ".claude/run-logs", ".claude/run-reports"]);
+    let paths = ViewPaths { checkpoints: "docs/c.json".to_owned(), ..ViewPaths::default() };
+    let views = Views::new(run.root(), run.root(), paths, Mode::On);
+    assert_eq!(views.own_paths()[0], "docs/c.json");
+}

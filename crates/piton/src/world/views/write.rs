@@ -1,0 +1,115 @@
+//! How each view comes from the state: checkpoints, report, ticks of gates.
+
+use std::io;
+
+use piton_core::{Plan, RunState};
+use piton_formats::lanes::checkpoints::{self, CHECKPOINTS_BYTES_MAX, OwnRecord};
+use piton_formats::lanes::{phase, time};
+
+use super::replace::Wanted;
+use super::{Views, records, report};
+
+impl Views {
+    /// Writes the run's records into `checkpoints.json`.
+    pub(super) fn write_checkpoints(&mut self, state: &RunState) -> io::Result<()> {
+        let name = self.paths.checkpoints.clone();
+        let ours = records(&self.root, &self.paths, &state.plan_path, state);
+        let stamp = time::stamp(self.last_at);
+        self.files.replace(&self.root.join(&name), &stamp, &mut |there, settled| {
+            let Some(bytes) = there else { return rebuilt(&name, &ours, None) };
+            if bytes.len() > CHECKPOINTS_BYTES_MAX {
+                // Large is not damaged: nothing is moved away.
+                return Err(io::Error::other(format!("more than {CHECKPOINTS_BYTES_MAX} bytes")));
+            }
+            let text = std::str::from_utf8(bytes);
+            // No bytes, or some that make no sense: perhaps somebody is just writing it.
+            if !settled && text.is_ok_and(|text| text.trim().is_empty()) {
+                return Ok(Wanted::Unfinished);
+            }
+            let read = text.map_err(|_| "it is no text".to_owned()).and_then(|text| {
+                let new = checkpoints::update(&name, Some(text), &ours);
+                new.map(|new| (text, new))
+                    .map_err(|problem| format!("line {}: {}", problem.line, problem.message))
+            });
+            match read {
+                Ok((text, new)) if new == text => Ok(Wanted::AsItIs),
+                Ok((text, new)) => {
+                    let sync = holds_others(&name, text, state);
+                    Ok(Wanted::Text { text: new.into_bytes(), sync })
+                }
+                Err(_) if !settled => Ok(Wanted::Unfinished),
+                Err(why) => rebuilt(&name, &ours, Some(why)),
+            }
+        })
+    }
+
+    /// Writes the run's report.
+    pub(super) fn write_report(
+        &mut self,
+        run_id: &str,
+        plan: &Plan,
+        state: &RunState,
+    ) -> io::Result<()> {
+        let path = self.root.join(self.paths.run_report(run_id));
+        let report = report::report(&self.root, plan, state);
+        let stamp = time::stamp(self.last_at);
+        self.files.replace(&path, &stamp, &mut |there, _| {
+            let Ok(text) = there.map(std::str::from_utf8).transpose() else {
+                let text = report::text(None, &report).into_bytes();
+                return Ok(Wanted::Instead { text, why: "it is no text".to_owned() });
+            };
+            let new = report::text(text, &report);
+            let sync = report::has_notes(&new);
+            let is_same = text == Some(&new);
+            Ok(if is_same { Wanted::AsItIs } else { Wanted::Text { text: new.into_bytes(), sync } })
+        })
+    }
+
+    /// Ticks the gates that finished lanes provide in the phase document.
+    pub(super) fn tick_gates(&mut self, plan: &Plan, state: &RunState) -> io::Result<()> {
+        let Some(document) = self.document.clone() else { return Ok(()) };
+        // A lane that was left out has frozen nothing.
+        let over = state.lanes().filter(|(_, lane)| lane.satisfies());
+        let provided =
+            over.filter_map(|(path, _)| plan.lane(&path)).flat_map(|l| &l.rules.provides);
+        let open: Vec<&String> = provided.filter(|gate| !self.ticked.contains(*gate)).collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let stamp = time::stamp(self.last_at);
+        self.files.replace(&self.root.join(document), &stamp, &mut |there, _| {
+            // What is no text is no phase document.
+            let Some(Ok(text)) = there.map(std::str::from_utf8) else { return Ok(Wanted::AsItIs) };
+            let ticked = open
+                .iter()
+                .fold(text.to_owned(), |text, gate| phase::tick(&text, gate).unwrap_or(text));
+            if ticked == text {
+                return Ok(Wanted::AsItIs);
+            }
+            Ok(Wanted::Text { text: ticked.into_bytes(), sync: true })
+        })?;
+        let seen: Vec<String> = open.into_iter().cloned().collect();
+        self.ticked.extend(seen);
+        Ok(())
+    }
+}
+
+/// The file as the ledger alone makes it; `why` says what is wrong with the one that is there.
+fn rebuilt(name: &str, ours: &[OwnRecord], why: Option<String>) -> io::Result<Wanted> {
+    let text = checkpoints::update(name, None, ours);
+    let text = text.map_err(|problem| io::Error::other(problem.message))?.into_bytes();
+    let Some(why) = why else { return Ok(Wanted::Text { text, sync: false }) };
+    let why = format!(
+        "{why}; it was written again from the ledger, and records of others are only in the old file"
+    );
+    Ok(Wanted::Instead { text, why })
+}
+
+/// Whether the file holds anything that this run could not write again.
+fn holds_others(name: &str, text: &str, state: &RunState) -> bool {
+    let run_id = state.run_id.as_ref().map(|id| id.0.as_str());
+    let others = |records: Vec<checkpoints::Record>| {
+        records.iter().any(|record| Some(record.run_id.as_str()) != run_id)
+    };
+    checkpoints::read(name, text).is_ok_and(others)
+}
