@@ -2,6 +2,7 @@
 //! with git today, which is not; and against the stat walk that no snapshot can do without.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -107,17 +108,15 @@ impl Side {
         let apart = self.files / CHANGED;
         for index in 0..CHANGED {
             let path = self.dir.join(tree::path(index * apart + apart / 2));
-            fs::write(path, tree::text(&mut self.rng)).map_err(|e| e.to_string())?;
+            settled(&path, &tree::text(&mut self.rng))?;
         }
         let apart = self.files / NEW;
         for index in 0..NEW {
             let beside = self.dir.join(tree::path(index * apart + apart / 3));
             let path = beside.with_file_name(format!("new-{}.rs", self.number));
-            fs::write(&path, tree::text(&mut self.rng)).map_err(|e| e.to_string())?;
+            settled(&path, &tree::text(&mut self.rng))?;
             self.new.push(path);
         }
-        // What was just written is on its way to the disk; nobody should pay for it.
-        rustix::fs::sync();
         Ok(())
     }
 
@@ -147,6 +146,16 @@ impl Side {
         let (done, took) = time(|| recipe(&self.dir));
         done.map(|()| millis(took))
     }
+}
+
+/// Writes a file and waits until it is on the disk: no side should pay for what it finds.
+fn settled(path: &Path, text: &str) -> Result<(), String> {
+    let write = || {
+        let mut file = fs::File::create(path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_data()
+    };
+    write().map_err(|e: std::io::Error| e.to_string())
 }
 
 /// The way people do it: a temporary index copied from their own, and four commands.

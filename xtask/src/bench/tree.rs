@@ -3,7 +3,7 @@
 //! They are imported in one pack, as a cloned repository has it: loose objects would make git look
 //! slower than people know it.
 
-use std::io::{BufWriter, Write as _};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
