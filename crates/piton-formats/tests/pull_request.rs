@@ -84,7 +84,7 @@ fn what_fails_is_a_failure_and_opens_nothing() {
     let dir = dir.path();
     programs(dir);
     let script = script(&Settings::default());
-    for (obstacle, code, last) in [("refuse", 1, "git push"), ("broken", 4, "gh pr list")] {
+    for (obstacle, code, last) in [("refuse", 1, "git ls-remote"), ("broken", 4, "gh pr list")] {
         fs::write(dir.join(obstacle), "").unwrap();
         assert_eq!(run(dir, &script).status.code(), Some(code), "{obstacle}");
         assert!(calls(dir).last().unwrap().starts_with(last), "{obstacle}");
