@@ -44,9 +44,7 @@ fn script(settings: &Settings) -> String {
 }
 
 fn programs(dir: &Path) {
-    for (name, text) in
-        [("gh", GH), ("git", GIT)]
-    {
+    for (name, text) in [("gh", GH), ("git", GIT)] {
         fs::write(dir.join(name), text).unwrap();
         fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
