@@ -23,6 +23,14 @@ create) echo 'creating' >&2; if [ ! -e mute ]; then echo https://example.test/pr
 esac
 "#;
 
+/// Notes each push, and has pushed nothing before.
+const GIT: &str = r#"#!/bin/sh
+case "$1" in
+push) echo "git $*" >> calls; test ! -e refuse ;;
+rev-parse) exit 1 ;;
+esac
+"#;
+
 fn script(settings: &Settings) -> String {
     let text = "[[phase]]\nid = \"P\"\nisolation = \"worktree\"\nmerge = \"pr\"\nrun = \"make\"\n";
     let read = |_: &str| Err(std::io::ErrorKind::NotFound.into());
@@ -36,9 +44,7 @@ fn script(settings: &Settings) -> String {
 }
 
 fn programs(dir: &Path) {
-    for (name, text) in
-        [("gh", GH), ("git", "#!/bin/sh\necho \"git $*\" >> calls\ntest ! -e refuse\n")]
-    {
+    for (name, text) in [("gh", GH), ("git", GIT)] {
         fs::write(dir.join(name), text).unwrap();
         fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -84,7 +90,7 @@ fn what_fails_is_a_failure_and_opens_nothing() {
     let dir = dir.path();
     programs(dir);
     let script = script(&Settings::default());
-    for (obstacle, code, last) in [("refuse", 1, "git ls-remote"), ("broken", 4, "gh pr list")] {
+    for (obstacle, code, last) in [("refuse", 1, "git push"), ("broken", 4, "gh pr list")] {
         fs::write(dir.join(obstacle), "").unwrap();
         assert_eq!(run(dir, &script).status.code(), Some(code), "{obstacle}");
         assert!(calls(dir).last().unwrap().starts_with(last), "{obstacle}");
