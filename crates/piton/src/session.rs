@@ -39,6 +39,8 @@ pub struct Session {
     pub abort: Option<RunAborted>,
     /// A rollback, restore or undo to carry out instead of going on.
     pub rewind: Option<Rewind>,
+    /// Whether nothing but a rollback that was cut short is to be finished.
+    pub settle: bool,
     /// Gates of the phase document that are open, for each lane that waits for them.
     pub open_gates: BTreeMap<LanePath, Vec<String>>,
 }
@@ -159,6 +161,7 @@ pub fn drive(
         open_gates: session.open_gates,
         merge_rounds: Some(context.settings.lanes.merge_rounds),
         rewind: session.rewind,
+        settle: session.settle,
         notify: true,
     };
     let mut tally = ui::Tally::default();
@@ -209,7 +212,7 @@ impl Session {
     /// A run about to go on.
     pub fn new(loaded: Loaded, plan: Plan, live: Plan, opening: Vec<Event>) -> Self {
         let open_gates = BTreeMap::new();
-        Self { loaded, plan, live, opening, abort: None, rewind: None, open_gates }
+        Self { loaded, plan, live, opening, abort: None, rewind: None, settle: false, open_gates }
     }
 
     /// The state as it will be once the opening events are applied; enough to find the root.
