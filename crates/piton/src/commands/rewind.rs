@@ -238,7 +238,14 @@ pub fn print_plan(
     rewind: &Rewind,
     present: &[Option<String>],
 ) -> Result<bool> {
-    let mut any = !rewind.merges.is_empty() || !rewind.intent.lanes.is_empty();
+    let stands = |lane: &LanePath| {
+        let work = loaded.state.lane(lane).and_then(|l| l.work.as_ref());
+        // Until it goes on, a lane knows where it was last taken back to.
+        work.and_then(|w| w.rolled_back.as_ref()) == Some(&rewind.intent.to)
+    };
+    let mut any = !rewind.merges.is_empty()
+        || rewind.intent.undoes.is_some()
+        || !rewind.intent.lanes.iter().all(stands);
     for (target, present) in rewind.targets.iter().zip(present) {
         let name = target.lane.as_ref().map_or("the project".to_owned(), ToString::to_string);
         let Some(present) = present else {

@@ -13,10 +13,9 @@ id = "P"
 [[phase.lane]]
 id = "A"
 isolation = "worktree"
-test = "test -e $HOME/ok"
 steps = [
   { id = "one", run = "echo one > one.txt; chmod +x tool.sh; rm gone.txt; mkdir empty" },
-  { id = "two", run = "echo two > 'zwei ü.txt'; ln -s one.txt link" },
+  { id = "two", run = "echo two > 'zwei ü.txt'; ln -s one.txt link", test = "test -e $HOME/ok" },
 ]
 "#;
 
@@ -177,7 +176,7 @@ fn a_removed_worktree_comes_back_and_stays() {
     project.piton(&["run", "plan.toml"]).exits(0);
     assert!(!room(&project, "B").exists());
     let at = head(&project, "main");
-    project.piton(&["undo", "--yes"]).exits(0).says("removal of a worktree");
+    project.piton(&["undo", "--yes"]).exits(0).says("removal of the worktree of P/B");
     assert_eq!(fs::read_to_string(room(&project, "B").join("b.txt")).unwrap(), "b\n");
     assert_eq!(head(&project, "lane/P/B"), at);
     assert_eq!(project.git(&["worktree", "list"]).lines().count(), 2);
@@ -185,12 +184,15 @@ fn a_removed_worktree_comes_back_and_stays() {
     assert!(room(&project, "B").exists(), "it stays");
     project.piton(&["undo", "--yes"]).exits(0);
     assert_eq!(head(&project, "main"), at);
+    project.piton(&["resume"]).exits(0);
+    assert!(!room(&project, "B").exists(), "it goes again");
+    assert_eq!(project.git(&["worktree", "list"]).lines().count(), 1);
 }
 
 /// If this fails, a step left out by mistake stays left out.
 #[test]
 fn a_skip_can_be_undone() {
-    let project = project(&ONE.replace("test = ", "#").replace("mkdir empty", "test -e $HOME/ok"));
+    let project = project(&ONE.replace("mkdir empty", "test -e $HOME/ok"));
     project.piton(&["run", "plan.toml"]).exits(1);
     project.piton(&["skip", "P/A/one"]).exits(0);
     assert_eq!(project.step_status("P/A/one"), "skipped");
