@@ -74,6 +74,9 @@ pub fn world(context: &Context, state: &RunState) -> RealWorld {
 pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<GitRooms> {
     let project = &context.project;
     project.git_dir.as_ref()?;
+    if switched_off(context, state) {
+        return None;
+    }
     let root = root_of(context, state);
     let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let settings = &context.settings;
@@ -93,6 +96,12 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
     };
     let cache = project.state_dir.join("cache");
     Some(GitRooms::new(&root, &cache, &run_id, options, rules, views))
+}
+
+/// Whether a run has no checkpoints because the settings say so; worktrees need them.
+pub fn switched_off(context: &Context, state: &RunState) -> bool {
+    let in_place = state.lanes().all(|(_, lane)| lane.isolation.is_in_place());
+    in_place && !context.settings.snapshots.enabled
 }
 
 /// The views of a run.

@@ -28,6 +28,8 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     } else {
         rewind::settle(context, &mut store, loaded, args.takeover)?
     };
+    // Without snapshots there is nothing to go back to: it says why.
+    super::look::rooms(context, &loaded)?;
     let made = plan(&mut store, &loaded, args)?;
     let present = super::look::present(context, &loaded, &made.targets)?;
     let something = rewind::print_plan(context, &loaded, &made, &present)?;
