@@ -32,7 +32,7 @@ Commands:
        --keep-failed       leave the scratch folders of failed rounds
        --piton FILE        this program instead of a fresh release build
   bench [options]          floors, peers and ours, measured side by side
-       --only ROWS         only these rows, of a, b, c, d (as in `ac`)
+       --only ROWS         only these rows, of a to h (as in `ac`)
        --rounds N          so many rounds for each median
        --peers             run LangGraph and DBOS beside it (they are installed below target/)
        --json              results as JSON on stdout

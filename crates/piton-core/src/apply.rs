@@ -297,10 +297,13 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             // What held a lane up is looked at again.
             let works = state.phases.iter_mut().flat_map(|p| &mut p.lanes);
             for work in works.filter_map(|l| l.work.as_mut()) {
-                if !work.held && work.blocked.take().is_some() {
+                if work.held || work.blocked.take().is_none() {
+                    continue;
+                }
+                work.rounds = 0;
+                if work.merging.is_none() {
                     // A person may have changed its files or base meanwhile.
-                    (work.committed, work.onto, work.merging) = (None, None, None);
-                    work.rounds = 0;
+                    (work.committed, work.onto) = (None, None);
                 }
             }
         }

@@ -85,6 +85,8 @@ struct Survey {
     waiting: bool,
     startable: Vec<Startable>,
     acts: Vec<(LanePath, LaneAct)>,
+    /// Acts that end what was begun: they go on although nothing new may start.
+    urgent: Vec<(LanePath, LaneAct)>,
     active: Vec<Active>,
     wake: Option<Timestamp>,
 }
@@ -114,7 +116,7 @@ pub fn decide(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) ->
         let free = limits.jobs.max(1).saturating_sub(survey.running);
         actions.extend(lanes::choose(&survey, free));
     }
-    let going = survey.acts.iter().filter(|(_, act)| !held || act.is_urgent());
+    let going = survey.urgent.iter().chain(survey.acts.iter().filter(|_| !held));
     actions.extend(going.map(|(lane, act)| Action::Lane { lane: lane.clone(), act: *act }));
     let starts = actions.iter().any(|a| matches!(a, Action::Start { .. } | Action::Lane { .. }));
     if starts || survey.running > 0 {
@@ -208,7 +210,9 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
         survey.running += 1;
         return;
     }
-    let Some(step) = lane.current().map(|i| &lane.steps[i]) else {
+    // A merge that was intended comes before whatever else is asked of the lane.
+    let merging = lane.work.as_ref().is_some_and(|w| w.merging.is_some());
+    let Some(step) = lane.current().filter(|_| !merging).map(|i| &lane.steps[i]) else {
         lanes::finish(view, survey);
         return;
     };

@@ -134,10 +134,22 @@ pub const TABLE: &[Entry] = &[
         next: "`piton status RUN` shows what comes of it; a driver that hangs is replaced with `piton resume RUN --takeover`.",
     },
     Entry {
+        code: "no-checkpoint",
+        title: "there is no such checkpoint",
+        cause: "A stage, a checkpoint's name or the beginning of a snapshot's commit was named that the run does not have, or that several lanes have.",
+        next: "`piton show RUN` lists the checkpoints; name the lane with `--lane`.",
+    },
+    Entry {
         code: "no-gate",
         title: "there is no such gate",
         cause: "The run has no gate with that place or text.",
         next: "`piton show RUN` lists the gates of a run; name one by its place (PHASE or PHASE/LANE) or its text.",
+    },
+    Entry {
+        code: "no-lane",
+        title: "no lane is meant that has begun",
+        cause: "`--lane` and `--phase` leave no lane that could be taken back.",
+        next: "`piton status RUN` shows the lanes and where they stand.",
     },
     Entry {
         code: "no-ledger",
@@ -158,6 +170,12 @@ pub const TABLE: &[Entry] = &[
         next: "Repair it (`git worktree repair` may help) or work in another folder.",
     },
     Entry {
+        code: "no-repository",
+        title: "there is no git repository",
+        cause: "Snapshots and worktrees live in a git repository, and this folder belongs to none.",
+        next: "`git init` and a first commit, then run the plan anew.",
+    },
+    Entry {
         code: "no-run",
         title: "there is no such run",
         cause: "No run here has that id or fits what was asked.",
@@ -170,10 +188,34 @@ pub const TABLE: &[Entry] = &[
         next: "`piton status RUN` shows what there is.",
     },
     Entry {
+        code: "not-confirmed",
+        title: "nobody said yes",
+        cause: "The command changes files or asks about a document, nobody was there to be asked, or the answer was no. Nothing was changed.",
+        next: "Look with `--dry-run`, then say `--yes`.",
+    },
+    Entry {
         code: "not-driven",
         title: "no process drives the run",
         cause: "There is nothing to watch: the run is finished, or its driver has ended.",
         next: "`piton resume RUN` goes on with it; `piton show RUN` tells of it.",
+    },
+    Entry {
+        code: "not-restored",
+        title: "files could not be put there",
+        cause: "A file of the checkpoint could not be read from the repository or written to the folder.",
+        next: "See that the folder can be written and the disk has room; `git fsck` looks at the repository.",
+    },
+    Entry {
+        code: "not-rewound",
+        title: "nothing was taken back",
+        cause: "A rollback, restore or undo failed on its way, and everything was put back as it was.",
+        next: "Put right what the message names, then try again.",
+    },
+    Entry {
+        code: "nothing-to-undo",
+        title: "there is nothing to undo",
+        cause: "No rollback, restore, merge, skip or removal of a worktree of this run is left that was not undone already.",
+        next: "`piton show RUN` lists what happened; `piton rollback` takes lanes back to a checkpoint.",
     },
     Entry {
         code: "plan-changed",
@@ -242,10 +284,22 @@ pub const TABLE: &[Entry] = &[
         next: "See that it is a readable file.",
     },
     Entry {
+        code: "shared-folder",
+        title: "lanes share a folder",
+        cause: "Lanes that work in place share the project's folder: taking one of them back would take back files of the others.",
+        next: "Leave out `--lane`, so that they go back together.",
+    },
+    Entry {
         code: "signals",
         title: "signals cannot be caught",
         cause: "The system refused to let the program listen for Ctrl-C.",
         next: "Try again; if it stays, report it with `piton doctor --json`.",
+    },
+    Entry {
+        code: "snapshot",
+        title: "the files could not be looked at",
+        cause: "A snapshot could not be taken or read: a git command failed, a limit was reached, or the disk is full.",
+        next: "Do what the message says; the limits are in the table `[snapshots]` of piton.toml.",
     },
     Entry {
         code: "spec-changed",

@@ -85,8 +85,9 @@ impl Event {
     pub fn is_viewed(&self) -> bool {
         match self {
             Self::StepFinished(e) => e.after.is_some() || e.retries_max.is_some(),
-            Self::StepStarted(_)
-            | Self::StepReset(_)
+            // The checkpoint before a pull request is there before the pull request is.
+            Self::StepStarted(e) => e.step.step == crate::lane::PULL_REQUEST_STEP,
+            Self::StepReset(_)
             | Self::StepProven(_)
             | Self::GateAsked(_)
             | Self::GateDecided(_)

@@ -256,7 +256,8 @@ impl LaneWork {
         let advances = |r: &&StageRecord| {
             r.stage != Stage::RetryAttempt && r.status != StageStatus::RolledBack
         };
-        self.records.iter().filter(advances).max_by_key(|r| r.event).map(|r| r.stage)
+        let last = self.records.iter().filter(advances).max_by_key(|r| (r.at, r.event));
+        last.map(|r| r.stage)
     }
 
     /// Whether each test passed on a tree.

@@ -235,6 +235,7 @@ impl Step {
     pub fn command(&self, part: usize) -> String {
         match &self.work {
             Work::Tests(tests) => tests.get(part).map(Command::display).unwrap_or_default(),
+            Work::Prompt { command, .. } if part == 0 => command.display(),
             work if part == 0 => work.display(),
             _ => self.test.as_ref().map(Command::display).unwrap_or_default(),
         }

@@ -187,6 +187,10 @@ impl<'a> Driver<'a> {
             self.end_all("it is taken back")?;
         }
         loop {
+            if self.batch.is_empty() {
+                // Lane acts take their time: what follows them happens after them.
+                self.at = self.at.max(self.world.now());
+            }
             self.forget_pull_requests();
             self.take_requests()?;
             self.recheck()?;

@@ -185,6 +185,61 @@ fn every_attempt_is_told_of_all_before() {
     assert_eq!(told.iter().map(|f| f.attempt).collect::<Vec<_>>(), [1, 2]);
 }
 
+/// Two lanes: the first is being merged when its driver falls; the second fails meanwhile.
+fn half_merged() -> Rig {
+    let make = || {
+        let script = Script::default()
+            .with("P/A/work", vec![writes("a", "of A")])
+            .with("P/B/work", vec![Behaviour::fails(1).lasting(piton_core::Millis(900))]);
+        rig(plan(vec![lane("A", 0), lane("B", 0)]), script)
+    };
+    let names = lane_support::points(&make);
+    let at = names.iter().position(|n| n == "merge P/A: base moves").expect("it merges") + 1;
+    let rig = make();
+    let crash = piton_testkit::CrashPoint::at(at, piton_testkit::Side::After);
+    assert!(rig.drive(&crash, piton_ledger::Acquire::IfFree).is_err());
+    rig.machine.borrow_mut().pass(piton_core::Millis(2_000));
+    rig
+}
+
+#[test]
+fn a_merge_under_way_is_finished_although_nothing_new_may_start() {
+    let whole = |rig: &Rig| {
+        let found = rig.lane_violations(&[("a", "of A")]);
+        assert!(found.is_empty(), "{found:#?}\n{}", story(rig));
+        let state = rig.load().expect("it is there").state;
+        assert!(work(&state, "P/A").merged.is_some());
+    };
+    // Another lane failed; a person lets nothing new start; another lane is asked for.
+    let rig = half_merged();
+    assert_eq!(run(&rig).verdict, Verdict::Failed);
+    whole(&rig);
+    let rig = half_merged();
+    assert_eq!(rig.finish().expect("it leaves").verdict, Verdict::Interrupted);
+    whole(&rig);
+    let mut rig = half_merged();
+    rig.options.limits.lane = Some("B".to_owned());
+    assert_eq!(run(&rig).verdict, Verdict::Failed);
+    whole(&rig);
+}
+
+#[test]
+fn a_rollback_of_a_lane_that_was_being_merged_asks_again() {
+    let rig = half_merged();
+    let state = || rig.load().expect("it is there").state;
+    let back = || {
+        let events = rig.events().expect("the ledger is readable");
+        piton_testkit::rollback_to(&state(), &events, &[path("P/A")], Stage::BeforeLaneStart)
+            .expect("the stage was passed")
+    };
+    let never = piton_testkit::CrashPoint::never();
+    let first = rig.rewind(&never, back()).expect("it leaves");
+    assert!(first.refused.is_some_and(|why| why.contains("is merged now")), "{}", story(&rig));
+    let second = rig.rewind(&never, back()).expect("it leaves");
+    assert_eq!(second.refused, None);
+    assert_eq!(base_text(&rig, "a"), None);
+}
+
 /// A lane, and a person who commits to base so often just before it merges.
 fn meddled(times: usize) -> Rig {
     let script = Script::default().with("P/A/work", vec![writes("a", "of A")]);

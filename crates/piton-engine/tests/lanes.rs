@@ -214,6 +214,17 @@ fn a_pull_request_is_waited_for() {
 }
 
 #[test]
+fn the_checkpoint_before_a_pull_request_is_seen_before_it_is_opened() {
+    let names = points(&opened);
+    let at = names.iter().position(|n| n == "start P/A/pull-request#1").expect("it starts") + 1;
+    let rig = opened();
+    let fell = rig.drive(&CrashPoint::at(at, Side::Before), Acquire::IfFree);
+    assert!(fell.is_err());
+    let view = rig.machine.borrow().repo.as_ref().expect("a repository").view.join("\n");
+    assert!(view.contains("stage: PrePr, status: InProgress"), "{view}");
+}
+
+#[test]
 fn a_pull_request_is_opened_once_whoever_falls_when() {
     for (index, name) in points(&opened).iter().enumerate() {
         for side in [Side::Before, Side::After] {

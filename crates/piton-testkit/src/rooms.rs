@@ -457,6 +457,10 @@ impl Rooms for SimRooms {
         Ok(Vec::new())
     }
 
+    fn recover(&mut self, _: &RunState, _: &[LanePath], _: Timestamp) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     fn log(&mut self, _: &str, _: &[(u64, Timestamp, &piton_core::Event)]) -> Result<()> {
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The promises about lanes, checked from outside: base, branches, worktrees, views.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use piton_core::event::Event;
 use piton_core::lane::TESTS_STEP;
@@ -39,7 +39,9 @@ impl Rig {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         repo.messages().into_iter().for_each(|m| *counts.entry(m).or_default() += 1);
         for (message, count) in counts.iter().filter(|(_, count)| **count > 1) {
-            found.push(format!("base has `{message}` {count} times"));
+            if *count > self.commits_of(message) {
+                found.push(format!("base has `{message}` {count} times"));
+            }
         }
         for path in differing(&tree, &machine.tree("")) {
             found.push(format!("the root does not follow base in {path}"));
@@ -51,6 +53,19 @@ impl Rig {
         self.check_lanes(&mut found);
         self.check_tested(&mut found);
         found
+    }
+
+    /// How many commits a lane made, by the message they have: more than one where its work went on.
+    fn commits_of(&self, message: &str) -> usize {
+        let mut commits = BTreeSet::new();
+        for (_, _, event) in self.events().unwrap_or_default() {
+            if let Event::LaneCommitted(e) = event
+                && message.split_once(':').is_some_and(|(lane, _)| lane == e.lane.lane)
+            {
+                commits.insert(e.commit);
+            }
+        }
+        commits.len()
     }
 
     fn check_lanes(&self, found: &mut Vec<String>) {

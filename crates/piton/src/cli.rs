@@ -310,7 +310,7 @@ pub struct RunsArgs {
 /// Arguments of `show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// `RUN[/PHASE[/LANE[/STEP]]]`; without it, the newest run.
+    /// `RUN[/PHASE[/LANE[/STEP]]]`, or a checkpoint; without it, the newest run.
     pub what: Option<String>,
 }
 

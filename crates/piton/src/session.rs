@@ -22,7 +22,7 @@ use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::knowing;
 use crate::ui;
 use crate::world::rooms::{GitRooms, LaneOptions};
-use crate::world::views::{Mode, ViewPaths, Views};
+use crate::world::views::{Mode, Told, ViewPaths, Views};
 use crate::world::{RealWorld, Signals, last_line};
 
 /// A run about to be driven: its lease is held.
@@ -75,8 +75,10 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
     let root = root_of(context, state);
     let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let settings = &context.settings;
+    let views = views(context, state);
     let options = LaneOptions {
-        base: args.base.clone().or_else(|| settings.lanes.base.clone()),
+        base: args.base.clone(),
+        usual_base: settings.lanes.base.clone(),
         seed_dirty: args.seed_dirty,
         worktrees: settings.lanes.worktrees.clone(),
         merged: settings.pull_request.merged.clone(),
@@ -87,6 +89,13 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
         home: std::env::var_os("HOME").map(PathBuf::from),
         ..Rules::default()
     };
+    let cache = project.state_dir.join("cache");
+    Some(GitRooms::new(&root, &cache, &run_id, options, rules, views))
+}
+
+/// The views of a run.
+pub fn views(context: &Context, state: &RunState) -> Views {
+    let (root, settings) = (root_of(context, state), &context.settings);
     let paths = ViewPaths {
         checkpoints: settings.lanes.checkpoints.clone(),
         run_logs: settings.lanes.run_logs.clone(),
@@ -97,9 +106,14 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
         settings::Views::On => Mode::On,
         settings::Views::Off => Mode::Off,
     };
-    let views = Views::new(&root, &project.state_dir, paths, mode).with_plan(&state.plan_path);
-    let cache = project.state_dir.join("cache");
-    Some(GitRooms::new(&root, &cache, &run_id, options, rules, views))
+    Views::new(&root, &context.project.state_dir, paths, mode).with_plan(&state.plan_path)
+}
+
+/// Says of lanes what the contract wants to be said.
+pub fn say_lanes(context: &Context, state: &RunState, told: Told) {
+    for line in views(context, state).prompt(state, told) {
+        ui::say(&ui::text::sanitize(&line));
+    }
 }
 
 /// Drives until nothing can move, and says how it went.
@@ -162,6 +176,9 @@ pub fn drive(
     } else {
         let look = ui::Look::stderr();
         ui::say(tally.render(&ending.state, ending.verdict, &logs, &look).trim_end());
+        if ending.verdict != Verdict::RolledBack {
+            say_lanes(context, &ending.state, Told::Stuck);
+        }
     }
     Ok(ending)
 }

@@ -6,12 +6,18 @@
 
 mod durable;
 mod fixture;
+mod fresh;
 mod growth;
+mod lanes;
 mod measure;
 mod peers;
+mod snapshots;
 mod spawned;
+mod stat_walk;
 mod status;
 mod table;
+mod tree;
+mod worktrees;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,8 +59,19 @@ impl Bench {
 
 type Measured = std::result::Result<Vec<Row>, String>;
 
-/// Measures the rows of one letter.
+/// Measures rows.
 type Measure = fn(&Bench) -> Measured;
+
+/// The rows by their letters; those of one measurement stand together.
+const PARTS: [(&str, Measure); 7] = [
+    ("a", durable::measure),
+    ("b", spawned::measure),
+    ("c", status::measure),
+    ("d", growth::measure),
+    ("e", snapshots::measure),
+    ("fg", worktrees::measure),
+    ("h", lanes::measure),
+];
 
 /// Measures what the command line asks for.
 pub(crate) fn command(words: &[String]) -> Result<()> {
@@ -63,25 +80,22 @@ pub(crate) fn command(words: &[String]) -> Result<()> {
     if cfg!(debug_assertions) {
         return in_release(words);
     }
-    let only = args.text("--only").unwrap_or("abcd").to_owned();
-    if let Some(odd) = only.chars().find(|row| !"abcd".contains(*row)) {
-        return Err(Failure::Usage(format!("there is no row `{odd}`; there are a, b, c and d")));
+    let all: String = PARTS.iter().map(|(letters, _)| *letters).collect();
+    let only = args.text("--only").unwrap_or(&all).to_owned();
+    if let Some(odd) = only.chars().find(|row| !all.contains(*row)) {
+        return Err(Failure::Usage(format!("there is no row `{odd}`; there are {all}")));
     }
     let here = shell::target_dir()?;
     let dir =
         tempfile::Builder::new().prefix("bench-").tempdir_in(here).map_err(|e| e.to_string())?;
     let rounds = args.number("--rounds")?.and_then(|n| usize::try_from(n).ok());
     let bench = Bench { piton: shell::release_program("piton")?, dir, rounds };
-    let parts: [(char, Measure); 4] = [
-        ('a', durable::measure),
-        ('b', spawned::measure),
-        ('c', status::measure),
-        ('d', growth::measure),
-    ];
     let mut rows = Vec::new();
-    for (name, measure) in parts.into_iter().filter(|(name, _)| only.contains(*name)) {
-        eprintln!("measuring ({name})");
-        rows.extend(measure(&bench)?);
+    for (letters, measure) in PARTS {
+        if letters.chars().any(|letter| only.contains(letter)) {
+            eprintln!("measuring ({letters})");
+            rows.extend(measure(&bench)?.into_iter().filter(|row| only.contains(row.id)));
+        }
     }
     if args.has("--peers") {
         eprintln!("measuring peers");

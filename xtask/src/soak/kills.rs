@@ -33,7 +33,7 @@ pub(super) fn next_words(scratch: &Scratch) -> Vec<&'static str> {
 }
 
 /// Checks that a command that ended by itself completed the run.
-fn completed(ended: &Ended) -> Result<(), Broken> {
+pub(super) fn completed(ended: &Ended) -> Result<(), Broken> {
     match ended.code() {
         0 => Ok(()),
         _ => Err(format!("a driver ended with {} instead of completing the run", ended.word())),
@@ -107,7 +107,7 @@ fn kill_everything(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broke
 }
 
 /// Kills driver, keeper and (unless they are to be found as strays) steps, in a random order.
-fn kill_pass(
+pub(super) fn kill_pass(
     round: &mut Round<'_>,
     scratch: &Scratch,
     driver: &mut Started,

@@ -4,14 +4,19 @@
 //! at what the promises speak of: lines that steps wrote, the ledger, the processes that live, what
 //! `doctor` says. Waits are bounded and random moments follow from a printed seed.
 
+mod activity;
 mod drivers;
 mod interrupts;
 mod kills;
+mod lanes;
 mod processes;
+mod pull_requests;
 mod record;
+mod repository;
 mod scratch;
 mod writers;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,8 +27,17 @@ use crate::rng::Rng;
 use crate::{Failure, Result, shell};
 
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 7] =
-    ["kill-driver", "kill-all", "kill-keeper", "ctrl-c", "two-drivers", "takeover", "many-writers"];
+pub(crate) const NAMES: [&str; 9] = [
+    "kill-driver",
+    "kill-all",
+    "kill-keeper",
+    "ctrl-c",
+    "two-drivers",
+    "takeover",
+    "many-writers",
+    "lanes",
+    "pull-requests",
+];
 
 /// Rounds at the same time: as many as the smallest machine has cores, and enough to disturb each
 /// other.
@@ -51,10 +65,29 @@ struct Round<'a> {
 }
 
 /// What a loop counts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Tally {
     kills: u64,
     hits: u64,
+    /// Kills by what they met, where a loop aims.
+    met: BTreeMap<&'static str, u64>,
+}
+
+impl Tally {
+    fn add(&mut self, other: Self) {
+        self.kills += other.kills;
+        self.hits += other.hits;
+        for (what, count) in other.met {
+            *self.met.entry(what).or_default() += count;
+        }
+    }
+
+    /// What kills met, in words.
+    fn met(&self) -> String {
+        let parts: Vec<String> =
+            self.met.iter().map(|(what, count)| format!("{what} {count}")).collect();
+        if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    }
 }
 
 /// A loop: its name, full and sample number of rounds, what a kill is called, one round of it.
@@ -63,18 +96,35 @@ struct Loop {
     rounds: u64,
     sample: u64,
     acts: &'static str,
+    /// What it must have met so often in full.
+    aims: (&'static [&'static str], u64),
     round: fn(&mut Round<'_>) -> std::result::Result<(), Broken>,
 }
 
+/// No aims.
+const NONE: (&[&str], u64) = (&[], 0);
+
 const LOOPS: [Loop; NAMES.len()] = [
-    Loop { name: NAMES[0], rounds: 200, sample: 6, acts: "kills", round: kills::driver },
-    Loop { name: NAMES[1], rounds: 200, sample: 6, acts: "kills", round: kills::all },
-    Loop { name: NAMES[2], rounds: 50, sample: 6, acts: "kills", round: kills::keeper },
-    Loop { name: NAMES[3], rounds: 50, sample: 6, acts: "signals", round: interrupts::ctrl_c },
-    Loop { name: NAMES[4], rounds: 50, sample: 4, acts: "pairs", round: drivers::two },
-    Loop { name: NAMES[5], rounds: 50, sample: 4, acts: "stops", round: drivers::takeover },
-    Loop { name: NAMES[6], rounds: 1, sample: 1, acts: "requests", round: writers::many },
+    plain(0, (200, 6), "kills", kills::driver),
+    plain(1, (200, 6), "kills", kills::all),
+    plain(2, (50, 6), "kills", kills::keeper),
+    plain(3, (50, 6), "signals", interrupts::ctrl_c),
+    plain(4, (50, 4), "pairs", drivers::two),
+    plain(5, (50, 4), "stops", drivers::takeover),
+    plain(6, (1, 1), "requests", writers::many),
+    Loop { aims: lanes::AIMS, ..plain(7, (200, 4), "kills", lanes::kill) },
+    Loop { aims: pull_requests::AIMS, ..plain(8, (50, 3), "kills", pull_requests::kill) },
 ];
+
+/// A loop without aims: its place, full and sample number of rounds, what a kill is called.
+const fn plain(
+    place: usize,
+    rounds: (u64, u64),
+    acts: &'static str,
+    round: fn(&mut Round<'_>) -> std::result::Result<(), Broken>,
+) -> Loop {
+    Loop { name: NAMES[place], rounds: rounds.0, sample: rounds.1, acts, aims: NONE, round }
+}
 
 /// How the loops are to run.
 struct Options {
@@ -148,8 +198,7 @@ fn run(one: &Loop, options: &Options) -> std::result::Result<String, String> {
                     let Ok(mut total) = total.lock() else { return };
                     let (done, sum, failures) = &mut *total;
                     *done += 1;
-                    sum.kills += tally.kills;
-                    sum.hits += tally.hits;
+                    sum.add(tally);
                     failures.extend(broken.map(|what| format!("round {number}: {what}")));
                     if done.is_multiple_of(PROGRESS_EVERY) && !options.sample {
                         eprintln!("{}: {done} of {rounds}, {} failed", one.name, failures.len());
@@ -161,11 +210,20 @@ fn run(one: &Loop, options: &Options) -> std::result::Result<String, String> {
             });
         }
     });
-    let (done, sum, failures) = total.into_inner().map_err(|_| "a round panicked".to_owned())?;
+    let (done, sum, mut failures) =
+        total.into_inner().map_err(|_| "a round panicked".to_owned())?;
+    let (aims, least) = one.aims;
+    for aim in aims.iter().filter(|_| rounds >= one.rounds) {
+        let met = sum.met.get(aim).copied().unwrap_or(0);
+        if met < least {
+            failures.push(format!("only {met} kills met {aim}; {least} must"));
+        }
+    }
     let line = format!(
-        "{done} rounds, {} {}, {} hit a running step, {} failed, {:.1} s (seed {})",
+        "{done} rounds, {} {}{}, {} hit a running step, {} failed, {:.1} s (seed {})",
         sum.kills,
         one.acts,
+        sum.met(),
         sum.hits,
         failures.len(),
         begun.elapsed().as_secs_f64(),

@@ -72,6 +72,12 @@ fn look(pid: u32, name: &[u8], piton: &Path) -> Option<Process> {
     Some(Process { pid, start: fields.get(19)?.parse().ok()?, kind, words })
 }
 
+/// The state of a process by its letter, as in `ps`; nothing when it is gone.
+pub(super) fn state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
 /// Sends a signal; a process that is gone is no error.
 pub(super) fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {

@@ -56,24 +56,34 @@ impl Scratch {
 
     /// Makes a repository with this plan.
     pub(super) fn with_plan(round: &Round<'_>, plan: &str) -> Result<Self, Broken> {
+        Self::with_files(round, |_| vec![("plan.toml", plan.to_owned())])
+    }
+
+    /// Makes a repository with these files, all committed. What they say may depend on the folder.
+    pub(super) fn with_files(
+        round: &Round<'_>,
+        files: impl FnOnce(&Path) -> Vec<(&'static str, String)>,
+    ) -> Result<Self, Broken> {
         let dir =
             tempfile::Builder::new().prefix("piton-soak-").tempdir().map_err(|e| e.to_string())?;
         let base = dir.path().canonicalize().map_err(|e| e.to_string())?;
-        for folder in ["repo", "home", "tmp"] {
+        for folder in ["repo", "home", "tmp", "bin"] {
             fs::create_dir(base.join(folder)).map_err(|e| e.to_string())?;
         }
-        fs::write(base.join("repo/plan.toml"), plan).map_err(|e| e.to_string())?;
+        for (name, text) in files(&base) {
+            fs::write(base.join("repo").join(name), text).map_err(|e| e.to_string())?;
+        }
+        // Steps commit too.
+        let who = "[user]\n\tname = soak\n\temail = soak@localhost\n";
+        fs::write(base.join("home/.gitconfig"), who).map_err(|e| e.to_string())?;
         let scratch =
             Self { dir: Some(dir), base, piton: round.piton.to_owned(), keep: round.keep_failed };
-        let who = ["-c", "user.name=soak", "-c", "user.email=soak@localhost"];
-        for words in
-            [&["init", "--quiet"][..], &["add", "plan.toml"], &["commit", "--quiet", "-m", "plan"]]
-        {
-            let mut git = scratch.command(Path::new("git"));
-            let output = git.args(who).args(words).output().map_err(|e| format!("git: {e}"))?;
-            if !output.status.success() {
-                return Err(format!("git {words:?}: {}", String::from_utf8_lossy(&output.stderr)));
-            }
+        for words in [
+            &["init", "--quiet", "--initial-branch=main"][..],
+            &["add", "--all"],
+            &["commit", "--quiet", "-m", "plan"],
+        ] {
+            scratch.git(words)?;
         }
         Ok(scratch)
     }
@@ -93,11 +103,24 @@ impl Scratch {
         self.state_dir().join("runs").join(RUN)
     }
 
+    /// What git says in the repository; an error if it fails.
+    pub(super) fn git(&self, words: &[&str]) -> Result<String, Broken> {
+        let mut git = self.command(Path::new("git"));
+        let output = git.args(words).output().map_err(|e| format!("git: {e}"))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
+        }
+        Err(format!("git {words:?}: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
+        let mut path = self.base.join("bin").into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
         command
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PATH", path)
             .env("HOME", self.base.join("home"))
             .env("TMPDIR", self.base.join("tmp"))
             .env("GIT_CONFIG_NOSYSTEM", "1")
@@ -242,6 +265,11 @@ impl Started {
     /// Its process id.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_over(&mut self) -> Result<bool, Broken> {
+        self.child.try_wait().map(|status| status.is_some()).map_err(|e| e.to_string())
     }
 
     /// Waits for its end, or for so long.

@@ -1,7 +1,7 @@
 //! How events change lanes beside their steps: workspaces, stage records, the way to base.
 
 use super::Illegal;
-use super::records::{Failure, blank, context_of, filled, record_failure, tested};
+use super::records::{Failure, blank, context_of, filled, put, record_failure, tested};
 use crate::event::{
     Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Outcome, StepFinished, StepStarted,
 };
@@ -45,7 +45,6 @@ pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         Event::LaneBegun(e) => begun(state, at, e),
         Event::LaneBlocked(e) => blocked(state, at, e),
         Event::LaneReady(e) => with(state, &e.lane, |work| {
-            work.ready = true;
             work.removed = false;
             work.conflict = None;
             work.dir.clone_from(&e.dir);
@@ -54,7 +53,8 @@ pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             let mut record = blank(Stage::AfterLaneStart, StageStatus::InProgress, at, number);
             record.notes.clone_from(&e.note);
             record.head_sha.clone_from(&e.head);
-            work.put(filled(record, work));
+            put(work, record);
+            work.ready = true;
         }),
         Event::LaneCommitted(e) => committed(state, at, e),
         Event::LaneRebased(e) => with(state, &e.lane, |work| {
@@ -71,7 +71,7 @@ pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             let mut record = blank(Stage::PrePr, StageStatus::InProgress, at, number);
             record.base_sha = Some(e.from.clone());
             record.head_sha = Some(e.to.clone());
-            work.put(filled(record, work));
+            put(work, record);
         }),
         Event::MergeMissed(e) => with(state, &e.lane, |work| {
             work.merging = None;
@@ -121,9 +121,9 @@ fn blocked(state: &mut RunState, at: Timestamp, event: &LaneBlocked) {
         record.failure_context.push(format!("Attempt {}: {}", work.reopened.count + 1, event.why));
         let mut retries = record.clone();
         retries.stage = Stage::RetryAttempt;
-        work.put(filled(retries, work));
+        put(work, retries);
     }
-    work.put(filled(record, work));
+    put(work, record);
 }
 
 fn begun(state: &mut RunState, at: Timestamp, event: &LaneBegun) {
@@ -168,12 +168,14 @@ pub fn started(state: &mut RunState, at: Timestamp, event: &StepStarted) {
             (work.merged, work.stays) = (None, false);
         }
         let started = work.records.iter_mut().find(|r| r.stage == Stage::AfterLaneStart);
-        if let Some(record) = started.filter(|r| r.status == StageStatus::RolledBack) {
-            (record.status, record.at, record.event) = (StageStatus::InProgress, at, number);
+        if let Some(record) = started.filter(|r| r.status != StageStatus::InProgress) {
+            (record.status, record.at) = (StageStatus::InProgress, at);
+            record.notes.clear();
+            (record.exit_code, record.last_command) = (None, None);
         }
         if event.step.step == PULL_REQUEST_STEP && !work.isolation.is_in_place() {
             let record = blank(Stage::PrePr, StageStatus::InProgress, at, number);
-            work.put(filled(record, work));
+            put(work, record);
         }
     });
     if let Some(step) = state.step_mut(&event.step)
@@ -216,7 +218,7 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
                     let mut record =
                         blank(Stage::AfterLaneTests, StageStatus::Complete, at, number);
                     tested(&mut record, &work.tested);
-                    work.put(filled(record, work));
+                    put(work, record);
                 }
             }
             Outcome::Failed { class, error, next, .. } => {
@@ -239,7 +241,7 @@ fn committed(state: &mut RunState, at: Timestamp, event: &LaneCommitted) {
         let mut record = blank(Stage::AfterLaneTests, StageStatus::Complete, at, number);
         let passed: Vec<_> = event.tests.iter().map(|t| (t.clone(), event.tree.clone())).collect();
         tested(&mut record, &passed);
-        work.put(filled(record, work));
+        put(work, record);
     });
 }
 
@@ -293,7 +295,7 @@ fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMe
         record.base_sha.clone_from(&event.from);
         record.head_sha.clone_from(&event.to);
         record.notes.clone_from(&event.note);
-        work.put(filled(record, work));
+        put(work, record);
     });
     let (Some(from), Some(to)) = (&event.from, &event.to) else { return };
     if event.by != MergedBy::Queue {

@@ -39,6 +39,21 @@ pub fn filled(mut record: StageRecord, work: &LaneWork) -> StageRecord {
     record
 }
 
+/// Sets the record of a stage. What the fresh workspace held stays with the stage of its start,
+/// whatever happens there later: that is where a rollback goes.
+pub fn put(work: &mut LaneWork, record: StageRecord) {
+    let mut record = record;
+    let old = work.record(record.stage).filter(|r| r.stage == Stage::AfterLaneStart);
+    if let Some(old) = old.filter(|_| work.ready) {
+        record.event = old.event;
+        record.snapshot.clone_from(&old.snapshot);
+        record.base_sha.clone_from(&old.base_sha);
+        record.head_sha.clone_from(&old.head_sha);
+    }
+    let record = filled(record, work);
+    work.put(record);
+}
+
 /// A failed attempt.
 pub struct Failure<'a> {
     /// Its class.
@@ -84,7 +99,7 @@ pub fn record_failure(
             record.retry_attempt = event.retries_max.map(|max| failure.failures.min(max));
             record.failure_context.clone_from(&failure.context);
         }
-        work.put(filled(record, work));
+        put(work, record);
     }
     let max = event.retries_max.unwrap_or_default();
     if max > 0 {
@@ -96,7 +111,7 @@ pub fn record_failure(
         record.failure_context = failure.context;
         record.last_command.clone_from(&event.command);
         record.exit_code = event.exit_code;
-        work.put(filled(record, work));
+        put(work, record);
     }
 }
 

@@ -31,13 +31,6 @@ pub enum LaneAct {
     Remove,
 }
 
-impl LaneAct {
-    /// Whether it goes on although nothing new may start: it ends what was begun.
-    pub fn is_urgent(self) -> bool {
-        matches!(self, Self::Remove)
-    }
-}
-
 /// Something that takes a place among the lanes at work.
 pub(super) enum Startable {
     /// An attempt; whether its lane runs alone.
@@ -138,27 +131,35 @@ fn prepared(lane: &Lane, work: &LaneWork, step: &StepState) -> Option<LaneAct> {
 /// What becomes of a lane whose steps are over.
 pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
     let (Some(work), Some(lane)) = (&view.lane.work, planned(view)) else { return };
-    if !view.selected || work.blocked.is_some() {
+    if work.blocked.is_some() {
         return;
     }
-    let act = if work.merged.is_some() {
-        LaneAct::Remove
-    } else {
-        match (&work.committed, lane.rules.merge) {
-            (None, _) => LaneAct::Commit,
-            (Some(c), _) if !c.changed => LaneAct::Conclude(MergedBy::Nothing),
-            (_, Merge::None) => LaneAct::Conclude(MergedBy::Kept),
-            (_, Merge::PullRequest) if view.limits.unmerged.contains(&path(view)) => {
-                survey.waiting = true;
-                return;
-            }
-            (_, Merge::PullRequest) => LaneAct::CheckPullRequest,
-            (_, Merge::Queue) if work.onto.is_some() || work.merging.is_some() => LaneAct::Merge,
-            (_, Merge::Queue) if is_taken(view.state, &path(view)) => return,
-            // Two lanes never take the queue in one turn.
-            (_, Merge::Queue) if survey.acts.iter().any(|(_, a)| *a == LaneAct::Rebase) => return,
-            (_, Merge::Queue) => LaneAct::Rebase,
+    if work.merging.is_some() {
+        // Base may have moved already, and its files not.
+        survey.urgent.push((path(view), LaneAct::Merge));
+        return;
+    }
+    if work.merged.is_some() {
+        survey.urgent.push((path(view), LaneAct::Remove));
+        return;
+    }
+    if !view.selected {
+        return;
+    }
+    let act = match (&work.committed, lane.rules.merge) {
+        (None, _) => LaneAct::Commit,
+        (Some(c), _) if !c.changed => LaneAct::Conclude(MergedBy::Nothing),
+        (_, Merge::None) => LaneAct::Conclude(MergedBy::Kept),
+        (_, Merge::PullRequest) if view.limits.unmerged.contains(&path(view)) => {
+            survey.waiting = true;
+            return;
         }
+        (_, Merge::PullRequest) => LaneAct::CheckPullRequest,
+        (_, Merge::Queue) if work.onto.is_some() => LaneAct::Merge,
+        (_, Merge::Queue) if is_taken(view.state, &path(view)) => return,
+        // Two lanes never take the queue in one turn.
+        (_, Merge::Queue) if survey.acts.iter().any(|(_, a)| *a == LaneAct::Rebase) => return,
+        (_, Merge::Queue) => LaneAct::Rebase,
     };
     survey.acts.push((path(view), act));
 }

@@ -1,5 +1,7 @@
 //! What a former driver left in flight, found again; and the orders that start attempts.
 
+use piton_core::LanePath;
+
 use super::Driver;
 use crate::error::Result;
 use crate::observer::Note;
@@ -23,6 +25,13 @@ impl Driver<'_> {
             // Events of one commit happen at one time: a replay must see what was applied here.
             self.at = self.world.now();
         }
+        let busy: Vec<LanePath> = attached
+            .found
+            .iter()
+            .filter(|(_, found)| *found == Found::Running)
+            .map(|(attempt, _)| attempt.step.lane())
+            .collect();
+        self.recover_rooms(&busy)?;
         for (attempt, found) in attached.found {
             let word = match &found {
                 Found::Running => "running",
@@ -41,6 +50,15 @@ impl Driver<'_> {
                 Found::NotStarted => self.order_again(&attempt)?,
                 Found::Lost(why) => self.lost(&attempt, why)?,
             }
+        }
+        Ok(())
+    }
+
+    fn recover_rooms(&mut self, busy: &[LanePath]) -> Result<()> {
+        let at = self.at;
+        let Some(rooms) = self.world.rooms() else { return Ok(()) };
+        for warning in rooms.recover(&self.state, busy, at)? {
+            self.observer.note(&Note::Warning(warning));
         }
         Ok(())
     }

@@ -3,7 +3,8 @@
 //! A driver that finds an intent without an outcome carries it out again: going back to a snapshot
 //! is idempotent, and what was there before stands in the snapshots that the intent names.
 
-use piton_core::event::{Event, Revert, Rewound};
+use piton_core::LanePath;
+use piton_core::event::{Event, MergedBy, Revert, RewindIntended, RewindKind, Rewound};
 
 use super::Driver;
 use crate::error::{Error, Result};
@@ -24,6 +25,9 @@ impl Driver<'_> {
     /// Goes back; nothing of the run is at work any more.
     pub(super) fn rewind(&mut self, rewind: Rewind) -> Result<Option<String>> {
         let Rewind { mut intent, targets, merges } = rewind;
+        if let Some(why) = self.outdated(&intent, &merges) {
+            return Ok(Some(why));
+        }
         let at = self.at;
         self.fresh.clear();
         let no_rooms = || "there is no repository to hold snapshots".to_owned();
@@ -37,7 +41,9 @@ impl Driver<'_> {
             }
             for merge in &merges {
                 // Each is taken back on top of the one before.
-                let from = intent.reverts.last().map(|r| r.to.clone()).unwrap_or_default();
+                let mut before = intent.reverts.iter().rev();
+                let before = before.find(|r| r.base_branch == merge.base_branch);
+                let from = before.map(|r| r.to.clone()).unwrap_or_default();
                 match rooms.plan_revert(&Revert { from, ..merge.clone() }) {
                     Ok(revert) => intent.reverts.push(revert),
                     Err(why) => return Ok(Some(why)),
@@ -47,6 +53,20 @@ impl Driver<'_> {
         self.record(Event::RewindIntended(Box::new(intent)))?;
         self.commit()?;
         self.carry_out_rewind()
+    }
+
+    /// Why a rollback is not what was asked for any more: a merge under way was finished first.
+    fn outdated(&self, intent: &RewindIntended, merges: &[Revert]) -> Option<String> {
+        let in_base = |path: &&LanePath| {
+            let work = self.state.lane(path).and_then(|l| l.work.as_ref());
+            let by = work.and_then(|w| w.merged.as_ref());
+            by.is_some_and(|m| m.by == MergedBy::Queue && m.to.is_some())
+        };
+        let known = |path: &&LanePath| merges.iter().any(|m| m.lane == **path);
+        let rollback = intent.kind == RewindKind::Rollback;
+        let mut lanes = intent.lanes.iter().filter(|_| rollback);
+        let lane = lanes.find(|path| in_base(path) && !known(path))?;
+        Some(format!("{lane} was being merged, and is merged now; ask again to take that back too"))
     }
 
     fn carry_out_rewind(&mut self) -> Result<Option<String>> {

@@ -128,6 +128,15 @@ pub trait Rooms {
     /// Says which epoch every ref update verifies from here on.
     fn fence(&mut self, epoch: u64) -> Result<()>;
 
+    /// Mends what a former driver left half done in the worktrees of lanes that no step is at work
+    /// in (those of `busy` are); says what a person should know.
+    fn recover(
+        &mut self,
+        state: &RunState,
+        busy: &[LanePath],
+        at: Timestamp,
+    ) -> Result<Vec<String>>;
+
     /// Observes whether a lane may begin, and from where.
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin>;
     /// Makes a lane's workspace; after a conflict, puts both sides into it.

@@ -57,12 +57,12 @@ pub fn work(state: &RunState, lane: &str) -> LaneWork {
 }
 
 /// A lane's record of a stage.
-pub fn record(state: &RunState, lane: &str, stage: Stage) -> StageRecord {
-    work(state, lane).record(stage).expect("the stage is recorded").clone()
+pub fn record(state: &RunState, lane: &str, at: Stage) -> StageRecord {
+    work(state, lane).record(at).expect("the stage is recorded").clone()
 }
 
-pub fn status(state: &RunState, lane: &str, stage: Stage) -> Option<StageStatus> {
-    work(state, lane).record(stage).map(|r| r.status)
+pub fn status(state: &RunState, lane: &str, at: Stage) -> Option<StageStatus> {
+    work(state, lane).record(at).map(|r| r.status)
 }
 
 /// All events of a run.

@@ -35,7 +35,7 @@ pub(crate) enum Failed {
 
 /// Sizes of objects; those that are missing are left out.
 pub(crate) fn sizes(dir: &Path, oids: &[Oid]) -> Result<HashMap<Oid, u64>, git::Error> {
-    let input: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
+    let input = Oid::lines(oids);
     let output = Git::at(dir).args(["cat-file", "--batch-check"]).input(input).text()?;
     let found = output.lines().filter_map(|line| {
         let words: Vec<&str> = line.split(' ').collect();
@@ -52,11 +52,19 @@ pub(crate) struct Apply<'a> {
     pub(crate) sizes: &'a HashMap<Oid, u64>,
     /// Folders that were opened for writing, with the permissions they had.
     opened: Vec<(PathBuf, u32)>,
+    /// Goes on after a failure, to put back as much as can be.
+    stubborn: bool,
+    failed: Option<Failed>,
 }
 
 impl<'a> Apply<'a> {
     pub(crate) fn new(repository: &'a Path, top: &'a Path, sizes: &'a HashMap<Oid, u64>) -> Self {
-        Self { repository, top, sizes, opened: Vec::new() }
+        Self { repository, top, sizes, opened: Vec::new(), stubborn: false, failed: None }
+    }
+
+    /// Goes on after a failure, and tells of the first at the end.
+    pub(crate) fn stubborn(self) -> Self {
+        Self { stubborn: true, ..self }
     }
 
     /// Carries out all steps, sorted by path.
@@ -69,12 +77,11 @@ impl<'a> Apply<'a> {
         done?;
         for step in steps.iter().rev() {
             if let State::Folder { perm } = step.to {
-                let path = self.top.join(os_path(&step.path));
-                let set = fs::set_permissions(&path, Permissions::from_mode(perm));
-                set.map_err(|source| Failed::Io { path, source })?;
+                let perm = Permissions::from_mode(perm);
+                self.at(&step.path, |path| fs::set_permissions(path, perm.clone()))?;
             }
         }
-        Ok(())
+        self.failed.map_or(Ok(()), Err)
     }
 
     fn change(&mut self, steps: &[Step]) -> Result<(), Failed> {
@@ -89,7 +96,7 @@ impl<'a> Apply<'a> {
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
                     made => made,
                 })?;
-                self.at(&step.path, |path| widen(path))?;
+                self.at(&step.path, widen)?;
             }
         }
         let mut batch: Vec<&Step> = Vec::new();
@@ -136,7 +143,7 @@ impl<'a> Apply<'a> {
             return Ok(());
         }
         let oids: Vec<Oid> = batch.iter().filter_map(|s| s.to.oid()).collect();
-        let input: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
+        let input = Oid::lines(&oids);
         let output = Git::at(self.repository).args(["cat-file", "--batch"]).input(input).bytes()?;
         let mut rest = output.as_slice();
         for (step, oid) in batch.iter().zip(oids) {
@@ -163,13 +170,19 @@ impl<'a> Apply<'a> {
     ) -> Result<(), Failed> {
         let path = self.top.join(os_path(path));
         let mut done = act(&path);
-        if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied) {
-            if let Some((folder, perm)) = path.parent().and_then(|p| Some((p, lent(p)?))) {
-                self.opened.push((folder.to_owned(), perm));
-                done = act(&path);
-            }
+        if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
+            && let Some((folder, perm)) = path.parent().and_then(|p| Some((p, lent(p)?)))
+        {
+            self.opened.push((folder.to_owned(), perm));
+            done = act(&path);
         }
-        done.map_err(|source| Failed::Io { path, source })
+        match done.map_err(|source| Failed::Io { path, source }) {
+            Err(error) if self.stubborn => {
+                self.failed.get_or_insert(error);
+                Ok(())
+            }
+            done => done,
+        }
     }
 }
 

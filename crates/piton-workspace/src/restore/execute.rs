@@ -86,7 +86,8 @@ pub fn execute(workspace: &Workspace, rules: &Rules, plan: &Plan) -> Result<Rest
     let done = done.and_then(|()| verify(dir, &plan.steps)).and_then(|()| sync(dir));
     if let Err(why) = done {
         let back: Vec<Step> = plan.steps.iter().map(swapped).collect();
-        let undone = Apply::new(dir, dir, &sizes).run(&back).map_err(|e| e.to_string());
+        let off: Vec<Step> = back.iter().filter(|s| !is_in(dir, &s.path, s.to)).cloned().collect();
+        let undone = Apply::new(dir, dir, &sizes).stubborn().run(&off).map_err(|e| e.to_string());
         return Err(match undone.and_then(|()| verify(dir, &back)) {
             Ok(()) => Error::PutBack { why },
             Err(and) => Error::Half { why, and, present: plan.present.clone() },

@@ -21,6 +21,7 @@ pub(crate) use state::{State, Step};
 
 use crate::snapshot::index::Index;
 use crate::snapshot::repo::Repo;
+use crate::snapshot::walk::join;
 use crate::snapshot::{self, Rules, Snapshot, Why, Workspace, os_path};
 
 /// How a path differs.
@@ -276,7 +277,12 @@ impl Planner<'_> {
             }
         }
         let there = self.dir.join(os_path(path)).symlink_metadata().ok();
-        if step.from == State::Absent && self.in_the_way(step, there.as_ref()) {
+        let replaces = matches!(step.from, State::Folder { .. }) && step.to.oid().is_some();
+        let blocked = match step.from {
+            State::Absent => self.in_the_way(step, there.as_ref()),
+            _ => replaces && !self.empties(path),
+        };
+        if blocked {
             return Ok(Some(Verdict::Kept(KeptWhy::InTheWay)));
         }
         if step.from != State::Absent && there.is_none() && self.is_sparse(path)? {
@@ -299,6 +305,18 @@ impl Planner<'_> {
             folder = crate::snapshot::trees::parent(path);
         }
         false
+    }
+
+    /// Whether all that is in a folder goes.
+    fn empties(&self, folder: &[u8]) -> bool {
+        use std::os::unix::ffi::OsStrExt as _;
+        let Ok(listed) = std::fs::read_dir(self.dir.join(os_path(folder))) else { return false };
+        listed.flatten().all(|entry| {
+            let path = join(folder, entry.file_name().as_bytes());
+            let is_dir = entry.file_type().is_ok_and(|t| t.is_dir());
+            let goes = self.going.contains(&path) && !self.scope.keep.contains(&path);
+            goes && (!is_dir || self.empties(&path))
+        })
     }
 
     fn is_sparse(&mut self, path: &[u8]) -> Result<bool, snapshot::Error> {

@@ -123,6 +123,7 @@ impl<'a> Reader<'a> {
         })
     }
 
+    #[expect(clippy::option_option, reason = "no bytes left, no file then, a file then")]
     pub(crate) fn stamp(&mut self) -> Option<Option<Stat>> {
         match self.u8()? {
             0 => Some(None),

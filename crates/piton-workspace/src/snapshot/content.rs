@@ -201,10 +201,10 @@ fn reader(
 }
 
 fn take(mut outcome: Outcome, objects: &mut Objects) -> Result<Outcome, Error> {
-    if let Outcome::Read { oid, packed, .. } = &mut outcome {
-        if let Some(packed) = packed.take() {
-            objects.append(*oid, &packed)?;
-        }
+    if let Outcome::Read { oid, packed, .. } = &mut outcome
+        && let Some(packed) = packed.take()
+    {
+        objects.append(*oid, &packed)?;
     }
     Ok(outcome)
 }

@@ -53,7 +53,9 @@ pub(super) fn classify(
     if !settings.has_attributes() && !folders.iter().any(|f| has_attributes(walk, f)) {
         if settings.autocrlf {
             let text = Conversion::Text { ident: false, endings: true };
-            tasks.iter_mut().for_each(|task| task.set(text));
+            for task in tasks {
+                task.set(text);
+            }
         }
         return Ok(());
     }
@@ -94,8 +96,8 @@ pub(super) fn block_has_attributes(block: &[u8]) -> bool {
 
 #[derive(Default)]
 struct Attributes {
-    text_off: bool,
-    text_on: bool,
+    /// Whether line endings may be converted, if anything says so.
+    text: Option<bool>,
     ident: bool,
     program: bool,
 }
@@ -104,8 +106,10 @@ impl Attributes {
     fn take(&mut self, name: &[u8], value: &[u8]) {
         let given = value != b"unspecified";
         match name {
-            b"text" if value == b"unset" => self.text_off = true,
-            b"text" | b"crlf" | b"eol" if given && value != b"unset" => self.text_on = true,
+            b"text" if value == b"unset" => self.text = Some(false),
+            b"text" | b"crlf" | b"eol" if given && value != b"unset" && self.text.is_none() => {
+                self.text = Some(true);
+            }
             b"ident" => self.ident = value == b"set",
             b"filter" | b"working-tree-encoding" => self.program |= given && value != b"unset",
             _ => {}
@@ -113,7 +117,7 @@ impl Attributes {
     }
 
     fn conversion(&self, autocrlf: bool) -> Conversion {
-        let endings = !self.text_off && (self.text_on || autocrlf);
+        let endings = self.text.unwrap_or(autocrlf);
         match (self.program, self.ident || endings) {
             (true, _) => Conversion::Program,
             (false, true) => Conversion::Text { ident: self.ident, endings },
@@ -165,7 +169,7 @@ fn clean_batch(
     if wanted.is_empty() {
         return Ok(found);
     }
-    let input: String = wanted.iter().map(|oid| format!("{oid}\n")).collect();
+    let input = Oid::lines(&wanted);
     let output = at(walk, scratch).args(["cat-file", "--batch"]).input(input).bytes()?;
     let mut rest = output.as_slice();
     for oid in wanted {

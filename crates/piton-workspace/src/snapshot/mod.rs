@@ -212,12 +212,12 @@ pub fn take(
     let repo = captured.repo.clone();
     let tip = repo.ref_value(&captured.head.settings, chain);
     let degraded = captured.head.missed.clone();
-    if let Some(tip) = tip.as_ref() {
-        if captured.root_of(tip)? == Some(captured.head.root) {
-            let tree = captured.head.tree.to_string();
-            captured.keep(chain, tip, workspace);
-            return Ok(Snapshot { commit: tip.clone(), tree, degraded, changed: false });
-        }
+    if let Some(tip) = tip.as_ref()
+        && captured.root_of(tip)? == Some(captured.head.root)
+    {
+        let tree = captured.head.tree.to_string();
+        captured.keep(chain, tip, workspace);
+        return Ok(Snapshot { commit: tip.clone(), tree, degraded, changed: false });
     }
     let commit = captured.put_commit(&commit(captured.head.root, tip.as_deref(), meta))?;
     let written = captured.finish_objects()?;
@@ -236,12 +236,9 @@ pub fn take(
 
 fn commit(root: Oid, parent: Option<&str>, meta: &Meta<'_>) -> Vec<u8> {
     let seconds = meta.at.div_euclid(1000);
-    let mut text = format!("tree {root}\n");
-    if let Some(parent) = parent {
-        text.push_str(&format!("parent {parent}\n"));
-    }
-    text.push_str(&format!("author {IDENTITY} {seconds} +0000\n"));
-    text.push_str(&format!("committer {IDENTITY} {seconds} +0000\n\n"));
+    let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
+    let by = format!("{IDENTITY} {seconds} +0000");
+    let mut text = format!("tree {root}\n{parent}author {by}\ncommitter {by}\n\n");
     text.push_str(meta.message.trim_end());
     text.push('\n');
     text.into_bytes()

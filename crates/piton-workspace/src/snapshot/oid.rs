@@ -38,6 +38,16 @@ impl Oid {
         Some(Self(id))
     }
 
+    /// A line for each of many, as git wants to be asked.
+    pub(crate) fn lines(oids: &[Self]) -> String {
+        let mut text = String::with_capacity(oids.len() * (LEN * 2 + 1));
+        for oid in oids {
+            text.push_str(&oid.to_string());
+            text.push('\n');
+        }
+        text
+    }
+
     /// Reads raw bytes.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)

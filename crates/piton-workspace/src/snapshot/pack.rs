@@ -37,11 +37,12 @@ impl Deflater {
     pub(crate) fn pack(&mut self, oid: Oid, kind: Kind, data: &[u8]) -> Result<Packed, Error> {
         let mut bytes = Vec::with_capacity(data.len() / 2 + 64);
         let mut size = data.len();
-        let mut byte = kind.in_pack() << 4 | (size & 15) as u8;
+        let low = |size: usize, mask: u8| size.to_le_bytes()[0] & mask;
+        let mut byte = kind.in_pack() << 4 | low(size, 15);
         size >>= 4;
         while size > 0 {
             bytes.push(byte | 0x80);
-            byte = (size & 0x7f) as u8;
+            byte = low(size, 0x7f);
             size >>= 7;
         }
         bytes.push(byte);
@@ -228,8 +229,8 @@ fn index(objects: &[(Oid, u32, u64)], pack: Oid) -> Vec<u8> {
         }
         bytes.extend_from_slice(&u32::try_from(at).unwrap_or(u32::MAX).to_be_bytes());
     }
-    objects.iter().for_each(|(oid, ..)| bytes.extend_from_slice(&oid.0));
-    objects.iter().for_each(|(_, crc, _)| bytes.extend_from_slice(&crc.to_be_bytes()));
+    bytes.extend(objects.iter().flat_map(|(oid, ..)| oid.0));
+    bytes.extend(objects.iter().flat_map(|(_, crc, _)| crc.to_be_bytes()));
     let mut large: Vec<u64> = Vec::new();
     for (.., offset) in objects {
         let place = u32::try_from(*offset).ok().filter(|_| *offset <= OFFSET_SMALL_MAX);
@@ -239,7 +240,7 @@ fn index(objects: &[(Oid, u32, u64)], pack: Oid) -> Vec<u8> {
         });
         bytes.extend_from_slice(&place.to_be_bytes());
     }
-    large.iter().for_each(|offset| bytes.extend_from_slice(&offset.to_be_bytes()));
+    bytes.extend(large.iter().flat_map(|offset| offset.to_be_bytes()));
     bytes.extend_from_slice(&pack.0);
     let sum = Sha1::digest(&bytes);
     bytes.extend_from_slice(&sum);

@@ -61,12 +61,12 @@ fn join(workspace: &Workspace, repo: &Repo) -> Result<(), Error> {
     let indexed = multi_pack_index(&folder);
     names.retain(|name| {
         let pack = folder.join(format!("{name}.pack"));
-        let named = indexed.windows(name.len()).any(|w| w == name.as_bytes());
-        pack.exists() && !named && released(&folder.join(format!("{name}.keep")))
+        let held = indexed.windows(name.len()).any(|w| w == name.as_bytes());
+        pack.exists() && !held && released(&folder.join(format!("{name}.keep")))
     });
-    let mut left = names.iter().map(|name| format!("{name}\n")).collect::<String>();
+    let mut left = lines(&names, "");
     if names.len() > PACKS_MAX {
-        let input = names.iter().map(|name| format!("{name}.pack\n")).collect::<String>();
+        let input = lines(&names, ".pack");
         let made = Git::at(&repo.dir)
             .durable()
             .args(["pack-objects", "-q", "--stdin-packs"])
@@ -89,6 +89,10 @@ fn join(workspace: &Workspace, repo: &Repo) -> Result<(), Error> {
     left.push_str(now.get(listed_bytes..).unwrap_or_default());
     let fresh = path.with_extension("new");
     std::fs::write(&fresh, left).and_then(|()| std::fs::rename(&fresh, &path)).map_err(lost)
+}
+
+fn lines(names: &[&str], ending: &str) -> String {
+    names.iter().flat_map(|name| [*name, ending, "\n"]).collect()
 }
 
 /// Whether no snapshot in progress holds a pack; a mark that a crash left is removed.

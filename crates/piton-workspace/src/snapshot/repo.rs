@@ -159,7 +159,9 @@ impl Settings {
         }
         for files in [&self.ignores, &self.attributes] {
             to.len(files.len());
-            files.iter().for_each(|f| to.bytes(f.as_os_str().as_bytes()));
+            for file in files {
+                to.bytes(file.as_os_str().as_bytes());
+            }
         }
         to.u8(u8::from(self.autocrlf));
         to.u8(u8::from(self.file_mode));

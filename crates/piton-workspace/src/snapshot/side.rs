@@ -264,7 +264,9 @@ fn each(
             View::all(block).for_each(|v| take(v.name, v.kind, &v.stat, v.raw, v.filter_failed()));
         }
         Body::Listed(entries) => {
-            entries.iter().for_each(|e| take(&e.name, e.kind, &e.stat, e.raw, e.filter_failed));
+            for e in entries {
+                take(&e.name, e.kind, &e.stat, e.raw, e.filter_failed);
+            }
         }
     }
 }
@@ -275,9 +277,8 @@ mod tests {
 
     #[test]
     fn a_manifest_survives_odd_names() {
-        let mut manifest = Manifest::default();
-        manifest.usual =
-            [(Class::File, 0o664), (Class::Exec, 0o755), (Class::Folder, 0o755)].into();
+        let usual = [(Class::File, 0o664), (Class::Exec, 0o755), (Class::Folder, 0o755)].into();
+        let mut manifest = Manifest { usual, ..Manifest::default() };
         manifest.modes.insert(b"a %\nb\xff".to_vec(), (Class::File, 0o600));
         manifest.folders.insert("dir with ü".as_bytes().to_vec());
         manifest.missed.push(Missed { path: b"x y".to_vec(), why: Why::TooLarge });

@@ -112,7 +112,9 @@ impl Walk<'_> {
             }
         }
         let ignores = ignores.or_else(|| job.ignores.clone());
-        children.iter_mut().for_each(|child| child.ignores.clone_from(&ignores));
+        for child in children.iter_mut() {
+            child.ignores.clone_from(&ignores);
+        }
         let body = if dirty.is_empty() {
             Body::Same(at)
         } else {

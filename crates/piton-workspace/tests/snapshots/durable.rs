@@ -60,8 +60,8 @@ fn many_snapshots_leave_few_packs() {
     let repo = Repo::new();
     let packs = || {
         let found = std::fs::read_dir(repo.path(".git/objects/pack")).unwrap();
-        let names = found.map(|e| e.unwrap().file_name().into_string().unwrap());
-        names.filter(|name| name.ends_with(".pack")).count()
+        let paths = found.map(|e| e.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|e| e == "pack")).count()
     };
     for round in 0..60 {
         repo.write("a.txt", format!("round {round}\n"));

@@ -3,8 +3,8 @@
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
-use piton_workspace::restore::KeptWhy;
-use piton_workspace::snapshot::{Error, Why};
+use piton_workspace::restore::{KeptWhy, Scope};
+use piton_workspace::snapshot::{Error, Rules, Why};
 
 use crate::support::{Repo, git};
 
@@ -44,7 +44,7 @@ fn a_file_that_outgrew_the_limit_is_kept_by_a_restore() {
     repo.rules.file_bytes_max = 100;
     let before = repo.take();
     repo.write("a.txt", [b'x'; 101]);
-    let plan = repo.plan(&before.commit, &Default::default());
+    let plan = repo.plan(&before.commit, &Scope::default());
     assert_eq!(plan.kept.len(), 1);
     assert_eq!(plan.kept[0].why, KeptWhy::NotCaptured(Why::TooLarge));
     assert!(plan.is_empty());
@@ -102,7 +102,7 @@ fn too_much_is_refused_with_what_to_change() {
     let error = repo.try_take().unwrap_err();
     assert!(matches!(error, Error::TooManyFiles { max: 1 }));
     assert!(error.to_string().contains("files_max"));
-    repo.rules = Default::default();
+    repo.rules = Rules::default();
     repo.rules.home = Some(repo.dir().to_owned());
     assert!(matches!(repo.try_take(), Err(Error::NotAProject { .. })));
     repo.rules.home = None;

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use piton_workspace::restore::{self, Scope};
 use proptest::prelude::*;
 
 use crate::support::{Everything, Repo};
@@ -138,7 +139,7 @@ fn without_hollow(mut all: Everything, whole: &Everything) -> Everything {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn snapshot_change_restore_undo(
@@ -153,7 +154,9 @@ proptest! {
             repo.write(".gitattributes", "*.txt text\na ident\n");
         }
         repo.commit();
-        first.iter().for_each(|act| perform(&repo, act));
+        for act in &first {
+            perform(&repo, act);
+        }
         if staged {
             repo.git(&["add", "-A"]);
         }
@@ -161,14 +164,16 @@ proptest! {
         let before = repo.everything();
         let taken = repo.take();
         prop_assert_eq!(&taken.tree, &repo.git_tree());
-        then.iter().for_each(|act| perform(&repo, act));
+        for act in &then {
+            perform(&repo, act);
+        }
         let changed = repo.everything();
         let present = repo.take();
         prop_assert_eq!(&present.tree, &repo.git_tree());
-        let plan = repo.plan(&taken.commit, &Default::default());
+        let plan = repo.plan(&taken.commit, &Scope::default());
         // Only what is ignored may be in the way; then the trees cannot be the same.
         prop_assume!(plan.kept.is_empty());
-        piton_workspace::restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
+        restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
         let now = repo.everything();
         let side = |all: &Everything| without_hollow(without_hollow(captured(all), &now), &before);
         prop_assert_eq!(side(&now), side(&before));

@@ -11,6 +11,7 @@ use crate::cli::DriveArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Result};
 use crate::session;
+use crate::world::rooms::GitRooms;
 
 /// The files of a workspace as they are now.
 pub fn now_of(context: &Context, loaded: &Loaded, lane: Option<&LanePath>) -> Result<String> {
@@ -21,12 +22,16 @@ pub fn now_of(context: &Context, loaded: &Loaded, lane: Option<&LanePath>) -> Re
 pub fn taken(context: &Context, loaded: &Loaded, lane: Option<&LanePath>) -> Result<SnapshotRef> {
     let work = lane.and_then(|l| loaded.state.lane(l)).and_then(|l| l.work.as_ref());
     let dir = work.map(|w| w.dir.clone()).unwrap_or_default();
-    let Some(mut rooms) = session::rooms(context, &loaded.state, &DriveArgs::default()) else {
-        return Err(CommandError::usage("no-repository", "there is no git repository here")
-            .hint("snapshots need one: `git init`"));
-    };
-    let taken = rooms.look(lane, &dir, now());
+    let taken = rooms(context, loaded)?.look(lane, &dir, now());
     taken.map_err(|why| CommandError::failed("snapshot", why))
+}
+
+/// The workspaces of a run, for whoever does not drive it.
+pub fn rooms(context: &Context, loaded: &Loaded) -> Result<GitRooms> {
+    session::rooms(context, &loaded.state, &DriveArgs::default()).ok_or_else(|| {
+        CommandError::usage("no-repository", "there is no git repository here")
+            .hint("snapshots need one: `git init`")
+    })
 }
 
 /// The present of each work tree that shall go back; nothing for one that is gone.

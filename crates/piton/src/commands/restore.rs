@@ -32,9 +32,10 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
             return Err(CommandError::usage("no-checkpoint", message).hint("name its `--lane`"));
         }
     };
+    let paths = args.paths.iter().map(|p| from_top(p)).collect::<Result<Vec<String>>>()?;
     if let Some(dir) = &args.to {
         let to = context.cwd.join(dir);
-        let paths: Vec<_> = args.paths.iter().map(std::path::PathBuf::from).collect();
+        let paths: Vec<_> = paths.iter().map(std::path::PathBuf::from).collect();
         restore::export(&context.project.root, &point.commit, &paths, &to)
             .map_err(|e| CommandError::failed("not-restored", e.to_string()))?;
         ui::say(&format!("{} is in {}", point.name, to.display()));
@@ -46,7 +47,7 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
         lane: point.lane.clone(),
         dir: work.map(|w| w.dir.clone()).unwrap_or_default(),
         target: point.commit.clone(),
-        paths: args.paths.clone(),
+        paths,
         windows: Vec::new(),
         exact: args.exact,
         branch: String::new(),
@@ -55,7 +56,10 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     let intent = rewind::intent(RewindKind::Restore, &point.name, Vec::new());
     let made = Rewind { intent, targets: vec![target], merges: Vec::new() };
     let present = super::look::present(context, &loaded, &made.targets)?;
-    let something = rewind::print_plan(context, &made, &present)?;
+    let something = rewind::print_plan(context, &loaded, &made, &present)?;
+    if !something {
+        ui::say(&format!("nothing to restore: all that is meant is as {} has it", point.name));
+    }
     if !something || args.dry_run {
         return Ok(());
     }
@@ -64,4 +68,22 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     rewind::drive(context, &mut store, &run_id, made, args.takeover)?;
     ui::say(&format!("restored {}; take it back with: piton undo {run_id}", point.name));
     Ok(())
+}
+
+/// A path from the top of the work tree, as snapshots have it.
+fn from_top(path: &str) -> Result<String> {
+    use std::path::{Component, Path};
+    let mut plain = Vec::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::Normal(name) => plain.push(name.to_string_lossy().into_owned()),
+            _ => {
+                let message = format!("`{path}` is not a path from the top of the work tree");
+                return Err(CommandError::usage("no-checkpoint", message)
+                    .hint("write it as `git ls-files --full-name` does"));
+            }
+        }
+    }
+    Ok(plain.join("/"))
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use piton_core::event::{Event, Verdict};
+use piton_core::event::{Event, StepRetried, Verdict};
 use piton_core::state::Progress;
 use piton_core::summary::{current, progress};
-use piton_core::{LanePath, Plan, RunState, apply};
+use piton_core::{LanePath, Plan, RunState, StepPath, apply};
 use piton_engine::resume::{Accepts, Check, Severity, check};
 use piton_engine::store::Loaded;
 use piton_engine::{Store, World as _};
@@ -19,6 +19,7 @@ use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
 use crate::session::{self, Session};
 use crate::ui;
+use crate::world::views::Told;
 use crate::world::{kept, scratch_folders};
 
 /// Resumes a run.
@@ -48,11 +49,13 @@ pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
 }
 
 fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveArgs) -> Result<()> {
-    let mut loaded = loaded;
+    let (mut loaded, mut again) = (loaded, true);
     loop {
         let run_id = loaded.row.run_id.clone();
         let lease = acquire(store, &loaded.row, args.takeover)?;
-        let prepared = prepare(context, store, &run_id, &lease, &args);
+        let prepared = prepare(context, store, &run_id, &lease, &args, again);
+        // What a person left for later in the questions that follow stays so.
+        again = false;
         let session = match prepared {
             Ok(Some(session)) => session,
             other => {
@@ -106,6 +109,7 @@ fn prepare(
     run_id: &str,
     lease: &Lease,
     args: &DriveArgs,
+    again: bool,
 ) -> Result<Option<Session>> {
     let loaded = store.load(run_id)?;
     if loaded.seq == 0 {
@@ -136,7 +140,11 @@ fn prepare(
         store.keep_plan(&check.plan)?;
     }
     let mut opening = vec![session::attached(context, lease, args.takeover)];
-    opening.extend(resets_that_apply(&loaded.state, &opening[0], check.events));
+    let mut events = check.events;
+    if again {
+        events.extend(retries(&loaded.state, args));
+    }
+    opening.extend(resets_that_apply(&loaded.state, &opening[0], events));
     let session = Session::new(loaded, check.plan, live, opening);
     Ok(Some(Session { open_gates, ..session }))
 }
@@ -150,6 +158,26 @@ fn let_go(context: &Context, loaded: &Loaded, lease: &Lease, plan: &Plan) -> Res
         world.leave()?;
     }
     Ok(())
+}
+
+/// Gives failed steps of lanes that follow the recovery contract new attempts: there, resuming is
+/// how a person says that what failed was put right.
+fn retries(state: &RunState, args: &DriveArgs) -> Vec<Event> {
+    let document =
+        std::path::Path::new(&state.plan_path).extension().is_some_and(|e| e == "md");
+    let meant = |path: &LanePath| {
+        args.phase.as_ref().is_none_or(|p| *p == path.phase)
+            && args.lane.as_ref().is_none_or(|l| *l == path.lane)
+    };
+    let lanes = state.lanes().filter(|(path, lane)| {
+        meant(path) && (document || !lane.isolation.is_in_place())
+    });
+    let failed = lanes.flat_map(|(path, lane)| {
+        let steps = lane.steps.iter().filter(|s| s.progress == Progress::Failed);
+        steps.map(move |s| StepPath::new(&path.phase, &path.lane, &s.id))
+    });
+    let by = Context::who();
+    failed.map(|step| Event::StepRetried(StepRetried { step, by: by.clone() })).collect()
 }
 
 fn live_hash(loaded: &Loaded) -> piton_core::hash::Sha {
@@ -267,6 +295,7 @@ fn report(context: &Context, loaded: &Loaded, check: &Check) {
             "run_id": loaded.row.run_id,
             "current": here,
             "checkpoint": checkpoint,
+            "rollback": format!("piton rollback {} --to before_lane_start", loaded.row.run_id),
             "next": next,
             "differences": check.differences,
             "rerun": check.reruns,
@@ -283,7 +312,19 @@ fn report(context: &Context, loaded: &Loaded, check: &Check) {
     if !next.is_empty() {
         ui::say(&format!("  next:          {}", next.join(", ")));
     }
+    for (path, lane) in state.lanes().filter(|(_, l)| !l.is_over()) {
+        let Some(work) = &lane.work else { continue };
+        if let Some(record) = work.stage().and_then(|stage| work.record(stage)) {
+            let status = record.status.as_str();
+            ui::say(&format!("  lane {path}: {} ({status})", record.stage));
+        }
+    }
+    if state.lanes().any(|(_, lane)| lane.work.is_some()) {
+        let run_id = &loaded.row.run_id;
+        ui::say(&format!("  roll back:     piton rollback {run_id} --to before_lane_start"));
+    }
     ui::say(&format!("  start over:    piton run {} --fresh", state.plan_path));
+    session::say_lanes(context, state, Told::Begun);
     for rerun in &check.reruns {
         ui::say(&format!("  runs again:    {}: {}", rerun.step, rerun.reason));
     }

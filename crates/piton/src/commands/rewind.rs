@@ -2,8 +2,10 @@
 //! driving the run just far enough to carry it out.
 
 use piton_core::event::{Event, RewindIntended, RewindKind};
-use piton_core::lane::Stage;
-use piton_core::{LanePath, RunState};
+use piton_core::lane::{Missed, Stage};
+use piton_core::lane_state::StageRecord;
+use piton_core::state::LaneState;
+use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
 use piton_engine::{Ending, Store};
@@ -34,14 +36,28 @@ pub struct Point {
     pub name: String,
     /// The stage, where it is one.
     pub stage: Option<Stage>,
+    /// When it was recorded.
+    pub at: Timestamp,
     /// What is not in it.
-    pub degraded: usize,
+    pub degraded: Vec<Missed>,
 }
 
 /// The lanes of a run that share the project's root and have begun.
 pub fn in_place(state: &RunState) -> Vec<LanePath> {
     let began = state.lanes().filter(|(_, l)| l.work.is_some() && l.isolation.is_in_place());
     began.map(|(path, _)| path).collect()
+}
+
+/// The lanes whose work was merged, the last merge first: so they can be taken back one by one.
+pub fn merges(store: &mut Store, loaded: &Loaded) -> Result<Vec<LanePath>> {
+    let mut lanes = Vec::new();
+    super::show::history::each(store, &loaded.row, |_, _, event| {
+        if let Event::LaneMerged(e) = event {
+            lanes.retain(|l| *l != e.lane);
+            lanes.insert(0, e.lane.clone());
+        }
+    })?;
+    Ok(lanes)
 }
 
 /// All points of a run, the oldest first.
@@ -52,20 +68,20 @@ pub fn points(store: &mut Store, loaded: &Loaded) -> Result<Vec<Point>> {
         let page = store.events(&loaded.row, after)?;
         let Some((last, ..)) = page.last() else { return Ok(found) };
         after = *last;
-        for (seq, _, event) in &page {
-            of_event(&loaded.state, *seq, event, &mut found);
+        for (seq, at, event) in &page {
+            of_event(&loaded.state, (*seq, *at), event, &mut found);
         }
     }
 }
 
-fn of_event(state: &RunState, seq: u64, event: &Event, found: &mut Vec<Point>) {
+fn of_event(state: &RunState, (seq, at): (u64, Timestamp), event: &Event, found: &mut Vec<Point>) {
     let room = |lane: &LanePath| {
         let own = state.lane(lane).is_some_and(|l| !l.isolation.is_in_place());
         own.then(|| lane.clone())
     };
     let mut add = |lane: Option<LanePath>, s: &piton_core::lane::SnapshotRef, name, stage| {
-        let (commit, degraded) = (s.commit.clone(), s.degraded.len());
-        found.push(Point { lane, commit, event: seq, name, stage, degraded });
+        let (commit, degraded) = (s.commit.clone(), s.degraded.clone());
+        found.push(Point { lane, commit, event: seq, name, stage, at, degraded });
     };
     match event {
         Event::LaneBegun(e) => {
@@ -121,20 +137,31 @@ fn word(kind: RewindKind) -> &'static str {
 /// The points a name stands for: a stage, `PHASE/LANE@STAGE`, an attempt, a manual checkpoint, or
 /// the beginning of a commit's name. The newest of each workspace.
 pub fn named(all: &[Point], state: &RunState, name: &str, lane: Option<&str>) -> Vec<Point> {
+    let stage_of = |name: &str| Stage::ALL.into_iter().find(|s| s.as_str() == name);
+    let of_lane = name.rsplit_once('@').and_then(|(l, s)| Some((l, stage_of(s)?)));
+    let (lane, stage) = match of_lane {
+        Some((lane, stage)) => (Some(lane), Some(stage)),
+        None => (lane, stage_of(name)),
+    };
+    let is = |path: &LanePath, wanted: &str| path.lane == wanted || path.to_string() == wanted;
     let fits_lane = |p: &Point| match (lane, &p.lane) {
-        (Some(wanted), Some(path)) => path.lane == wanted || path.to_string() == wanted,
+        (Some(wanted), Some(path)) => is(path, wanted),
         _ => true,
     };
     let is_commit = name.len() >= COMMIT_CHARS_MIN && name.bytes().all(|b| b.is_ascii_hexdigit());
-    let stage = Stage::ALL.into_iter().find(|s| s.as_str() == name);
-    let at_stage = |p: &Point| match stage {
-        None => false,
-        Some(stage) if p.stage == Some(stage) => true,
-        Some(stage) => {
-            let work = p.lane.as_ref().and_then(|l| state.lane(l)).and_then(|l| l.work.as_ref());
-            let record = work.and_then(|w| w.record(stage));
-            record.is_some_and(|r| r.snapshot.as_deref() == Some(p.commit.as_str()))
-        }
+    // A point of the root is of each lane that works there.
+    let at_stage = |p: &Point| {
+        let own = |path: &LanePath, l: &LaneState| match &p.lane {
+            Some(lane) => path == lane,
+            None => l.isolation.is_in_place() && lane.is_none_or(|wanted| is(path, wanted)),
+        };
+        let mut works = state.lanes().filter(|(path, l)| own(path, l));
+        stage.is_some_and(|stage| {
+            let is_record = |r: &StageRecord| r.snapshot.as_deref() == Some(p.commit.as_str());
+            let recorded = |l: &LaneState| l.work.as_ref()?.record(stage).map(is_record);
+            (p.stage == Some(stage) && (p.lane.is_some() || of_lane.is_none()))
+                || works.any(|(_, l)| recorded(l) == Some(true))
+        })
     };
     let mut found: Vec<Point> = Vec::new();
     for point in all.iter().filter(|p| fits_lane(p)) {
@@ -157,6 +184,7 @@ pub fn windows(
     loaded: &Loaded,
     since: u64,
 ) -> Result<Vec<(String, Option<String>)>> {
+    let shared = in_place(&loaded.state);
     let mut open: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
     let mut all = Vec::new();
     let mut after = 0;
@@ -166,7 +194,7 @@ pub fn windows(
         after = *last;
         for (seq, _, event) in &page {
             match event {
-                Event::StepStarted(e) => {
+                Event::StepStarted(e) if shared.contains(&e.step.lane()) => {
                     let before = e.before.as_ref().map(|b| b.commit.clone());
                     open.extend(before.map(|b| (e.step.to_string(), b)));
                 }
@@ -185,7 +213,12 @@ pub fn windows(
 }
 
 /// Prints what a rewind would change in each work tree; true when there is something.
-pub fn print_plan(context: &Context, rewind: &Rewind, present: &[Option<String>]) -> Result<bool> {
+pub fn print_plan(
+    context: &Context,
+    loaded: &Loaded,
+    rewind: &Rewind,
+    present: &[Option<String>],
+) -> Result<bool> {
     let mut any = !rewind.merges.is_empty() || !rewind.intent.lanes.is_empty();
     for (target, present) in rewind.targets.iter().zip(present) {
         let name = target.lane.as_ref().map_or("the project".to_owned(), ToString::to_string);
@@ -194,40 +227,65 @@ pub fn print_plan(context: &Context, rewind: &Rewind, present: &[Option<String>]
             any = true;
             continue;
         };
-        let changes = restore::diff(&context.project.root, present, &target.target);
-        let changes = changes.map_err(|e| CommandError::failed("snapshot", e.to_string()))?;
-        any |= !changes.is_empty();
-        ui::say(&format!("{name}: {} files change", changes.len()));
-        for change in changes.iter().take(PATHS_NAMED_MAX) {
-            let verb = match change.kind {
-                restore::ChangeKind::Added => "restore",
-                restore::ChangeKind::Deleted => "delete ",
-                _ => "change ",
-            };
-            let path = String::from_utf8_lossy(&change.path);
-            ui::say(&format!("  {verb} {}", ui::text::sanitize(&path)));
-        }
-        if changes.len() > PATHS_NAMED_MAX {
-            ui::say(&format!("  and {} more", changes.len() - PATHS_NAMED_MAX));
-        }
-        if let Some(to) = &target.head_to {
-            let now = piton_workspace::refs::value(
-                &context.project.root,
-                &format!("refs/heads/{}", target.branch),
-            );
-            let from = now.as_deref().map(ui::lane_words::short).unwrap_or_default();
-            let to = ui::lane_words::short(to);
-            ui::say(&format!("  branch  {} from {from} to {to}", target.branch));
-        }
+        any |= print_room(context, loaded, target, &name, present)?;
     }
     for merge in &rewind.merges {
         let (lane, base) = (&merge.lane, &merge.base_branch);
-        ui::say(&format!("{lane}: a commit on {base} takes back what it merged"));
+        let what = match rewind.intent.kind {
+            RewindKind::Undo => "undoes what was done to it there",
+            _ => "takes back what it merged",
+        };
+        ui::say(&format!("{lane}: a commit on {base} {what}"));
     }
     for lane in &rewind.intent.lanes {
         ui::say(&format!("{lane}: its steps after that point run again"));
     }
     Ok(any)
+}
+
+/// Prints what changes in one work tree; true when something does.
+fn print_room(
+    context: &Context,
+    loaded: &Loaded,
+    target: &RoomTarget,
+    name: &str,
+    present: &str,
+) -> Result<bool> {
+    let failed = |why: String| CommandError::failed("snapshot", why);
+    let rooms = super::look::rooms(context, loaded)?;
+    let preview = rooms.preview(target, present).map_err(failed)?;
+    let changes = preview.changes;
+    ui::say(&format!("{name}: {} files change", changes.len()));
+    for change in changes.iter().take(PATHS_NAMED_MAX) {
+        let verb = match change.kind {
+            restore::ChangeKind::Added => "restore",
+            restore::ChangeKind::Deleted => "delete ",
+            _ => "change ",
+        };
+        ui::say(&format!("  {verb} {}", shown(&change.path)));
+    }
+    more(changes.len());
+    for kept in preview.kept.iter().take(PATHS_NAMED_MAX) {
+        ui::say(&format!("  stays   {} ({})", shown(&kept.path), kept.why));
+    }
+    more(preview.kept.len());
+    let Some(to) = &target.head_to else { return Ok(!changes.is_empty()) };
+    let branch = format!("refs/heads/{}", target.branch);
+    let now = piton_workspace::refs::value(&context.project.root, &branch);
+    let from = now.as_deref().map(ui::lane_words::short).unwrap_or_default();
+    let words = ui::lane_words::short(to);
+    ui::say(&format!("  branch  {} from {from} to {words}", target.branch));
+    Ok(!changes.is_empty() || now.as_deref() != Some(to))
+}
+
+fn shown(path: &[u8]) -> String {
+    ui::text::sanitize(&String::from_utf8_lossy(path))
+}
+
+fn more(count: usize) {
+    if count > PATHS_NAMED_MAX {
+        ui::say(&format!("  and {} more", count - PATHS_NAMED_MAX));
+    }
 }
 
 /// Asks whether to go on; without a terminal only `--yes` does.

@@ -26,7 +26,7 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     super::request::refuse_inside(context, &mut store, &loaded)?;
     let made = plan(&mut store, &loaded, args)?;
     let present = super::look::present(context, &loaded, &made.targets)?;
-    let something = rewind::print_plan(context, &made, &present)?;
+    let something = rewind::print_plan(context, &loaded, &made, &present)?;
     if !something {
         ui::say("nothing to roll back");
         return Ok(());
@@ -66,8 +66,13 @@ fn prompt(context: &Context, run_id: &str, state: &RunState) {
             ui::say(&format!("  current stage:   {stage}"));
             let checkpoint = work.snapshot.as_deref().map(ui::lane_words::short);
             ui::say(&format!("  checkpoint:      {}", checkpoint.unwrap_or_default()));
+            let file = context.project.root.join(&context.settings.lanes.checkpoints);
+            if file.exists() {
+                ui::say(&format!("  checkpoint path: {}", file.display()));
+            }
         }
     }
+    crate::session::say_lanes(context, state, crate::world::views::Told::RolledBack);
     for path in kept {
         let path = ui::text::sanitize(path);
         ui::say(&format!("  stays:           {path} (not made by this run; --exact removes it)"));
@@ -145,6 +150,8 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
             ..rewind::root_target(&point.commit)
         });
     }
+    let order = rewind::merges(store, loaded)?;
+    merges.sort_by_key(|m: &Revert| order.iter().position(|l| *l == m.lane));
     intent.after_event = since;
     Ok(Rewind { intent, targets, merges })
 }
@@ -169,11 +176,11 @@ fn root_point(
     let records = lanes.iter().filter_map(|path| {
         let work = state.lane(path)?.work.as_deref()?;
         let record = work.record(stage).filter(|_| work.isolation.is_in_place())?;
-        Some((record.event, record.snapshot.clone()?))
+        Some((record.event, record.at, record.snapshot.clone()?))
     });
-    let (event, commit) = records.min_by_key(|(event, _)| *event)?;
-    let name = stage.as_str().to_owned();
-    Some(Point { lane: None, commit, event, name, stage: Some(stage), degraded: 0 })
+    let (event, at, commit) = records.min_by_key(|(event, ..)| *event)?;
+    let (name, degraded) = (stage.as_str().to_owned(), Vec::new());
+    Some(Point { lane: None, commit, event, name, stage: Some(stage), at, degraded })
 }
 
 /// Where the worktree of a lane goes back to.

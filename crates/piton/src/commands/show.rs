@@ -1,6 +1,7 @@
 //! `piton show`: a run, or one phase, lane, step or checkpoint of it, with its history.
 
 pub mod history;
+mod point_view;
 mod run_view;
 mod step_view;
 
@@ -29,7 +30,7 @@ pub fn run(context: &Context, args: &ShowArgs) -> Result<()> {
     let (loaded, part) = find(&mut store, args.what.as_deref())?;
     match &part {
         Part::Run => run_view::show(context, &mut store, &loaded),
-        Part::Checkpoint(name) => run_view::checkpoint(context, &mut store, &loaded, name),
+        Part::Checkpoint(name) => point_view::show(context, &mut store, &loaded, name),
         Part::Step(step) => step_view::show(context, &mut store, &loaded, step),
         Part::Phase(phase) => subtree(context, &loaded, phase, None),
         Part::Lane(lane) => subtree(context, &loaded, &lane.phase, Some(&lane.lane)),
@@ -46,21 +47,21 @@ fn find(store: &mut Store, what: Option<&str>) -> Result<(Loaded, Part)> {
     match Context::pick(store, Some(first), |_| true, "run") {
         Ok(row) => {
             let loaded = store.load_row(row)?;
-            let part =
-                rest.filter(|r| !r.is_empty()).map_or(Ok(Part::Run), |r| part(&loaded, r))?;
+            let rest = rest.filter(|r| !r.is_empty());
+            let part = rest.map_or(Ok(Part::Run), |r| part(store, &loaded, r))?;
             Ok((loaded, part))
         }
         Err(no_such_run) => {
             let row = Context::pick(store, None, |_| true, "run")?;
             let loaded = store.load_row(row)?;
             // Neither a run nor a part of the newest one: the first complaint is the clearer one.
-            let part = part(&loaded, what).map_err(|_| no_such_run)?;
+            let part = part(store, &loaded, what).map_err(|_| no_such_run)?;
             Ok((loaded, part))
         }
     }
 }
 
-fn part(loaded: &Loaded, text: &str) -> Result<Part> {
+fn part(store: &mut Store, loaded: &Loaded, text: &str) -> Result<Part> {
     let state = &loaded.state;
     if state.phase(text).is_some() {
         return Ok(Part::Phase(text.to_owned()));
@@ -77,7 +78,11 @@ fn part(loaded: &Loaded, text: &str) -> Result<Part> {
         Ok(step) => Ok(Part::Step(step)),
         // The state holds the newest checkpoints only; the ledger has them all.
         Err(_) if text.starts_with("manual-") => Ok(Part::Checkpoint(text.to_owned())),
-        Err(error) => Err(error),
+        Err(error) => {
+            let all = super::rewind::points(store, loaded)?;
+            let found = super::rewind::named(&all, state, text, None);
+            if found.is_empty() { Err(error) } else { Ok(Part::Checkpoint(text.to_owned())) }
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
         ui::say(&format!("undo: {words}"));
     }
     let present = super::look::present(context, &loaded, &made.targets)?;
-    rewind::print_plan(context, &made, &present)?;
+    rewind::print_plan(context, &loaded, &made, &present)?;
     if args.dry_run {
         return Ok(());
     }
@@ -72,6 +72,7 @@ fn reverse(act: &Undoable) -> Rewind {
     let merges = act
         .reverts
         .iter()
+        .rev()
         .map(|r| {
             // A merge moved base from one commit to the other; a revert did so too.
             let (from, to) = if r.to.is_empty() {

@@ -33,6 +33,13 @@ pub fn read(
     }
     let planned = phase::to_plan(&file, text, &document, &defaults);
     let mut planned = planned.map_err(|problems| document_error(&problems, text, context.json))?;
+    let mut lanes = planned.plan.phases.iter().flat_map(|p| &p.lanes);
+    if context.project.git_dir.is_none() && lanes.any(|l| !l.rules.isolation.is_in_place()) {
+        let message = "lanes work in git worktrees, and this project has no git";
+        return Err(CommandError::new(Kind::Blocked, "needs-git", message)
+            .hint("run `git init` and make a first commit")
+            .hint("or write isolation = \"in-place\" below [defaults] in piton.toml"));
+    }
     if document.needs_confirmation && asks {
         let lanes: Vec<&str> = document.lanes.iter().map(|l| l.id.as_str()).collect();
         confirm(

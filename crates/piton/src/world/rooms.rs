@@ -34,8 +34,10 @@ const FIRST_EPOCH: u64 = 1;
 /// What a person or the settings say about lanes.
 #[derive(Clone, Debug)]
 pub struct LaneOptions {
-    /// The branch lanes start from and go to; the checked-out one without.
+    /// The branch that lanes start from and go to, as asked for on the command line.
     pub base: Option<String>,
+    /// The branch that the settings expect to be checked out.
+    pub usual_base: Option<String>,
     /// Whether lanes start from uncommitted changes instead of refusing them.
     pub seed_dirty: bool,
     /// The folder of worktrees, below the root.
@@ -195,6 +197,15 @@ impl Rooms for GitRooms {
         self.fenced().map(drop)
     }
 
+    fn recover(
+        &mut self,
+        state: &RunState,
+        busy: &[LanePath],
+        at: Timestamp,
+    ) -> Result<Vec<String>> {
+        self.mend(state, busy, at)
+    }
+
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin> {
         self.begin_lane(lane, rules, state)
     }
@@ -227,8 +238,8 @@ impl Rooms for GitRooms {
         self.commit_work(work, snapshot, message)
     }
 
-    fn rebase(&mut self, _lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
-        self.rebase_work(work)
+    fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
+        self.rebase_work(lane, work)
     }
 
     fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {
@@ -260,6 +271,9 @@ impl Rooms for GitRooms {
     }
 
     fn views(&mut self, plan: &Plan, state: &RunState) -> Result<Vec<String>> {
+        if !self.views.is_wanted() && state.lanes().all(|(_, l)| l.isolation.is_in_place()) {
+            return Ok(Vec::new());
+        }
         if self.fence.as_ref().is_some_and(|fence| !fence.holds(&self.root)) {
             return Err(Error::TakenOver);
         }

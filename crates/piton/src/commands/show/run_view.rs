@@ -10,16 +10,16 @@ use piton_engine::{Loaded, Store};
 use serde::Serialize;
 use serde_json::json;
 
-use super::history;
+use super::{history, point_view};
 use crate::commands::log::size;
 use crate::context::{Context, now};
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::ui::{self, Look, text, time};
 
 /// A checkpoint as shown.
 #[derive(Debug, Serialize)]
-struct Point {
-    name: String,
+pub(super) struct Point {
+    pub(super) name: String,
     message: String,
     by: String,
     at: String,
@@ -40,8 +40,8 @@ struct Decided {
 
 /// What only the events tell.
 #[derive(Default)]
-struct Told {
-    points: Vec<Point>,
+pub(super) struct Told {
+    pub(super) points: Vec<Point>,
     decided: Vec<Decided>,
 }
 
@@ -62,6 +62,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()>
         value["root"] = json!(state.root);
         value["head"] = json!(state.head);
         value["checkpoints"] = json!(told.points);
+        value["snapshots"] = point_view::all_json(store, loaded)?;
         value["gates"] = json!(gates_json(state, &told));
         value["budgets"] = json!(
             budgets(state, plan.as_ref())
@@ -81,6 +82,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()>
     for point in &told.points {
         let _ = writeln!(out, "checkpoint {}", point_line(point));
     }
+    point_view::push_all(&mut out, store, loaded)?;
     out.push_str("budgets used\n");
     for (name, used, limit) in budgets(&loaded.state, plan.as_ref()) {
         let _ = writeln!(out, "  {name:14} {used} of {limit}");
@@ -89,26 +91,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()>
     Ok(())
 }
 
-/// Shows one checkpoint.
-pub fn checkpoint(context: &Context, store: &mut Store, loaded: &Loaded, name: &str) -> Result<()> {
-    let told = told(store, loaded)?;
-    let run = &loaded.row.run_id;
-    let Some(point) = told.points.into_iter().find(|p| p.name == name) else {
-        return Err(CommandError::usage(
-            "no-step",
-            format!("run {run} has no checkpoint `{name}`"),
-        )
-        .hint(format!("`piton show {run}` lists its checkpoints")));
-    };
-    if context.json {
-        ui::data_json(&point);
-    } else {
-        ui::data(&format!("checkpoint {}\nrun        {run}", point_line(&point)));
-    }
-    Ok(())
-}
-
-fn told(store: &mut Store, loaded: &Loaded) -> Result<Told> {
+pub(super) fn told(store: &mut Store, loaded: &Loaded) -> Result<Told> {
     let mut told = Told::default();
     history::each(store, &loaded.row, |_, at, event| match event {
         Event::CheckpointRecorded(e) => told.points.push(Point {
@@ -192,7 +175,7 @@ fn gates_json(state: &RunState, told: &Told) -> Vec<serde_json::Value> {
         .collect()
 }
 
-fn point_line(point: &Point) -> String {
+pub(super) fn point_line(point: &Point) -> String {
     let head =
         point.head.as_ref().map_or(String::new(), |h| format!(" on {}", h.get(..12).unwrap_or(h)));
     let (by, message) = (text::sanitize(&point.by), text::sanitize(&point.message));

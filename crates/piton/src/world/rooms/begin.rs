@@ -23,10 +23,16 @@ impl GitRooms {
         if rules.isolation.is_in_place() {
             return Ok(self.begin_in_place(lane));
         }
-        let base = match checks::base(&self.root, self.wanted_base(state).as_deref()) {
+        let wanted = self.wanted_base(state);
+        let base = match checks::base(&self.root, wanted.as_deref()) {
             Ok(base) => base,
             Err(found) => return Ok(Begin::Refused(refusal(found))),
         };
+        if let (None, Some(usual)) = (wanted, self.options.usual_base.as_ref())
+            && *usual != base.branch
+        {
+            return Ok(Begin::Refused(other_branch(&base.branch, usual)));
+        }
         let mut snapshot = None;
         if let Some(dir) = &base.worktree {
             let own: Vec<&str> = self.rules.exclude.iter().map(String::as_str).collect();
@@ -132,6 +138,44 @@ impl GitRooms {
         Ok(Room::Ready(Box::new(made)))
     }
 
+    /// Finishes what a former driver left half done in worktrees. After a restart of the machine files
+    /// may be torn, so they go back to the last snapshot, which is whole; those that were found stand
+    /// in the lane's snapshots.
+    pub(super) fn mend(
+        &mut self,
+        state: &RunState,
+        busy: &[LanePath],
+        at: Timestamp,
+    ) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        if state.lanes().all(|(_, lane)| lane.isolation.is_in_place()) {
+            return Ok(notes);
+        }
+        // What is left in the trash goes while the run goes on.
+        let root = self.root.clone();
+        std::thread::spawn(move || worktree::empty_trash(&root));
+        for (lane, found) in state.lanes().filter(|(path, _)| !busy.contains(path)) {
+            let Some(work) = found.work.as_deref().filter(|w| w.ready && !w.removed) else {
+                continue;
+            };
+            if work.isolation.is_in_place() || !Path::new(&work.dir).is_dir() {
+                continue;
+            }
+            let fence = self.fenced()?;
+            let start = work.base_sha.clone().unwrap_or_default();
+            let wanted = spec(&self.run_id, &lane, work, &start, &[]);
+            let added = worktree::add(&self.root, &wanted, &fence).map_err(of_worktree)?;
+            if let (true, Some(whole)) = (added.machine_restarted, &work.snapshot) {
+                let scope = restore::Scope::default();
+                self.go_back(Some(&lane), &work.dir, whole, &scope, at).map_err(failed)?;
+                notes.push(format!(
+                    "{lane}: the machine restarted, so its files are those of its last checkpoint"
+                ));
+            }
+        }
+        Ok(notes)
+    }
+
     /// Puts both sides of a conflict into the lane's workspace: base, with the lane's work merged
     /// over it and markers where they differ. What was there stands in the lane's snapshots.
     fn place_conflict(
@@ -151,6 +195,16 @@ impl GitRooms {
         made.snapshot = Some(recorded(&taken.map_err(failed)?));
         made.note = "both sides of the conflict are in its worktree, with markers".to_owned();
         Ok(Room::Ready(Box::new(made)))
+    }
+}
+
+/// The refusal of a branch that the settings do not expect.
+fn other_branch(found: &str, usual: &str) -> Refusal {
+    Refusal {
+        why: format!("the current branch is {found}, and `lanes.base` in piton.toml is {usual}"),
+        fix: format!(
+            "`git switch {usual}`, or say which one is meant: `--base {usual}` or `--base {found}`"
+        ),
     }
 }
 

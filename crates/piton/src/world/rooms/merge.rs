@@ -14,8 +14,9 @@ use piton_engine::world::{Commit, Merging, Rebase, Refusal};
 use piton_workspace::checks::{self, Base};
 use piton_workspace::merge::{self, Advanced, Followed, Probe};
 use piton_workspace::worktree::{self, BranchEnd, Files, Identity};
-use piton_workspace::{Git, refs};
+use piton_workspace::{Git, refs, snapshot};
 
+use super::begin::at;
 use super::{GitRooms, branch_head, failed, of_worktree, recorded, refusal};
 
 /// How long the command that looks at a pull request may take; the driver waits for it.
@@ -59,7 +60,7 @@ impl GitRooms {
         files.split(", ").filter(has_marker).map(str::to_owned).collect()
     }
 
-    pub(super) fn rebase_work(&mut self, work: &LaneWork) -> Result<Rebase> {
+    pub(super) fn rebase_work(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
         let gone = |what: String| {
             let fix = "bring it back, then `piton resume`".to_owned();
             Ok(Rebase::Refused(Refusal { why: what, fix }))
@@ -71,6 +72,8 @@ impl GitRooms {
             return gone(format!("branch {} is gone", work.branch));
         };
         let (onto, start) = (base.commit, work.base_sha.clone().unwrap_or_default());
+        // Its files move with it; what nobody committed stands in its snapshots.
+        self.take(Some(lane), &work.dir, "before it is put on base", at()).map_err(failed)?;
         match merge::rebase(&self.root, &head, &start, &onto).map_err(of_merge)? {
             merge::Rebase::Nothing { commit, tree } | merge::Rebase::UpToDate { commit, tree } => {
                 Ok(Rebase::Done { onto, commit, tree })
@@ -189,14 +192,20 @@ impl GitRooms {
         }
         let fence = self.fenced()?;
         let dir = Path::new(&work.dir);
-        let snapshot = if dir.is_dir() {
+        let last = if dir.is_dir() {
             let taken = self.take(Some(lane), &work.dir, "before the worktree goes", at);
             Some(recorded(&taken.map_err(failed)?))
         } else {
-            None
+            // It went before, and whoever removed it fell: its last snapshot is that of its end.
+            refs::value(&self.root, &self.chain(Some(lane)))
+                .and_then(|commit| snapshot::load(&self.root, &commit).ok())
+                .map(|last| recorded(&last))
         };
         worktree::remove(&self.root, dir, &fence).map_err(of_worktree)?;
-        let Some(head) = head else { return Ok(LaneRemoved { snapshot, ..kept }) };
+        let Some(head) = head else {
+            let branch_head = work.committed.as_ref().map(|c| c.commit.clone());
+            return Ok(LaneRemoved { snapshot: last, branch_head, ..kept });
+        };
         let owner = (self.run_id.as_str(), &*lane.to_string());
         let end = worktree::delete_branch_if_contained(
             &self.root,
@@ -206,7 +215,7 @@ impl GitRooms {
             &fence,
         );
         let gone = matches!(end.map_err(of_worktree)?, BranchEnd::Deleted);
-        Ok(LaneRemoved { snapshot, branch_head: gone.then_some(head), ..kept })
+        Ok(LaneRemoved { snapshot: last, branch_head: gone.then_some(head), ..kept })
     }
 }
 

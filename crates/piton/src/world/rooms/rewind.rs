@@ -8,12 +8,23 @@ use piton_core::Timestamp;
 use piton_core::event::{Revert, RewindIntended, RewindRoom};
 use piton_core::lane_state::LaneWork;
 use piton_engine::world::RoomTarget;
-use piton_workspace::restore::{self, Scope};
+use piton_workspace::checks::{self, Base};
+use piton_workspace::merge::{self, Advanced, Probe};
+use piton_workspace::restore::{self, Change, Kept, Scope};
 use piton_workspace::worktree::{self, Identity};
-use piton_workspace::{checks, merge, snapshot};
+use piton_workspace::{Git, snapshot};
 
 use super::begin::at;
 use super::{GitRooms, STAY, recorded, spec};
+
+/// What a rewind would do to a work tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// Paths that change.
+    pub changes: Vec<Change>,
+    /// Paths that differ and stay.
+    pub kept: Vec<Kept>,
+}
 
 impl GitRooms {
     pub(super) fn plan_room(
@@ -30,12 +41,7 @@ impl GitRooms {
             // Its worktree is gone; it comes back as the target has it.
             recorded(&snapshot::load(&self.root, &target.target).map_err(|e| e.to_string())?)
         };
-        let keep = match lane {
-            None if !target.exact && target.paths.is_empty() => {
-                self.foreign(target, &present.commit)?
-            }
-            _ => Vec::new(),
-        };
+        let keep = self.staying(target, &present.commit)?;
         let dir = if target.dir.is_empty() { root } else { target.dir.clone() };
         let head =
             (!target.branch.is_empty()).then(|| super::branch_head(&self.root, &target.branch));
@@ -52,36 +58,62 @@ impl GitRooms {
         })
     }
 
-    /// Files that are new since the target and appeared while no attempt of the run was at work.
-    fn foreign(&self, target: &RoomTarget, present: &str) -> Result<Vec<String>, String> {
-        let added = |from: &str, to: &str| -> Result<BTreeSet<String>, String> {
-            let changes = restore::diff(&self.root, from, to).map_err(|e| e.to_string())?;
-            let new = changes.into_iter().filter(|c| c.kind == restore::ChangeKind::Added);
-            Ok(new.map(|c| String::from_utf8_lossy(&c.path).into_owned()).collect())
-        };
+    /// What a rewind of a work tree would change, and what would stay although it differs.
+    pub fn preview(&self, target: &RoomTarget, present: &str) -> Result<Preview, String> {
+        let said = |e: snapshot::Error| e.to_string();
+        let keep = self.staying(target, present)?;
+        let before = snapshot::load(&self.root, present).map_err(said)?;
+        let workspace = self.workspace(&target.dir);
+        let scope = scope(&target.paths, &keep);
+        let plan = restore::plan(&workspace, &self.rules, &before, &target.target, &scope);
+        let plan = plan.map_err(said)?;
+        let touched: BTreeSet<&[u8]> = plan.writes().chain(plan.deletes()).collect();
+        let mut changes = restore::diff(&self.root, present, &target.target).map_err(said)?;
+        changes.retain(|c| touched.contains(c.path.as_slice()));
+        Ok(Preview { changes, kept: plan.kept })
+    }
+
+    /// Files that stay although the target does not have them: those that are new since then and
+    /// appeared while no attempt of the run was at work.
+    fn staying(&self, target: &RoomTarget, present: &str) -> Result<Vec<String>, String> {
+        if target.exact {
+            return Ok(Vec::new());
+        }
         let mut own = BTreeSet::new();
         for (before, after) in &target.windows {
-            own.extend(added(before, after.as_deref().unwrap_or(present))?);
+            own.extend(self.added(before, after.as_deref().unwrap_or(present))?);
         }
-        Ok(added(&target.target, present)?.difference(&own).cloned().collect())
+        Ok(self.added(&target.target, present)?.difference(&own).cloned().collect())
+    }
+
+    /// Paths that one snapshot has and an earlier one has not.
+    fn added(&self, from: &str, to: &str) -> Result<BTreeSet<String>, String> {
+        let changes = restore::diff(&self.root, from, to).map_err(|e| e.to_string())?;
+        let new = changes.into_iter().filter(|c| c.kind == restore::ChangeKind::Added);
+        Ok(new.map(|c| String::from_utf8_lossy(&c.path).into_owned()).collect())
+    }
+
+    /// Files that a person made after the intent was recorded, as after a kill: they are in no
+    /// snapshot that an undo would bring back, so they stay.
+    fn newcomers(&mut self, room: &RewindRoom) -> Result<Vec<String>, String> {
+        if room.lane.is_some() {
+            return Ok(Vec::new());
+        }
+        let now = self.take(None, "", "before going back", at())?;
+        let new = self.added(&room.present.commit, &now.commit)?;
+        Ok(new.difference(&self.added(&room.present.commit, &room.target)?).cloned().collect())
     }
 
     pub(super) fn plan_taking_back(&mut self, merged: &Revert) -> Result<Revert, String> {
-        let base = checks::standing(&self.root, &merged.base_branch)
-            .ok_or_else(|| format!("branch {} is gone", merged.base_branch))?;
-        let message = format!("Revert {}\n\nTaken back by piton.", merged.lane);
+        let base = self.base_named(&merged.base_branch)?;
+        // Several are taken back one on top of the other.
+        let tip = if merged.from.is_empty() { &base.commit } else { &merged.from };
+        let message = self.taking_back(merged);
         let range = (merged.merged_from.as_str(), merged.merged_to.as_str());
         let seconds = at().0.div_euclid(1000);
-        let made = merge::revert(
-            &self.root,
-            &base.commit,
-            range,
-            &message,
-            &Identity::Configured,
-            seconds,
-        );
+        let made = merge::revert(&self.root, tip, range, &message, &Identity::Configured, seconds);
         let to = match made.map_err(|e| e.to_string())? {
-            merge::Revert::Nothing => base.commit.clone(),
+            merge::Revert::Nothing => tip.clone(),
             merge::Revert::Clean { commit, .. } => commit,
             merge::Revert::Conflict { files, .. } => {
                 return Err(format!(
@@ -91,35 +123,84 @@ impl GitRooms {
             }
         };
         merge::would_follow(&base, &base.commit, &to).map_err(|e| e.to_string())?;
-        Ok(Revert { from: base.commit, to, ..merged.clone() })
+        Ok(Revert { from: tip.clone(), to, ..merged.clone() })
+    }
+
+    fn base_named(&self, branch: &str) -> Result<Base, String> {
+        checks::standing(&self.root, branch).ok_or_else(|| format!("branch {branch} is gone"))
+    }
+
+    /// The message of the commit that takes a merge back, or a commit that had taken one back.
+    fn taking_back(&self, merged: &Revert) -> String {
+        let subject = Git::at(&self.root).args(["log", "-1", "--format=%s", &merged.merged_to]);
+        let subject = subject.text().unwrap_or_default();
+        let verb = if subject == format!("Revert {}", merged.lane) { "Reapply" } else { "Revert" };
+        format!("{verb} {}\n\nMade by piton.", merged.lane)
     }
 
     /// Carries out an intent; what was changed before a failure is put back.
     pub(super) fn carry_out(&mut self, intent: &RewindIntended) -> Result<(), String> {
-        for (index, room) in intent.rooms.iter().enumerate() {
-            if let Err(why) = self.enter(room, &room.target, room.head_to.as_deref(), &room.keep) {
-                for done in intent.rooms.iter().take(index + 1) {
-                    let head = done.head_from.as_deref();
-                    self.enter(done, &done.present.commit, head, &[]).map_err(|again| {
-                        format!(
-                            "{why}; putting {} back failed too: {again}; its files are in {}",
-                            done.dir, done.present.commit
-                        )
-                    })?;
-                }
-                return Err(why);
-            }
+        let (mut rooms, mut reverts) = (0, 0);
+        let done = self.go(intent, &mut rooms, &mut reverts);
+        let Err(why) = done else { return Ok(()) };
+        for revert in intent.reverts.iter().take(reverts).rev() {
+            self.move_base_to(revert, &revert.to, &revert.from).map_err(|again| {
+                let (branch, from) = (&revert.base_branch, &revert.from);
+                format!("{why}; putting {branch} back failed too: {again}; it was at {from}")
+            })?;
         }
-        let fence = self.fenced().map_err(|e| e.to_string())?;
-        for revert in intent.reverts.iter().filter(|r| r.from != r.to) {
-            let base = checks::standing(&self.root, &revert.base_branch)
-                .ok_or_else(|| format!("branch {} is gone", revert.base_branch))?;
-            let moved = merge::advance(&self.root, &base, &revert.from, &revert.to, &fence);
-            if let merge::Advanced::BaseMoved { .. } = moved.map_err(|e| e.to_string())? {
-                return Err(format!("{} moved meanwhile; try again", revert.base_branch));
-            }
+        for done in intent.rooms.iter().take(rooms) {
+            let head = done.head_from.as_deref();
+            self.enter(done, &done.present.commit, head, &[]).map_err(|again| {
+                format!(
+                    "{why}; putting {} back failed too: {again}; its files are in {}",
+                    done.dir, done.present.commit
+                )
+            })?;
+        }
+        Err(why)
+    }
+
+    /// Goes all the way, counting what was begun of it.
+    fn go(
+        &mut self,
+        intent: &RewindIntended,
+        rooms: &mut usize,
+        reverts: &mut usize,
+    ) -> Result<(), String> {
+        for room in &intent.rooms {
+            *rooms += 1;
+            self.enter(room, &room.target, room.head_to.as_deref(), &room.keep)?;
+        }
+        for revert in &intent.reverts {
+            self.move_base_to(revert, &revert.from, &revert.to)?;
+            *reverts += 1;
         }
         Ok(())
+    }
+
+    /// Moves base from one commit to another, unless that was done before.
+    fn move_base_to(&mut self, revert: &Revert, from: &str, to: &str) -> Result<(), String> {
+        if from == to {
+            return Ok(());
+        }
+        let fence = self.fenced().map_err(|e| e.to_string())?;
+        let base = self.base_named(&revert.base_branch)?;
+        let said = |e: merge::Error| e.to_string();
+        let moved = match merge::probe(&self.root, &base, from, to).map_err(said)? {
+            Probe::Done => return Ok(()),
+            Probe::RefMoved => {
+                Advanced::Done(merge::follow(&self.root, &base, from, to).map_err(said)?)
+            }
+            Probe::NotDone => merge::advance(&self.root, &base, from, to, &fence).map_err(said)?,
+            Probe::BaseMoved { found } => Advanced::BaseMoved { found },
+        };
+        match moved {
+            Advanced::Done(_) => Ok(()),
+            Advanced::BaseMoved { .. } => {
+                Err(format!("{} moved meanwhile; try again", revert.base_branch))
+            }
+        }
     }
 
     /// Makes one work tree what a snapshot says, with its branch at a commit.
@@ -144,11 +225,17 @@ impl GitRooms {
             }
             worktree::move_to(dir, head, STAY, &fence).map_err(|e| e.to_string())?;
         }
-        let scope = Scope {
-            paths: room.paths.iter().map(std::path::PathBuf::from).collect(),
-            keep: keep.iter().map(|k| k.clone().into_bytes()).collect(),
-        };
+        let mut keep = keep.to_vec();
+        keep.extend(self.newcomers(room)?);
+        let scope = scope(&room.paths, &keep);
         let dir = if room.lane.is_some() { room.dir.as_str() } else { "" };
         self.go_back(room.lane.as_ref(), dir, target, &scope, at())
+    }
+}
+
+fn scope(paths: &[String], keep: &[String]) -> Scope {
+    Scope {
+        paths: paths.iter().map(std::path::PathBuf::from).collect(),
+        keep: keep.iter().map(|k| k.clone().into_bytes()).collect(),
     }
 }

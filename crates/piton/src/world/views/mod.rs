@@ -7,6 +7,7 @@
 
 mod entries;
 mod log;
+mod prompt;
 mod records;
 mod replace;
 mod report;
@@ -24,6 +25,8 @@ use piton_core::lane::Isolation;
 use piton_core::{Event, Plan, RunState, Timestamp};
 use piton_formats::lanes::{naming, time};
 
+pub use prompt::Told;
+use prompt::prompt;
 pub use records::records;
 use replace::Replacer;
 
@@ -176,12 +179,21 @@ impl Views {
         log::rebuild(&mut self.files, &path, &stamp, &lines)
     }
 
-    fn is_wanted(&self) -> bool {
+    /// Whether this run has views, as far as its plan and its events told.
+    pub fn is_wanted(&self) -> bool {
         match self.mode {
             Mode::On => true,
             Mode::Off => false,
             Mode::Auto => self.isolated || self.document.is_some(),
         }
+    }
+
+    /// What the contract wants to be said of the lanes that are meant; nothing where no view is
+    /// written.
+    pub fn prompt(&mut self, state: &RunState, told: Told) -> Vec<String> {
+        self.look_at_plan(&state.plan_path);
+        self.isolated |= state.lanes().any(|(_, lane)| lane.isolation == Isolation::Worktree);
+        if self.is_wanted() { prompt(&self.root, &self.paths, state, told) } else { Vec::new() }
     }
 
     fn look_at_plan(&mut self, plan_path: &str) {

@@ -95,7 +95,7 @@ impl Hints<'_> {
 }
 
 /// The shortest word that names a lane on the command line.
-fn lane_word(state: &RunState, path: &LanePath) -> String {
+pub fn lane_word(state: &RunState, path: &LanePath) -> String {
     let twins = state.lanes().filter(|(other, _)| other.lane == path.lane).count();
     if twins > 1 { path.to_string() } else { path.lane.clone() }
 }

@@ -1,0 +1,89 @@
+//! The checkpoints of a run that hold files: one in full, or all in a line each.
+
+use std::fmt::Write as _;
+
+use piton_engine::{Loaded, Store};
+use serde_json::{Value, json};
+
+use super::run_view::{point_line, told};
+use crate::commands::rewind::{self, Point};
+use crate::context::Context;
+use crate::error::{CommandError, Result};
+use crate::ui::{self, lane_words::short, text, time};
+
+/// Checkpoints that a run is shown with, the newest; the rest is counted.
+const LISTED_MAX: usize = 30;
+
+/// Shows one checkpoint.
+pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, name: &str) -> Result<()> {
+    let manual = told(store, loaded)?.points.into_iter().find(|p| p.name == name);
+    let all = rewind::points(store, loaded)?;
+    let found = rewind::named(&all, &loaded.state, name, None);
+    let run = &loaded.row.run_id;
+    if manual.is_none() && found.is_empty() {
+        let message = format!("run {run} has no checkpoint `{name}`");
+        return Err(CommandError::usage("no-step", message)
+            .hint(format!("`piton show {run}` lists its checkpoints")));
+    }
+    if context.json {
+        let mut value = manual.map(|m| json!(m)).unwrap_or_else(|| json!({ "name": name }));
+        value["run_id"] = json!(run);
+        value["snapshots"] = found.iter().map(point_json).collect();
+        ui::data_json(&value);
+        return Ok(());
+    }
+    let mut out = match &manual {
+        Some(point) => format!("checkpoint {}\n", point_line(point)),
+        None => format!("checkpoint {}\n", text::sanitize(name)),
+    };
+    let _ = writeln!(out, "run        {run}");
+    for point in &found {
+        let _ = writeln!(out, "snapshot   {}", line(point));
+        for missed in &point.degraded {
+            let (path, why) = (text::sanitize(&missed.path), text::sanitize(&missed.why));
+            let _ = writeln!(out, "  not in it: {path} ({why})");
+        }
+        let _ = writeln!(out, "  diff       piton diff {} --run {run}", short(&point.commit));
+        let _ = writeln!(out, "  restore    piton restore {} --run {run}", short(&point.commit));
+    }
+    ui::data(out.trim_end());
+    Ok(())
+}
+
+/// All checkpoints of a run as data.
+pub fn all_json(store: &mut Store, loaded: &Loaded) -> Result<Value> {
+    Ok(rewind::points(store, loaded)?.iter().map(point_json).collect())
+}
+
+/// All checkpoints of a run, a line each; those that do not hold all say so.
+pub fn push_all(out: &mut String, store: &mut Store, loaded: &Loaded) -> Result<()> {
+    let all = rewind::points(store, loaded)?;
+    let older = all.len().saturating_sub(LISTED_MAX);
+    if older > 0 {
+        let _ = writeln!(out, "snapshot {older} older ones (`piton show --json` has them all)");
+    }
+    for point in all.iter().skip(older) {
+        let _ = writeln!(out, "snapshot {}", line(point));
+    }
+    Ok(())
+}
+
+fn line(point: &Point) -> String {
+    let place = point.lane.as_ref().map_or("the project".to_owned(), ToString::to_string);
+    let (name, commit) = (text::sanitize(&point.name), short(&point.commit));
+    let degraded = match point.degraded.len() {
+        0 => String::new(),
+        missed => format!(", degraded: {} not in it", text::count(missed, "path")),
+    };
+    format!("{name} of {place} at {}: {commit}{degraded}", time::local(point.at))
+}
+
+fn point_json(point: &Point) -> Value {
+    json!({
+        "name": point.name,
+        "lane": point.lane.as_ref().map(ToString::to_string),
+        "commit": point.commit,
+        "at": time::rfc3339(point.at),
+        "degraded": point.degraded,
+    })
+}

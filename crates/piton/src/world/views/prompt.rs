@@ -1,0 +1,76 @@
+//! The contract's words to a person: where a lane stands, and the ways on and back.
+//!
+//! Pure. Said when a lane failed or is held up, and on resume and rollback; who prints it is decided
+//! elsewhere.
+
+use std::path::Path;
+
+use piton_core::lane::{Stage, StageStatus};
+use piton_core::lane_state::{LaneWork, StageRecord};
+use piton_core::{LanePath, RunState};
+
+use super::ViewPaths;
+use super::records::{Hints, lane_word};
+
+/// Most lanes that are told of; `piton status` shows them all.
+const LANES_TOLD_MAX: usize = 10;
+
+/// Which lanes are told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Those that failed or are held up.
+    Stuck,
+    /// Those that have begun and are not over.
+    Begun,
+    /// Those that were taken back.
+    RolledBack,
+}
+
+/// The lines about each lane that is meant; none for a run without lanes of this kind.
+pub fn prompt(root: &Path, paths: &ViewPaths, state: &RunState, told: Told) -> Vec<String> {
+    let Some(run_id) = &state.run_id else { return Vec::new() };
+    let mut lines = Vec::new();
+    let meant = state.lanes().filter(|(path, lane)| {
+        let work = lane.work.as_deref().filter(|_| !lane.is_over());
+        work.is_some_and(|work| is_meant(state, path, work, told))
+    });
+    for (path, lane) in meant.take(LANES_TOLD_MAX) {
+        let Some(work) = lane.work.as_deref() else { continue };
+        let hints = Hints {
+            root,
+            plan_path: &state.plan_path,
+            run_id: &run_id.0,
+            lane: lane_word(state, &path),
+        };
+        let (stage, status) = match newest(work) {
+            Some(record) => (record.stage.as_str(), record.status.as_str()),
+            None => ("none", StageStatus::Ready.as_str()),
+        };
+        lines.push(format!("{path}: current stage: {stage} ({status})"));
+        lines.push(format!("  checkpoint: {}", root.join(&paths.checkpoints).display()));
+        lines.push(format!("  go on:      {}", hints.command("--resume")));
+        lines.push(format!("  back to {}:", Stage::BeforeLaneStart));
+        lines.push(format!("              {}", hints.command("--rollback")));
+    }
+    lines
+}
+
+fn is_meant(state: &RunState, path: &LanePath, work: &LaneWork, told: Told) -> bool {
+    match told {
+        Told::Begun => true,
+        Told::RolledBack => work.rolled_back.is_some(),
+        Told::Stuck => {
+            let failed = || {
+                let lane = state.lane(path);
+                let mut steps = lane.into_iter().flat_map(|l| &l.steps);
+                steps.any(|s| s.progress == piton_core::state::Progress::Failed)
+            };
+            work.blocked.is_some() || failed()
+        }
+    }
+}
+
+/// The record of the stage a lane stands at.
+fn newest(work: &LaneWork) -> Option<&StageRecord> {
+    work.stage().and_then(|stage| work.record(stage))
+}

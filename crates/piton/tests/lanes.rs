@@ -1,0 +1,22 @@
+//! Lanes with the real program: phase documents and plans, worktrees, real git, a scripted agent.
+//!
+//! What the recovery contract promises, seen from outside: exit codes, words, `checkpoints.json`,
+//! the branches and folders that are there and those that are not. Not here: rollback and undo in
+//! all their forms.
+
+#![expect(clippy::unwrap_used, reason = "a scene that can't be set up is a failed test")]
+
+mod common;
+
+#[path = "lanes/contract.rs"]
+mod contract;
+#[path = "lanes/preconditions.rs"]
+mod preconditions;
+#[path = "lanes/order.rs"]
+mod order;
+#[path = "lanes/pull_requests.rs"]
+mod pull_requests;
+#[path = "lanes/queue.rs"]
+mod queue;
+#[path = "lanes/scene.rs"]
+mod scene;

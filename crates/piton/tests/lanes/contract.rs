@@ -1,0 +1,218 @@
+//! The failure scenarios of the recovery contract: record, prompt, resume, rollback.
+
+use serde_json::json;
+
+use super::scene::{CHECKPOINTS, DOCUMENT, LaneDoc, Scene, document, lane};
+
+/// Checks the prompt of the contract: stage, checkpoints, the way on, the way back.
+#[track_caller]
+fn prompted(said: &super::common::Output, lane: &str, stage: &str) {
+    let said = &said.stderr;
+    assert!(said.contains(&format!("{lane}: current stage: {stage}")), "{said}");
+    assert!(said.contains(CHECKPOINTS), "{said}");
+    assert!(said.contains(&format!("piton run {DOCUMENT} --resume --run-id ")), "{said}");
+    assert!(said.contains(&format!("piton run {DOCUMENT} --rollback --run-id ")), "{said}");
+    assert!(said.contains("before_lane_start"), "{said}");
+}
+
+/// Lost: what a lane that went well must leave, and that nothing else is left.
+#[test]
+fn lanes_that_go_well_reach_base_and_leave_nothing_but_their_records() {
+    let scene = Scene::of(&[lane("SL-1"), lane("SL-2")]);
+    scene.run(&[]).exits(0);
+    scene.nothing_left();
+    assert!(scene.project.has("SL-1-01.txt") && scene.project.has("SL-2-01.txt"));
+    assert_eq!(scene.subjects("main").len(), 3);
+    for name in ["SL-1", "SL-2"] {
+        for (stage, status) in [
+            ("before_lane_start", "ready"),
+            ("after_lane_start", "in_progress"),
+            ("after_lane_tests", "complete"),
+            ("pre_pr", "complete"),
+        ] {
+            let record = scene.record(name, stage);
+            assert_eq!(record["status"], status, "{record:#}");
+            assert!(record.get("retry_attempt").is_none(), "{record:#}");
+            assert_eq!(record["worktree_path"], scene.room(name).display().to_string());
+            assert_eq!(record["base_branch"], "main");
+        }
+        let tested = scene.record(name, "after_lane_tests");
+        assert_eq!(tested["exit_code"], 0);
+        assert_eq!(tested["test_command"], format!("test -e {name}-01.txt"));
+        assert_eq!(scene.record(name, "pre_pr")["target_branch"], "main");
+    }
+}
+
+/// Lost: a network that stays away would leave no record of what was tried, and no way on.
+#[test]
+fn a_network_failure_is_recorded_at_its_stage_with_the_last_command() {
+    let scene = Scene::with(
+        &document("", &[lane("SL-1")], ""),
+        "[budgets]\nnetwork_wait = \"1s\"",
+    );
+    scene.agent("SL-1", "echo 'fatal: Could not resolve host: example.org' >&2; exit 128");
+    let said = scene.run(&[]).exits(1);
+    prompted(&said, "P1/SL-1", "after_lane_start");
+    let record = scene.record("SL-1", "after_lane_start");
+    assert_eq!(record["status"], "failed");
+    let command = record["last_command"].as_str().unwrap();
+    assert!(command.contains("agent.sh"), "{record:#}");
+    assert!(record["notes"].as_str().unwrap().contains(command), "{record:#}");
+    assert_eq!(record["exit_code"], 128);
+    scene.usual_agent("SL-1");
+    scene.paste(record["resume_hint"].as_str().unwrap()).exits(0);
+    scene.nothing_left();
+    assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
+}
+
+/// Lost: a failing test would leave no command and exit code, and resume would not test again.
+#[test]
+fn a_failing_test_is_recorded_and_a_fix_by_hand_is_taken_on() {
+    let failing = LaneDoc { test: "grep -q right SL-1-01.txt".to_owned(), ..lane("SL-1") };
+    let scene = Scene::of(&[failing]);
+    let said = scene.run(&[]).exits(1);
+    prompted(&said, "P1/SL-1", "after_lane_tests");
+    let record = scene.record("SL-1", "after_lane_tests");
+    assert_eq!(record["status"], "failed");
+    assert_eq!(record["test_command"], "grep -q right SL-1-01.txt");
+    assert_eq!(record["exit_code"], 1);
+    assert!(record.get("retry_attempt").is_none(), "no retry was configured: {record:#}");
+    assert_eq!(scene.stage_status("SL-1", "retry_attempt"), "");
+    // The agent would do the same again; a person knows better.
+    scene.agent("SL-1", "echo right > SL-1-01.txt");
+    let said = scene.paste(record["resume_hint"].as_str().unwrap()).exits(0);
+    prompted(&said, "P1/SL-1", "after_lane_tests");
+    assert_eq!(scene.project.read("SL-1-01.txt"), "right\n");
+    assert_eq!(scene.stage_status("SL-1", "after_lane_tests"), "complete");
+    scene.nothing_left();
+}
+
+/// Lost: rollback from a failed lane would not reach its start, or resume would not begin there.
+#[test]
+fn a_failed_lane_rolls_back_by_its_hint_and_starts_over() {
+    let failing = LaneDoc { test: "grep -q right SL-1-01.txt".to_owned(), ..lane("SL-1") };
+    let scene = Scene::of(&[failing]);
+    scene.agent("SL-1", "echo wrong > SL-1-01.txt; echo more > untracked.txt");
+    scene.run(&[]).exits(1);
+    let record = scene.record("SL-1", "after_lane_tests");
+    let hint = record["rollback_hint"].as_str().unwrap();
+    let said = scene.paste(&format!("{hint} --yes")).exits(0);
+    assert!(said.stderr.contains("current stage:"), "{}", said.stderr);
+    assert!(said.stderr.contains(CHECKPOINTS), "{}", said.stderr);
+    assert!(said.stderr.contains("piton run plans/phase-1.md --rollback"), "{}", said.stderr);
+    assert_eq!(scene.stage_status("SL-1", "after_lane_tests"), "rolled_back");
+    assert_eq!(scene.stage_status("SL-1", "after_lane_start"), "rolled_back");
+    assert!(!scene.room("SL-1").join("untracked.txt").exists(), "files are back");
+    scene.agent("SL-1", "test ! -e SL-1-01.txt && echo right > SL-1-01.txt");
+    scene.paste(record["resume_hint"].as_str().unwrap()).exits(0);
+    scene.nothing_left();
+    assert_eq!(scene.project.read("SL-1-01.txt"), "right\n");
+    assert!(!scene.project.has("untracked.txt"));
+}
+
+/// Lost: the contract's record of a retry, and the failure context an agent learns from.
+#[test]
+fn retries_are_recorded_and_pass_on_what_went_wrong() {
+    let failing = LaneDoc {
+        index: &["Retries: 2"],
+        test: "grep -q right SL-1-01.txt".to_owned(),
+        ..lane("SL-1")
+    };
+    let scene = Scene::of(&[failing]);
+    let seen = scene.outside("seen");
+    scene.agent(
+        "SL-1",
+        &format!(
+            "cp .claude/x . 2>/dev/null; cat \"$(git rev-parse --git-common-dir)/../{CHECKPOINTS}\" > {seen}.$PITON_ATTEMPT\n\
+             cat \"$PITON_PROMPT_FILE\" > {seen}.prompt\n\
+             cp \"$PITON_FAILURE_CONTEXT\" {seen}.context\n\
+             word=wrong; test $PITON_ATTEMPT = 3 && word=right\n\
+             echo said in attempt $PITON_ATTEMPT; echo $word > SL-1-01.txt",
+            seen = seen.display()
+        ),
+    );
+    scene.run(&[]).exits(0);
+    let then = |attempt: u32| -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(scene.outside(&format!("seen.{attempt}"))).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    for (attempt, retry) in [(2, 1), (3, 2)] {
+        let records = then(attempt);
+        let record = records.iter().find(|r| r["stage"] == "retry_attempt").unwrap();
+        assert_eq!(record["status"], "retrying", "{record:#}");
+        assert_eq!(record["retry_attempt"], retry);
+        assert_eq!(record["max_retries"], 2);
+        let context = record["failure_context"].as_array().unwrap();
+        let errors = context.iter().filter(|l| l.as_str().unwrap().starts_with("Attempt "));
+        assert_eq!(errors.count(), usize::try_from(retry).unwrap(), "{record:#}");
+        let tests = records.iter().find(|r| r["stage"] == "after_lane_tests").unwrap();
+        assert_eq!((&tests["status"], &tests["exit_code"]), (&json!("failed"), &json!(1)));
+    }
+    let prompt = std::fs::read_to_string(scene.outside("seen.prompt")).unwrap();
+    assert!(prompt.contains("Attempt 2: ") && prompt.contains("exit code 1"), "{prompt}");
+    let context = std::fs::read_to_string(scene.outside("seen.context")).unwrap();
+    assert!(context.contains("exit code 1"), "{context}");
+    assert_eq!(scene.stage_status("SL-1", "retry_attempt"), "complete");
+    assert_eq!(scene.record("SL-1", "after_lane_tests")["status"], "complete");
+    scene.nothing_left();
+}
+
+/// Lost: exhausted retries would look like any failure, or say another number than the contract's.
+#[test]
+fn exhausted_retries_are_failed_with_all_that_went_wrong() {
+    let failing = LaneDoc { test: "grep -q right SL-1-01.txt".to_owned(), ..lane("SL-1") };
+    let scene = Scene::of(&[failing]);
+    scene.agent("SL-1", "echo line of $PITON_ATTEMPT; echo $PITON_ATTEMPT > SL-1-01.txt");
+    let said = scene.run(&["--retries", "2"]).exits(1);
+    prompted(&said, "P1/SL-1", "after_lane_tests");
+    for stage in ["retry_attempt", "after_lane_tests"] {
+        let record = scene.record("SL-1", stage);
+        assert_eq!(record["status"], "failed", "{record:#}");
+        assert_eq!(record["retry_attempt"], 2);
+        assert_eq!(record["max_retries"], 2);
+        let context = record["failure_context"].as_array().unwrap();
+        for attempt in 1..=3 {
+            let error = format!("Attempt {attempt}: ");
+            assert!(context.iter().any(|l| l.as_str().unwrap().starts_with(&error)), "{record:#}");
+        }
+    }
+    scene.agent("SL-1", "echo right > SL-1-01.txt");
+    let hint = scene.record("SL-1", "retry_attempt")["resume_hint"].as_str().unwrap().to_owned();
+    scene.paste(&hint).exits(0);
+    assert_eq!(scene.project.read("SL-1-01.txt"), "right\n");
+    scene.nothing_left();
+}
+
+/// Lost: lanes of `plan.toml` would have other records than those of phase documents.
+#[test]
+fn lanes_of_a_plan_have_the_same_records() {
+    let scene = Scene::planned(
+        "title = \"Work\"\n[[phase]]\nid = \"P1\"\n[[phase.lane]]\nid = \"SL-1\"\n\
+         isolation = \"worktree\"\n[[phase.lane.step]]\nid = \"make\"\nretries = 1\n\
+         run = \"echo $PITON_ATTEMPT > made.txt\"\ntest = \"grep -q 3 made.txt\"\n",
+    );
+    scene.project.piton(&["run", "plan.toml"]).exits(1).says("P1/SL-1: current stage:");
+    let record = scene.record("SL-1", "after_lane_tests");
+    assert_eq!(record["status"], "failed", "{record:#}");
+    assert_eq!(record["test_command"], "grep -q 3 made.txt");
+    assert_eq!(scene.record("SL-1", "retry_attempt")["retry_attempt"], 1);
+    scene.paste(record["resume_hint"].as_str().unwrap()).exits(0);
+    assert_eq!(scene.project.read("made.txt"), "3\n");
+    scene.nothing_left();
+}
+
+/// Lost: a folder or plan with blanks and quotes would make hints that mean something else.
+#[test]
+fn hints_are_true_when_pasted_whatever_the_names_are() {
+    let failing = LaneDoc { test: "grep -q right SL-1-01.txt".to_owned(), ..lane("SL-1") };
+    let scene = Scene::of(&[failing.clone()]);
+    let odd = "plans/it's $(touch gone) phase.md";
+    scene.project.write(odd, &document("", &[failing], ""));
+    scene.project.commit();
+    scene.project.piton(&["run", odd]).exits(1);
+    scene.agent("SL-1", "echo right > SL-1-01.txt");
+    let hint = scene.record("SL-1", "after_lane_tests")["resume_hint"].as_str().unwrap().to_owned();
+    scene.paste(&hint).exits(0);
+    assert!(!scene.project.has("gone"));
+    scene.nothing_left();
+}

@@ -1,0 +1,184 @@
+//! What must hold before a lane begins: each refusal says what and how to fix it, creates nothing,
+//! and a resume goes on once it is fixed.
+
+use super::common::{Output, Project};
+use super::scene::{DOCUMENT, Scene, document, lane};
+
+/// Checks that a lane was refused and nothing was made.
+#[track_caller]
+fn refused(scene: &Scene, said: Output, what: &str, fix: &str) {
+    let said = said.exits(4).says(what).says(fix);
+    assert_eq!(scene.branches(), Vec::<String>::new(), "{}", said.stderr);
+    assert_eq!(scene.worktrees(), Vec::<String>::new(), "{}", said.stderr);
+    assert!(!scene.room("SL-1").exists());
+}
+
+/// Lost: lanes would start without what the user has not committed yet, and say nothing.
+#[test]
+fn a_dirty_base_is_refused_by_name_until_it_is_clean() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.project.write("README", "changed\n");
+    scene.project.write("new file.txt", "new\n");
+    let said = scene.run(&[]);
+    refused(&scene, said.clone(), "README", "--seed-dirty");
+    refused(&scene, scene.resume(&[]), "new file.txt", "commit");
+    assert_eq!(scene.stage_status("SL-1", "before_lane_start"), "blocked");
+    let record = scene.record("SL-1", "before_lane_start");
+    assert!(record["notes"].as_str().unwrap().contains("README"), "{record:#}");
+    assert!(said.stderr.contains("current stage: before_lane_start (blocked)"), "{}", said.stderr);
+    scene.project.commit();
+    scene.paste(record["resume_hint"].as_str().unwrap()).exits(0);
+    assert_eq!(scene.stage_status("SL-1", "before_lane_start"), "ready");
+    scene.nothing_left();
+}
+
+/// Lost: our own files would stop the next lane.
+#[test]
+fn views_and_worktrees_are_no_dirt() {
+    let scene = Scene::of(&[lane("SL-1"), lane("SL-2")]);
+    scene.run(&["--lane", "SL-1"]).exits(0);
+    scene.run(&["--resume", "--lane", "SL-2"]).exits(0);
+    let dirt = scene.project.git(&["status", "--porcelain"]);
+    assert!(dirt.contains(".claude/"), "the views are there, untracked: {dirt}");
+    scene.nothing_left();
+}
+
+/// Lost: with `--seed-dirty`, what the user has at hand would not reach the lane.
+#[test]
+fn a_seeded_lane_starts_from_the_uncommitted_state() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.project.write("gone.txt", "soon\n");
+    scene.project.commit();
+    scene.project.write("README", "changed\n");
+    scene.project.write("dir/new.txt", "untracked\n");
+    scene.project.remove("gone.txt");
+    let seen = scene.outside("seen");
+    scene.agent(
+        "SL-1",
+        &format!(
+            "cat README dir/new.txt > {0}; test -e gone.txt || echo gone >> {0}\n\
+             echo x > SL-1-01.txt",
+            seen.display()
+        ),
+    );
+    // The merge itself would have to overwrite the very files: it stops, and nothing is lost.
+    let said = scene.run(&["--seed-dirty"]);
+    assert_eq!(scene.told("seen"), ["changed", "untracked", "gone"], "{}", said.stderr);
+    assert_eq!(scene.project.read("README"), "changed\n");
+    assert_eq!(scene.project.read("dir/new.txt"), "untracked\n");
+    assert!(!scene.project.has("gone.txt"));
+    said.exits(4).says("dir/new.txt");
+    // Out of the way, the lane's work brings them back.
+    scene.project.git(&["stash", "push", "--quiet", "--include-untracked", "--", "README", "dir"]);
+    scene.project.git(&["checkout", "--quiet", "--", "gone.txt"]);
+    scene.resume(&[]).exits(0);
+    assert_eq!(scene.project.read("dir/new.txt"), "untracked\n");
+    assert!(!scene.project.has("gone.txt"));
+    scene.nothing_left();
+}
+
+/// Lost: lanes would start from a branch nobody meant.
+#[test]
+fn another_base_is_refused_unless_it_is_named() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.project.write(
+        "piton.toml",
+        &format!("[lanes]\nbase = \"main\"\n{}", scene.project.read("piton.toml")),
+    );
+    scene.project.commit();
+    scene.project.git(&["checkout", "--quiet", "-b", "topic"]);
+    let said = scene.run(&[]).exits(4).says("main").says("topic");
+    assert!(said.stderr.contains("git switch") || said.stderr.contains("--base"), "{}", said.stderr);
+    assert_eq!(scene.branches(), ["topic"]);
+    scene.resume(&["--base", "topic"]).exits(0);
+    assert!(scene.subjects("topic").len() > scene.subjects("main").len());
+    let record = scene.record("SL-1", "pre_pr");
+    assert_eq!(record["target_branch"], "topic", "{record:#}");
+}
+
+/// Lost: a mistyped base.
+#[test]
+fn a_base_that_is_not_there_is_refused() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    refused(&scene, scene.run(&["--base", "mian"]), "mian", "");
+}
+
+/// Lost: a lane would start although the interface it needs is not frozen.
+#[test]
+fn open_gates_are_listed_and_hold_only_the_lanes_that_need_them() {
+    let gates = "## Interface Freeze Gates\n\n\
+                 - [ ] IF-0-P1-AUTH: the interface\n- [ ] IF-0-P1-DATA: the data\n\
+                 - [ ] IF-0-P1-OTHER: not needed\n\n";
+    let mut first = lane("SL-1");
+    first.index = &["Depends on: IF-0-P1-AUTH, IF-0-P1-DATA"];
+    let scene = Scene::with(&document(gates, &[first, lane("SL-2")], ""), "");
+    let said = scene.run(&[]).exits(4).says("IF-0-P1-AUTH").says("IF-0-P1-DATA").says("- [x]");
+    assert!(!said.stderr.contains("IF-0-P1-OTHER"), "{}", said.stderr);
+    assert_eq!(scene.stage_status("SL-1", "before_lane_start"), "blocked");
+    assert_eq!(scene.stage_status("SL-2", "pre_pr"), "complete");
+    assert!(!scene.room("SL-1").exists());
+    let text = scene.project.read(DOCUMENT);
+    let text = text.replace("- [ ] IF-0-P1-AUTH", "- [x] IF-0-P1-AUTH");
+    scene.project.write(DOCUMENT, &text.replace("- [ ] IF-0-P1-DATA", "- [x] IF-0-P1-DATA"));
+    scene.resume(&[]).exits(0);
+    assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
+    scene.nothing_left();
+}
+
+/// Lost: a task without its fields would be given to an agent.
+#[test]
+fn missing_task_fields_are_a_request_for_a_plan_update() {
+    let text = document("", &[lane("SL-1")], "");
+    let scene = Scene::with(&text.replace("| SL-1-01.txt | - | `test", "| | - | `test"), "");
+    let said = scene.run(&[]).exits(2).says("SL-1-01").says("plan update");
+    assert!(said.stderr.contains("phase-1.md:"), "it names the line: {}", said.stderr);
+    assert_eq!(scene.branches(), Vec::<String>::new());
+    assert!(!scene.project.has(super::scene::CHECKPOINTS));
+}
+
+/// Lost: lanes that were only guessed would run.
+#[test]
+fn without_a_lane_index_the_lanes_are_confirmed() {
+    let text = document("", &[lane("SL-1")], "");
+    let (start, end) =
+        (text.find("## Lane Index").unwrap(), text.find("## D. Swim Lanes").unwrap());
+    let scene = Scene::with(&format!("{}{}", &text[..start], &text[end..]), "");
+    scene.run(&[]).exits(3).says("SL-1").says("--yes");
+    assert_eq!(scene.worktrees(), Vec::<String>::new());
+    scene.run(&["--yes"]).exits(0);
+    scene.nothing_left();
+}
+
+/// Lost: work would be merged to a branch that nobody named.
+#[test]
+fn a_detached_head_is_refused_and_base_may_be_named() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.project.git(&["checkout", "--quiet", "--detach"]);
+    refused(&scene, scene.run(&[]), "detached", "--base");
+    // The branch is checked out nowhere: it moves, the user's HEAD does not.
+    let head = scene.project.git(&["rev-parse", "HEAD"]);
+    scene.resume(&["--base", "main"]).exits(0);
+    assert_eq!(scene.project.git(&["rev-parse", "HEAD"]), head);
+    assert!(!scene.project.has("SL-1-01.txt"));
+    assert_eq!(scene.project.git(&["show", "main:SL-1-01.txt"]), "work of SL-1-01\n");
+}
+
+/// Lost: a repository that has just begun would fail with words of git.
+#[test]
+fn a_repository_without_commits_is_refused() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.project.git(&["checkout", "--quiet", "--orphan", "fresh"]);
+    let said = scene.run(&[]).exits(4).says("commit");
+    assert!(!said.stderr.contains("fatal:"), "{}", said.stderr);
+    assert_eq!(scene.worktrees(), Vec::<String>::new());
+}
+
+/// Lost: without git, lanes that need worktrees would run over each other.
+#[test]
+fn without_git_lanes_in_worktrees_are_refused() {
+    let project = Project::without_git("plain");
+    project.write("piton.toml", "[defaults]\nagent = \"a\"\n[agents.a]\ncommand = [\"true\"]\n");
+    project.write(DOCUMENT, &document("", &[lane("SL-1")], ""));
+    project.piton(&["run", DOCUMENT]).exits(4).says("git init").says("in-place");
+    assert!(!project.state_dir().exists(), "no run was made");
+}

@@ -1,0 +1,153 @@
+//! Lanes that reach base through a pull request: a bare remote, and a `gh` that is a script.
+//!
+//! The script keeps one file for each request and counts its calls; so a test sees whether one was
+//! opened twice, and merges them like a person elsewhere would.
+
+use super::common::Output;
+use super::scene::{DOCUMENT, Scene, document, lane};
+
+/// A `gh` with a folder as its memory. `fail` in it makes the creation fail, `lost` makes it fail
+/// after the request was opened.
+const GH: &str = r#"#!/bin/sh
+at=$(dirname "$0")/../gh; mkdir -p "$at/prs"
+echo "$1 $2" >> "$at/calls"
+case "$2" in
+list) name=$(echo "$4" | tr / _); cat "$at/prs/$name" 2>/dev/null; exit 0;;
+create)
+  if [ -e "$at/fail" ]; then cat "$at/fail" >&2; exit 1; fi
+  name=$(echo "$4" | tr / _)
+  [ -e "$at/prs/$name" ] && { echo "a pull request exists already" >&2; exit 1; }
+  echo "https://forge.example/pull/$name" > "$at/prs/$name"
+  echo "$name" >> "$at/opened"
+  if [ -e "$at/lost" ]; then echo "the answer was lost" >&2; exit 1; fi
+  cat "$at/prs/$name";;
+view) if [ -e "$at/merged" ]; then echo MERGED; else echo OPEN; fi;;
+esac
+"#;
+
+fn scene() -> Scene {
+    let scene = Scene::with(&document("", &[lane("SL-1")], ""), "");
+    let settings = scene.project.read("piton.toml");
+    scene.project.write("piton.toml", &settings.replace("[defaults]", "[defaults]\nmerge = \"pr\""));
+    scene.project.commit();
+    let remote = scene.outside("remote.git").display().to_string();
+    scene.project.git(&["init", "--quiet", "--bare", &remote]);
+    scene.project.git(&["remote", "add", "origin", &remote]);
+    scene.project.git(&["push", "--quiet", "-u", "origin", "main"]);
+    scene.program("gh", GH);
+    std::fs::create_dir_all(scene.outside("gh")).unwrap();
+    scene
+}
+
+#[track_caller]
+fn piton(scene: &Scene, args: &[&str]) -> Output {
+    scene.project.finish(scene.command("piton").args(args))
+}
+
+/// The commit of a branch of the remote.
+fn remote_head(scene: &Scene, branch: &str) -> String {
+    let remote = scene.outside("remote.git").display().to_string();
+    scene.project.git(&["ls-remote", &remote, branch])[..40].to_owned()
+}
+
+/// Lost: a lane would be complete although nobody has merged it, or wait for ever.
+#[test]
+fn a_lane_waits_until_base_contains_its_commit() {
+    let scene = scene();
+    piton(&scene, &["run", DOCUMENT]).exits(3);
+    assert_eq!(scene.told("gh/opened"), ["lane_P1_SL-1"]);
+    assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
+    let record = scene.record("SL-1", "pre_pr");
+    assert_eq!(record["status"], "in_progress", "{record:#}");
+    assert!(record["notes"].as_str().unwrap().contains("https://forge.example/pull/"), "{record:#}");
+    assert_eq!(record["head_sha"], remote_head(&scene, "lane/P1/SL-1"));
+    assert!(!scene.project.has("SL-1-01.txt"));
+    piton(&scene, &["resume"]).exits(3);
+    assert_eq!(scene.told("gh/opened").len(), 1, "it is not opened twice");
+    assert_eq!(scene.worktrees().len(), 1);
+    // Somebody merges it elsewhere, and the user pulls.
+    scene.project.git(&["merge", "--quiet", "--ff-only", "lane/P1/SL-1"]);
+    piton(&scene, &["resume"]).exits(0);
+    assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
+    assert!(scene.project.has("SL-1-01.txt"));
+    scene.nothing_left();
+}
+
+/// Lost: work that was merged as another commit would be deleted though base does not contain it.
+#[test]
+fn a_request_reported_as_merged_completes_but_its_branch_stays() {
+    let scene = scene();
+    piton(&scene, &["run", DOCUMENT]).exits(3);
+    std::fs::write(scene.outside("gh/merged"), "").unwrap();
+    piton(&scene, &["resume"]).exits(0);
+    assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
+    assert_eq!(scene.branches(), ["lane/P1/SL-1"], "base does not contain it");
+    assert_eq!(scene.worktrees().len(), 1);
+}
+
+/// Lost: a request that can't be opened would leave no head and target, and no way on.
+#[test]
+fn a_request_that_fails_is_recorded_with_head_and_target() {
+    let scene = scene();
+    std::fs::write(scene.outside("gh/fail"), "HTTP 403: resource not accessible").unwrap();
+    let said = piton(&scene, &["run", DOCUMENT]).exits(1);
+    assert!(said.stderr.contains("P1/SL-1: current stage: pre_pr (failed)"), "{}", said.stderr);
+    let record = scene.record("SL-1", "pre_pr");
+    assert_eq!(record["status"], "failed", "{record:#}");
+    assert_eq!(record["target_branch"], "main");
+    assert_eq!(record["head_sha"], remote_head(&scene, "lane/P1/SL-1"));
+    assert!(record["last_command"].is_string() && record["exit_code"] == 1, "{record:#}");
+    let hint = record["resume_hint"].as_str().unwrap().to_owned();
+    scene.paste(&hint).exits(1);
+    std::fs::remove_file(scene.outside("gh/fail")).unwrap();
+    scene.paste(&hint).exits(3);
+    assert_eq!(scene.told("gh/opened").len(), 1);
+    assert_eq!(scene.stage_status("SL-1", "pre_pr"), "in_progress");
+}
+
+/// Lost: rollback of a lane whose request failed would leave its branch where it was.
+#[test]
+fn a_lane_whose_request_failed_rolls_back_to_its_start() {
+    let scene = scene();
+    std::fs::write(scene.outside("gh/fail"), "no").unwrap();
+    piton(&scene, &["run", DOCUMENT]).exits(1);
+    let base = scene.project.git(&["rev-parse", "main"]);
+    let hint = scene.record("SL-1", "pre_pr")["rollback_hint"].as_str().unwrap().to_owned();
+    scene.paste(&format!("{hint} --yes")).exits(0);
+    assert_eq!(scene.project.git(&["rev-parse", "lane/P1/SL-1"]), base);
+    assert!(!scene.room("SL-1").join("SL-1-01.txt").exists());
+    assert_eq!(scene.stage_status("SL-1", "pre_pr"), "rolled_back");
+    std::fs::remove_file(scene.outside("gh/fail")).unwrap();
+    scene.agent("SL-1", "echo other > SL-1-01.txt");
+    // The branch of the remote has the work that was taken back: it must not stand in the way.
+    piton(&scene, &["resume"]).exits(3);
+    assert_eq!(scene.told("gh/opened").len(), 1);
+    let head = scene.project.git(&["rev-parse", "lane/P1/SL-1"]);
+    assert_eq!(head.trim(), remote_head(&scene, "lane/P1/SL-1"));
+}
+
+/// Lost: an answer that got lost would open a second request.
+#[test]
+fn a_request_whose_answer_was_lost_is_found() {
+    let scene = scene();
+    std::fs::write(scene.outside("gh/lost"), "").unwrap();
+    piton(&scene, &["run", DOCUMENT, "--retries", "1"]).exits(3);
+    assert_eq!(scene.told("gh/opened").len(), 1);
+    let record = scene.record("SL-1", "pre_pr");
+    assert!(record["notes"].as_str().unwrap().contains("/pull/"), "{record:#}");
+}
+
+/// Lost: a remote out of reach would be taken for a broken lane.
+#[test]
+fn a_push_without_network_is_a_network_failure_at_pre_pr() {
+    let scene = scene();
+    let settings = scene.project.read("piton.toml");
+    scene.project.write("piton.toml", &format!("[budgets]\nnetwork_wait = \"1s\"\n{settings}"));
+    scene.project.commit();
+    std::fs::write(scene.outside("gh/fail"), "dial tcp: connection refused").unwrap();
+    piton(&scene, &["run", DOCUMENT]).exits(1).says("network:");
+    let record = scene.record("SL-1", "pre_pr");
+    assert_eq!(record["status"], "failed", "{record:#}");
+    std::fs::remove_file(scene.outside("gh/fail")).unwrap();
+    piton(&scene, &["resume"]).exits(3);
+}

@@ -1,0 +1,200 @@
+//! The merge queue: one lane at a time, rebased and fast-forwarded, whatever the user does beside it.
+
+use std::fs;
+
+use super::scene::{DOCUMENT, LaneDoc, Scene, document, lane};
+
+/// Two lanes that write the same file; `SL-2` starts when `SL-1` has started.
+fn at_odds(retries: &'static [&'static str]) -> Scene {
+    let writes = |id| LaneDoc { test: "test -e both.txt".to_owned(), index: retries, ..lane(id) };
+    let scene = Scene::of(&[writes("SL-1"), writes("SL-2")]);
+    let meet = scene.outside("meet");
+    for (own, other) in [("SL-1", "SL-2"), ("SL-2", "SL-1")] {
+        // Both have begun before one of them is merged.
+        scene.agent(
+            own,
+            &format!(
+                "mkdir -p {0}; touch {0}/{own}; while [ ! -e {0}/{other} ]; do sleep 0.02; done\n\
+                 if grep -q '^<<<<<<< ' both.txt 2>/dev/null; then\n\
+                 cp both.txt {0}/markers; cp \"$PITON_PROMPT_FILE\" {0}/prompt\n\
+                 sed -i '/^[<=>|]\\{{7\\}}/d' both.txt\n\
+                 else echo {own} > both.txt; fi",
+                meet.display()
+            ),
+        );
+    }
+    scene
+}
+
+/// Lost: a commit of the user's, made while lanes work.
+#[test]
+fn commits_of_the_user_to_base_stay_and_lanes_come_after_them() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let root = scene.project.root().display().to_string();
+    scene.agent(
+        "SL-1",
+        &format!(
+            "echo x > SL-1-01.txt; cd {root} && unset GIT_DIR GIT_INDEX_FILE\n\
+             echo mine > mine.txt && git add mine.txt && git commit -q -m mine"
+        ),
+    );
+    scene.run(&[]).exits(0);
+    assert_eq!(scene.subjects("main")[1], "mine");
+    assert!(scene.project.has("mine.txt") && scene.project.has("SL-1-01.txt"));
+    scene.nothing_left();
+}
+
+/// Lost: a lane whose tested tree changed by the rebase would be merged untested.
+#[test]
+fn a_rebased_lane_is_tested_again_on_what_is_merged() {
+    let tests = LaneDoc { test: "ls >> ../../../../tested; test -e SL-1-01.txt".to_owned(), ..lane("SL-1") };
+    let scene = Scene::of(&[tests]);
+    let root = scene.project.root().display().to_string();
+    scene.agent(
+        "SL-1",
+        &format!(
+            "echo x > SL-1-01.txt; cd {root} && echo mine > mine.txt && git add mine.txt && \
+             git commit -q -m mine"
+        ),
+    );
+    scene.run(&[]).exits(0);
+    let tested = scene.told("tested");
+    assert_eq!(tested.iter().filter(|l| *l == "SL-1-01.txt").count(), 2, "{tested:?}");
+    assert_eq!(tested.iter().filter(|l| *l == "mine.txt").count(), 1, "{tested:?}");
+    scene.nothing_left();
+}
+
+/// Lost: lanes that change the same lines would overwrite each other, or stop at once.
+#[test]
+fn a_conflict_goes_back_to_the_lane_with_both_sides() {
+    let scene = at_odds(&["Retries: 1"]);
+    scene.run(&[]).exits(0);
+    let both = scene.project.read("both.txt");
+    assert!(both.contains("SL-1") && both.contains("SL-2") && !both.contains("<<<"), "{both}");
+    let markers = scene.told("meet/markers").join("\n");
+    assert!(markers.contains("SL-1") && markers.contains("SL-2"), "{markers}");
+    let prompt = scene.told("meet/prompt").join("\n");
+    assert!(prompt.contains("conflict") && prompt.contains("both.txt"), "{prompt}");
+    let second = if scene.stage_status("SL-1", "retry_attempt").is_empty() { "SL-2" } else { "SL-1" };
+    let record = scene.record(second, "retry_attempt");
+    assert_eq!((record["retry_attempt"].as_u64(), record["max_retries"].as_u64()), (Some(1), Some(1)));
+    assert!(record["failure_context"].to_string().contains("both.txt"), "{record:#}");
+    scene.nothing_left();
+}
+
+/// Lost: a conflict without a retry left would have no way on.
+#[test]
+fn a_conflict_without_retries_is_settled_by_hand() {
+    let scene = at_odds(&[]);
+    let said = scene.run(&[]).exits(4).says("conflict").says("both.txt").says("piton resume");
+    let failed = ["SL-1", "SL-2"].into_iter().find(|l| scene.stage_status(l, "pre_pr") == "failed");
+    let failed = failed.unwrap_or_else(|| panic!("{}", said.stderr));
+    assert!(said.stderr.contains(&format!("P1/{failed}: current stage: pre_pr")), "{}", said.stderr);
+    // As the hint says: settle it in the worktree and commit.
+    let room = scene.room(failed);
+    let git = |args: &[&str]| {
+        scene.project.finish(scene.project.command("git").args(args).current_dir(&room))
+    };
+    git(&["rebase", "main"]);
+    fs::write(room.join("both.txt"), "SL-1\nSL-2\n").unwrap();
+    git(&["add", "both.txt"]).exits(0);
+    git(&["-c", "core.editor=true", "rebase", "--continue"]).exits(0);
+    scene.resume(&[]).exits(0);
+    assert_eq!(scene.project.read("both.txt"), "SL-1\nSL-2\n");
+    scene.nothing_left();
+}
+
+/// Lost: a conflict settled by hand without a rebase would be refused.
+#[test]
+fn a_conflict_settled_by_a_merge_of_base_is_taken_too() {
+    let scene = at_odds(&[]);
+    scene.run(&[]).exits(4);
+    let failed = ["SL-1", "SL-2"].into_iter().find(|l| scene.stage_status(l, "pre_pr") == "failed");
+    let room = scene.room(failed.unwrap());
+    let git = |args: &[&str]| {
+        scene.project.finish(scene.project.command("git").args(args).current_dir(&room))
+    };
+    git(&["merge", "main"]);
+    fs::write(room.join("both.txt"), "merged\n").unwrap();
+    git(&["commit", "-q", "-a", "-m", "settled"]).exits(0);
+    scene.resume(&[]).exits(0);
+    assert_eq!(scene.project.read("both.txt"), "merged\n");
+    scene.nothing_left();
+}
+
+/// Lost: an unrelated change in the user's work tree would be lost, or stop the merge.
+#[test]
+fn unrelated_changes_in_base_survive_a_merge() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let root = scene.project.root().display().to_string();
+    scene.agent("SL-1", &format!("echo x > SL-1-01.txt; echo edited > {root}/README; echo n > {root}/new.txt"));
+    scene.run(&[]).exits(0);
+    assert_eq!(scene.project.read("README"), "edited\n");
+    assert!(scene.project.has("new.txt") && scene.project.has("SL-1-01.txt"));
+    let status = scene.project.git(&["status", "--porcelain", "--", "README", "new.txt", "SL-1-01.txt"]);
+    assert_eq!(status, " M README\n?? new.txt\n");
+}
+
+/// Lost: what the user has in a file that the lane changes too.
+#[test]
+fn overlapping_changes_in_base_hold_the_merge_until_they_are_away() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let root = scene.project.root().display().to_string();
+    scene.agent(
+        "SL-1",
+        &format!("echo x > SL-1-01.txt; echo theirs > README; echo mine > {root}/README"),
+    );
+    scene.run(&[]).exits(4).says("README").says("P1/SL-1: current stage: pre_pr (failed)");
+    assert_eq!(scene.project.read("README"), "mine\n");
+    assert_eq!(scene.subjects("main").len(), 1);
+    let record = scene.record("SL-1", "pre_pr");
+    assert!(record["head_sha"].is_string() && record["target_branch"] == "main", "{record:#}");
+    scene.resume(&[]).exits(4);
+    scene.project.git(&["checkout", "--quiet", "--", "README"]);
+    scene.resume(&[]).exits(0);
+    assert_eq!(scene.project.read("README"), "theirs\n");
+    scene.nothing_left();
+}
+
+/// Lost: with `merge = "none"` work would reach base, or its branch would go.
+#[test]
+fn lanes_that_are_not_merged_keep_branch_and_worktree() {
+    let scene = Scene::with(&document("", &[lane("SL-1")], ""), "");
+    let settings = scene.project.read("piton.toml");
+    scene.project.write("piton.toml", &settings.replace("[defaults]", "[defaults]\nmerge = \"none\""));
+    scene.project.commit();
+    scene.run(&[]).exits(0);
+    assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
+    assert_eq!(scene.worktrees().len(), 1);
+    assert!(!scene.project.has("SL-1-01.txt"));
+    assert_eq!(scene.project.git(&["show", "lane/P1/SL-1:SL-1-01.txt"]), "work of SL-1-01\n");
+    assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
+}
+
+/// Lost: a lane that changed nothing would make an empty commit.
+#[test]
+fn a_lane_without_a_change_has_nothing_to_merge() {
+    let nothing = LaneDoc { test: "true".to_owned(), ..lane("SL-1") };
+    let scene = Scene::of(&[nothing]);
+    scene.agent("SL-1", "true");
+    scene.run(&[]).exits(0).says("changed nothing");
+    assert_eq!(scene.subjects("main").len(), 1);
+    scene.nothing_left();
+    assert!(scene.project.has(DOCUMENT));
+}
+
+/// Lost: commits an agent made itself would be squashed or lost.
+#[test]
+fn commits_of_the_agent_reach_base_one_by_one() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.agent(
+        "SL-1",
+        "echo 1 > one.txt; git add . ; git commit -q -m first; echo 2 > two.txt; git add .\n\
+         git commit -q -m second; echo x > SL-1-01.txt",
+    );
+    scene.run(&[]).exits(0);
+    let subjects = scene.subjects("main");
+    assert_eq!(subjects[1..3], ["second", "first"]);
+    assert!(subjects[0].starts_with("SL-1"), "{subjects:?}");
+    scene.nothing_left();
+}

@@ -1,0 +1,23 @@
+//! Rollback, undo, restore and diff with the real program, on real repositories.
+//!
+//! What is compared is bytes: files, permissions, links and empty folders of the work tree, and the
+//! user's HEAD, index, stash, configuration and hooks. How lanes get to base is not tested here.
+
+#![expect(clippy::unwrap_used, reason = "a scene that can't be set up is a failed test")]
+
+mod common;
+
+#[path = "rollback/checkpoints.rs"]
+mod checkpoints;
+#[path = "rollback/failing.rs"]
+mod failing;
+#[path = "rollback/in_place.rs"]
+mod in_place;
+#[path = "rollback/killed.rs"]
+mod killed;
+#[path = "rollback/odd.rs"]
+mod odd;
+#[path = "rollback/tree.rs"]
+mod tree;
+#[path = "rollback/worktrees.rs"]
+mod worktrees;
