@@ -25,6 +25,9 @@ use crate::world::rooms::{GitRooms, LaneOptions};
 use crate::world::views::{Mode, Told, ViewPaths, Views};
 use crate::world::{RealWorld, Signals, last_line};
 
+/// The folder of stat caches, within the state folder.
+pub const CACHE_DIR: &str = "cache";
+
 /// A run about to be driven: its lease is held.
 pub struct Session {
     /// The run.
@@ -89,7 +92,7 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
         home: std::env::var_os("HOME").map(PathBuf::from),
         ..Rules::default()
     };
-    let cache = project.state_dir.join("cache");
+    let cache = project.state_dir.join(CACHE_DIR);
     Some(GitRooms::new(&root, &cache, &run_id, options, rules, views))
 }
 

@@ -6,3 +6,5 @@ mod common;
 
 #[path = "lane_care/gc.rs"]
 mod gc;
+#[path = "lane_care/status.rs"]
+mod status;

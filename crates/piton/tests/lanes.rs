@@ -10,10 +10,10 @@ mod common;
 
 #[path = "lanes/contract.rs"]
 mod contract;
-#[path = "lanes/preconditions.rs"]
-mod preconditions;
 #[path = "lanes/order.rs"]
 mod order;
+#[path = "lanes/preconditions.rs"]
+mod preconditions;
 #[path = "lanes/pull_requests.rs"]
 mod pull_requests;
 #[path = "lanes/queue.rs"]

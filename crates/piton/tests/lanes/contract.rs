@@ -46,10 +46,7 @@ fn lanes_that_go_well_reach_base_and_leave_nothing_but_their_records() {
 /// Lost: a network that stays away would leave no record of what was tried, and no way on.
 #[test]
 fn a_network_failure_is_recorded_at_its_stage_with_the_last_command() {
-    let scene = Scene::with(
-        &document("", &[lane("SL-1")], ""),
-        "[budgets]\nnetwork_wait = \"1s\"",
-    );
+    let scene = Scene::with(&document("", &[lane("SL-1")], ""), "[budgets]\nnetwork_wait = \"1s\"");
     scene.agent("SL-1", "echo 'fatal: Could not resolve host: example.org' >&2; exit 128");
     let said = scene.run(&[]).exits(1);
     prompted(&said, "P1/SL-1", "after_lane_start");
