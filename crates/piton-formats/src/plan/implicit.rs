@@ -104,7 +104,8 @@ fn within(dir: &str, command: &Command) -> Command {
     }
 }
 
-/// Pushes the branch, then finds its pull request or opens one: done again, it changes nothing. The
+/// Pushes the branch (over work of its own that was taken back, never over another's), then finds its
+/// pull request or opens one: done again, it changes nothing. The
 /// address is the last line. Each command stands on lines of its own, so that it may end as it likes.
 fn script(how: &PullRequest) -> String {
     let line = |command: &Command| match command {
@@ -114,7 +115,13 @@ fn script(how: &PullRequest) -> String {
         }
     };
     let text = format!(
-        "git push -q {remote} \"$PITON_HEAD:refs/heads/$PITON_BRANCH\" || exit\n\
+        "branch=refs/heads/$PITON_BRANCH\n\
+         git push -q {remote} \"$PITON_HEAD:$branch\" || {{\n\
+         was=$(git ls-remote {remote} \"$branch\" | cut -f1)\n\
+         [ -n \"$was\" ] || exit 1\n\
+         git reflog show --format=%H \"$branch\" | grep -qx \"$was\" || exit 1\n\
+         git push -q --force-with-lease=\"$branch:$was\" {remote} \"+$PITON_HEAD:$branch\" || exit\n\
+         }}\n\
          url=$(\n{find}\n) || exit\n\
          if [ -z \"$url\" ]; then\n\
          url=$(\n{create}\n) || exit\n\

@@ -375,7 +375,7 @@ impl Builder<'_> {
         let path =
             |lane: &plan::Lane| LanePath { phase: phase_id.to_owned(), lane: lane.id.clone() };
         let steps = self.phase.test_plan.iter().enumerate().map(|(at, test)| {
-            let work = Work::Run(Command::Shell(escape(&test.command)));
+            let work = Work::Tests(vec![Command::Shell(escape(&test.command))]);
             self.defaults.step(format!("{VALIDATION_STEP}{}", at + 1), work, 0)
         });
         Some(plan::Lane {
