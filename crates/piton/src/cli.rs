@@ -147,6 +147,9 @@ pub struct RunArgs {
     /// With `--rollback`: the stage or checkpoint, instead of `before_lane_start`.
     #[arg(long, value_name = "STAGE|CHECKPOINT", requires = "rollback")]
     pub to: Option<String>,
+    /// When the phase is complete, say so with the document of the next one, as the last line.
+    #[arg(long, value_name = "PLAN", requires = "plan", conflicts_with_all = ["rollback", "detach"])]
+    pub next_phase: Option<PathBuf>,
     /// Name the run; with `--resume` and `--rollback`, the one that is meant.
     #[arg(long, value_name = "ID")]
     pub run_id: Option<String>,

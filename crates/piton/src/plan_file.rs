@@ -16,6 +16,9 @@ use crate::error::{CommandError, Result};
 
 mod phase_document;
 
+/// Longest part of a run's name that comes from its plan: the time and a number follow.
+const NAME_CHARS_MAX: usize = 40;
+
 /// A plan as read from its file.
 #[derive(Clone, Debug)]
 pub struct PlanFile {
@@ -133,8 +136,12 @@ impl PlanFile {
         self
     }
 
-    /// What a run of this plan is called before the time is added.
-    pub fn name(&self) -> String {
+    /// What a run of this plan, or of one lane of it, is called before the time is added.
+    pub fn name(&self, lane: Option<&str>) -> String {
+        if let Some(phase) = &self.phase {
+            let lane = lane.map(|lane| format!("-{lane}")).unwrap_or_default();
+            return fit_for_id(&format!("{phase}{lane}"));
+        }
         let path = Path::new(&self.path);
         let stem = stem(path);
         let folder = path.parent().and_then(Path::file_name).map(|f| f.to_string_lossy());
@@ -142,15 +149,16 @@ impl PlanFile {
             Some(folder) if stem == "plan" => folder.into_owned(),
             _ => stem,
         };
-        let safe: String =
-            name.chars()
-                .map(|c| {
-                    if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '-' }
-                })
-                .collect();
-        let safe = safe.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned();
-        if safe.is_empty() { "plan".to_owned() } else { safe.chars().take(40).collect() }
+        fit_for_id(&name)
     }
+}
+
+/// A name as part of a run's: only what is allowed there, and not too long.
+fn fit_for_id(name: &str) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let safe: String = name.chars().map(|c| if allowed(c) { c } else { '-' }).collect();
+    let safe = safe.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    if safe.is_empty() { "plan".to_owned() } else { safe.chars().take(NAME_CHARS_MAX).collect() }
 }
 
 fn stem(path: &Path) -> String {
@@ -158,7 +166,7 @@ fn stem(path: &Path) -> String {
 }
 
 /// The path as recorded: relative to the root, links resolved.
-fn recorded_path(root: &Path, full: &Path) -> String {
+pub fn recorded_path(root: &Path, full: &Path) -> String {
     let real = full.canonicalize().unwrap_or_else(|_| full.to_owned());
     let root: PathBuf = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     real.strip_prefix(&root).unwrap_or(&real).to_string_lossy().into_owned()

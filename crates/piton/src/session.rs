@@ -21,9 +21,13 @@ use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::knowing;
 use crate::ui;
+use crate::world::remarks;
 use crate::world::rooms::{GitRooms, LaneOptions};
 use crate::world::views::{Mode, Told, ViewPaths, Views};
 use crate::world::{RealWorld, Signals, last_line};
+
+/// The folder of stat caches, within the state folder.
+pub const CACHE_DIR: &str = "cache";
 
 /// A run about to be driven: its lease is held.
 pub struct Session {
@@ -94,7 +98,7 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
         home: std::env::var_os("HOME").map(PathBuf::from),
         ..Rules::default()
     };
-    let cache = project.state_dir.join("cache");
+    let cache = project.state_dir.join(CACHE_DIR);
     Some(GitRooms::new(&root, &cache, &run_id, options, rules, views))
 }
 
@@ -141,6 +145,12 @@ pub fn drive(
     let signals = Signals::catch()
         .map_err(|e| CommandError::failed("signals", format!("signals can't be caught: {e}")))?;
     let mut rooms = rooms(context, state, args);
+    if let Some(rooms) = &mut rooms {
+        let worktrees = state.lanes().any(|(_, lane)| !lane.isolation.is_in_place());
+        let remarks = remarks::look(&context.project, &root_of(context, state), worktrees);
+        remarks.lines.iter().for_each(|line| ui::say(line));
+        rooms.refuse(remarks.refusal);
+    }
     if let (Some(rooms), true) =
         (&mut rooms, session.loaded.seq > 0 && has_views(&session.loaded.state))
     {

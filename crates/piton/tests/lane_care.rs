@@ -4,5 +4,13 @@
 
 mod common;
 
+#[path = "lanes/scene.rs"]
+#[expect(dead_code, reason = "other tests use the rest of the scene")]
+mod scene;
+
 #[path = "lane_care/gc.rs"]
 mod gc;
+#[path = "lane_care/phases.rs"]
+mod phases;
+#[path = "lane_care/status.rs"]
+mod status;

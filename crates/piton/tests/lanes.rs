@@ -10,13 +10,17 @@ mod common;
 
 #[path = "lanes/contract.rs"]
 mod contract;
-#[path = "lanes/preconditions.rs"]
-mod preconditions;
+#[path = "lanes/kills.rs"]
+mod kills;
 #[path = "lanes/order.rs"]
 mod order;
+#[path = "lanes/preconditions.rs"]
+mod preconditions;
 #[path = "lanes/pull_requests.rs"]
 mod pull_requests;
 #[path = "lanes/queue.rs"]
 mod queue;
+#[path = "lanes/rooms.rs"]
+mod rooms;
 #[path = "lanes/scene.rs"]
 mod scene;

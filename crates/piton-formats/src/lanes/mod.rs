@@ -4,6 +4,7 @@
 //! every field of the contract. Nothing here opens a file or asks the time.
 
 pub mod checkpoints;
+pub mod fix;
 pub mod naming;
 pub mod phase;
 pub mod report;

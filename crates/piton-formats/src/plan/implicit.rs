@@ -104,7 +104,8 @@ fn within(dir: &str, command: &Command) -> Command {
     }
 }
 
-/// Pushes the branch, then finds its pull request or opens one: done again, it changes nothing. The
+/// Pushes the branch (over work of its own that was taken back, never over another's), then finds its
+/// pull request or opens one: done again, it changes nothing. The
 /// address is the last line. Each command stands on lines of its own, so that it may end as it likes.
 fn script(how: &PullRequest) -> String {
     let line = |command: &Command| match command {
@@ -113,8 +114,17 @@ fn script(how: &PullRequest) -> String {
             args.iter().map(|arg| quote_for_shell(arg)).collect::<Vec<_>>().join(" ")
         }
     };
+    // A lane that was taken back and worked again has other commits than those it pushed: they are
+    // replaced, but nobody else's. What was pushed last stands in a ref of the run.
     let text = format!(
-        "git push -q {remote} \"$PITON_HEAD:refs/heads/$PITON_BRANCH\" || exit\n\
+        "pushed=\"refs/piton/$PITON_RUN_ID/pushed/$PITON_BRANCH\"\n\
+         old=$(git rev-parse -q --verify \"$pushed\")\n\
+         set -- \"$PITON_HEAD:refs/heads/$PITON_BRANCH\"\n\
+         if [ -n \"$old\" ] && ! git merge-base --is-ancestor \"$old\" \"$PITON_HEAD\"; then\n\
+         set -- \"--force-with-lease=refs/heads/$PITON_BRANCH:$old\" \"$@\"\n\
+         fi\n\
+         git push -q {remote} \"$@\" || exit\n\
+         git update-ref \"$pushed\" \"$PITON_HEAD\"\n\
          url=$(\n{find}\n) || exit\n\
          if [ -z \"$url\" ]; then\n\
          url=$(\n{create}\n) || exit\n\

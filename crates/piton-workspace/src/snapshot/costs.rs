@@ -14,6 +14,20 @@ pub struct Costs {
     pub bytes: u64,
 }
 
+/// What the packs take that snapshots wrote, of all runs: read from file sizes, without asking git.
+/// What the user's own repacking took over is not in it. `cache` is the folder of stat caches,
+/// `common` the git folder that all work trees share.
+pub fn packed(cache: &Path, common: &Path) -> u64 {
+    let names = std::fs::read_to_string(cache.join(super::packs::LIST)).unwrap_or_default();
+    let mut names: Vec<&str> = names.lines().collect();
+    names.sort_unstable();
+    names.dedup();
+    let folder = common.join("objects/pack");
+    let size =
+        |name: &&str| std::fs::metadata(folder.join(format!("{name}.pack"))).map(|m| m.len());
+    names.iter().filter_map(|name| size(name).ok()).sum()
+}
+
 /// Measures what the snapshots of all refs below a prefix (`refs/piton/RUN/`) cost beyond
 /// everything else: objects that no other ref and no checked-out HEAD reaches.
 ///

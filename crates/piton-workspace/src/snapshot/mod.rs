@@ -35,7 +35,7 @@ pub(crate) mod walk;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-pub use costs::{Costs, costs};
+pub use costs::{Costs, costs, packed};
 pub use entry::Why;
 use oid::Oid;
 

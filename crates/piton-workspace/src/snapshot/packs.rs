@@ -14,13 +14,15 @@ use super::pack::KEEP;
 use super::repo::Repo;
 use crate::git::{Error, Git};
 
+/// The list of our packs, next to the stat caches.
+pub(super) const LIST: &str = "packs";
 /// Small packs that are left alone; git itself repacks at 50.
 const PACKS_MAX: usize = 50;
 /// A mark of a snapshot in progress that is older than this was left by a crash.
 const KEEP_AGE_MAX: Duration = Duration::from_secs(3600);
 
 fn list(workspace: &Workspace) -> PathBuf {
-    workspace.cache.with_file_name("packs")
+    workspace.cache.with_file_name(LIST)
 }
 
 /// Notes a pack as ours.

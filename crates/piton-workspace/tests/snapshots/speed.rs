@@ -50,34 +50,53 @@ fn floor(repo: &Repo) -> usize {
     let total = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|s| {
         for _ in 0..2 {
-            s.spawn(|| loop {
-                let mut q = next.lock().unwrap();
-                let Some(dir) = q.pop() else {
+            s.spawn(|| {
+                loop {
+                    let mut q = next.lock().unwrap();
+                    let Some(dir) = q.pop() else {
+                        drop(q);
+                        if busy.load(std::sync::atomic::Ordering::SeqCst) == 0 {
+                            return;
+                        }
+                        std::thread::yield_now();
+                        continue;
+                    };
+                    busy.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                     drop(q);
-                    if busy.load(std::sync::atomic::Ordering::SeqCst) == 0 { return; }
-                    std::thread::yield_now();
-                    continue;
-                };
-                busy.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                drop(q);
-                let fd = rustix::fs::open(&dir, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
-                let mut d = rustix::fs::Dir::new(fd).unwrap();
-                let mut kids = vec![];
-                let mut n = 0;
-                while let Some(e) = d.read() {
-                    let e = e.unwrap();
-                    let name = e.file_name();
-                    if name.to_bytes() == b"." || name.to_bytes() == b".." || name.to_bytes() == b".git" { continue; }
-                    let st = rustix::fs::statat(d.fd().unwrap(), name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).unwrap();
-                    n += 1;
-                    if rustix::fs::FileType::from_raw_mode(st.st_mode).is_dir() {
-                        use std::os::unix::ffi::OsStrExt as _;
-                        kids.push(dir.join(std::ffi::OsStr::from_bytes(name.to_bytes())));
+                    let fd = rustix::fs::open(
+                        &dir,
+                        rustix::fs::OFlags::RDONLY,
+                        rustix::fs::Mode::empty(),
+                    )
+                    .unwrap();
+                    let mut d = rustix::fs::Dir::new(fd).unwrap();
+                    let mut kids = vec![];
+                    let mut n = 0;
+                    while let Some(e) = d.read() {
+                        let e = e.unwrap();
+                        let name = e.file_name();
+                        if name.to_bytes() == b"."
+                            || name.to_bytes() == b".."
+                            || name.to_bytes() == b".git"
+                        {
+                            continue;
+                        }
+                        let st = rustix::fs::statat(
+                            d.fd().unwrap(),
+                            name,
+                            rustix::fs::AtFlags::SYMLINK_NOFOLLOW,
+                        )
+                        .unwrap();
+                        n += 1;
+                        if rustix::fs::FileType::from_raw_mode(st.st_mode).is_dir() {
+                            use std::os::unix::ffi::OsStrExt as _;
+                            kids.push(dir.join(std::ffi::OsStr::from_bytes(name.to_bytes())));
+                        }
                     }
+                    total.fetch_add(n, std::sync::atomic::Ordering::SeqCst);
+                    next.lock().unwrap().extend(kids);
+                    busy.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
                 }
-                total.fetch_add(n, std::sync::atomic::Ordering::SeqCst);
-                next.lock().unwrap().extend(kids);
-                busy.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
             });
         }
     });
@@ -129,7 +148,13 @@ fn a_snapshot_against_the_recipe() {
         }
         eprintln!(
             "{count} files: min {:?} {:?} {:?} floor {:?} cpu ticks of 7: {c:?} first {first:?}, changed {:?} (recipe {:?}), unchanged {:?}",
-            ours[0], theirs[0], same[0], fl.iter().min(), ours[3], theirs[3], same[3]
+            ours[0],
+            theirs[0],
+            same[0],
+            fl.iter().min(),
+            ours[3],
+            theirs[3],
+            same[3]
         );
     }
 }

@@ -94,7 +94,7 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
         runs: chosen.into_iter().map(|c| doomed_run(context, &refs, c)).collect(),
         folders: orphans(context, &candidates),
     };
-    let chaff = repository::chaff(context, &mut store, &refs, &candidates)?;
+    let chaff = repository::chaff(context, &mut store, &refs, &candidates);
     if !context.json {
         print(&doomed, &chaff, candidates.len());
     }

@@ -1,5 +1,7 @@
 //! `piton run`: starts a plan, or leads to the unfinished run of it.
 
+mod next_phase;
+
 use std::fmt::Write as _;
 use std::io::Read as _;
 
@@ -22,8 +24,17 @@ use crate::world::RealWorld;
 /// Most runs of one plan that may be started within a second.
 const SAME_SECOND_MAX: u32 = 1000;
 
-/// Runs a plan.
+/// Runs a plan, and says whether the next phase may follow.
 pub fn run(context: &Context, args: RunArgs) -> Result<()> {
+    let chained = args.next_phase.clone().zip(args.plan.clone()).filter(|_| !args.drive.dry_run);
+    let ended = run_plan(context, args);
+    if let Some((next, plan)) = chained {
+        next_phase::say(context, &plan, &next, ended.as_ref().err());
+    }
+    ended
+}
+
+fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
     let Some(path) = &args.plan else {
         if args.fresh {
             return Err(CommandError::usage("no-plan", "`--fresh` needs a plan")
@@ -313,18 +324,22 @@ fn create_alone(
             return Err(driven(&row));
         }
     }
-    create(context, store, plan, args.run_id.as_deref())
+    create(context, store, plan, args)
 }
 
 fn create(
     context: &Context,
     store: &mut Store,
     plan: &PlanFile,
-    named: Option<&str>,
+    args: &RunArgs,
 ) -> Result<(RunRow, Lease)> {
+    let named = args.run_id.as_deref();
     named.map_or(Ok(()), check_name)?;
-    let base =
-        named.map_or_else(|| format!("{}-{}", plan.name(), ui::time::stamp(now())), str::to_owned);
+    let made = || {
+        let name = plan.name(args.drive.lane.as_deref());
+        format!("{name}-{}", ui::time::stamp(now()))
+    };
+    let base = named.map_or_else(made, str::to_owned);
     let owner = Context::owner();
     let root = context.project.root.to_string_lossy().into_owned();
     for count in 1..=SAME_SECOND_MAX {

@@ -13,6 +13,7 @@ use piton_core::state::{Progress, StepState};
 use piton_core::summary::run_status;
 use piton_engine::{Loaded, Store, World as _};
 
+use super::log::size;
 use crate::cli::StatusArgs;
 use crate::context::{Context, now};
 use crate::error::Result;
@@ -88,11 +89,25 @@ fn rerun(context: &Context, store: &mut Store, loaded: &Loaded, lives: bool) -> 
 }
 
 fn print(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], clear: bool) {
+    let bytes = snapshot_bytes(context);
     if context.json {
-        ui::data_json(&ui::status_json::status(loaded, lives, rerun));
+        let status = ui::status_json::status(loaded, lives, rerun);
+        ui::data_json(&status.with_snapshot_bytes(bytes));
         return;
     }
-    let tree = ui::tree::render(loaded, lives, rerun, now(), &Look::stdout());
+    let mut tree = ui::tree::render(loaded, lives, rerun, now(), &Look::stdout());
+    if let Some(bytes) = bytes.filter(|bytes| *bytes > 0) {
+        // The blank line ends the header.
+        let line = format!("disk     {} of snapshots, of all runs\n\n", size(bytes));
+        tree = tree.replacen("\n\n", &format!("\n{line}"), 1);
+    }
     let clear = if clear { CLEAR } else { "" };
     ui::data(&format!("{clear}{}", tree.trim_end()));
+}
+
+/// What snapshots take here, from file sizes; nothing without git.
+fn snapshot_bytes(context: &Context) -> Option<u64> {
+    let common = context.project.common_dir.as_ref()?;
+    let cache = context.project.state_dir.join(session::CACHE_DIR);
+    Some(piton_workspace::snapshot::packed(&cache, common))
 }

@@ -13,7 +13,7 @@ use piton_core::{Millis, RunState, Status, StepPath, Timestamp};
 use super::look::{BAD, BUSY, DIM, Look, NOTE, PLAIN, STRONG, style_of};
 use super::row::{Rank, Row, fit};
 use super::text::sanitize;
-use super::{time, words};
+use super::{lane_words, time, words};
 
 /// Steps shown on either side of the one at work; the count tells of the rest.
 const STEPS_BESIDE: usize = 2;
@@ -153,12 +153,23 @@ fn lane_rows(
             return;
         }
         Status::Pending | Status::Waiting | Status::Blocked => {
-            rows.push(heading(Rank::LanePending).maybe(DIM, status.as_str()));
+            let work = lane.work.as_ref();
+            let why = work.and_then(|w| lane_words::blocked(w)).or_else(|| lane_words::way(lane));
+            let row = heading(Rank::LanePending);
+            rows.push(match why {
+                Some(why) => row.flex(NOTE, why),
+                None => row.maybe(DIM, status.as_str()),
+            });
             return;
         }
         _ => {}
     }
-    let Some(at) = lane.current() else { return };
+    let Some(at) = lane.current() else {
+        // Its steps are over, its work is on the way to base.
+        let way = lane_words::way(lane).unwrap_or_else(|| "finishing".to_owned());
+        rows.push(heading(Rank::Lane).flex(BUSY, way).running());
+        return;
+    };
     let simple = lane.steps.len() == 1 && lane.steps[0].id == IMPLICIT_STEP;
     if simple || compact {
         let name =

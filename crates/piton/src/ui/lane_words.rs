@@ -1,9 +1,17 @@
 //! What happens to lanes beside their steps, in words.
 
+use std::fmt::Write as _;
+use std::path::Path;
+
 use piton_core::Event;
 use piton_core::event::{LaneMerged, MergedBy, RewindKind};
+use piton_core::lane_state::LaneWork;
+use piton_core::state::LaneState;
 
 use super::text::sanitize;
+
+/// Most files named that a lane's checkpoints do not hold; `status --json` names them all.
+const DEGRADED_SHOWN_MAX: usize = 3;
 
 /// An event of a lane in words.
 pub fn event(event: &Event) -> String {
@@ -67,4 +75,137 @@ fn merged(e: &LaneMerged) -> String {
 /// The first characters of a commit's name, as git shows them.
 pub fn short(commit: &str) -> String {
     sanitize(&commit.chars().take(10).collect::<String>())
+}
+
+/// How far a lane's work is on its way to base; nothing while its steps are at work, or in place.
+pub fn way(lane: &LaneState) -> Option<String> {
+    let work = lane.work.as_ref().filter(|w| !w.isolation.is_in_place())?;
+    if let Some(merged) = &work.merged {
+        return Some(match (merged.by, &merged.to) {
+            (MergedBy::Queue, Some(to)) => format!("merged as {}", short(to)),
+            (MergedBy::PullRequest, _) => "its pull request is merged".to_owned(),
+            (MergedBy::Kept, _) => format!("stays on {}", sanitize(&work.branch)),
+            (MergedBy::Nothing, _) => "nothing to merge".to_owned(),
+            _ => "done".to_owned(),
+        });
+    }
+    if work.merging.is_some() {
+        return Some(format!("merging into {}", sanitize(&work.base_branch)));
+    }
+    if work.conflict.is_some() {
+        return Some("in conflict with base".to_owned());
+    }
+    match (lane.current(), &work.pull_request) {
+        (None, Some(url)) => Some(format!("waits for its pull request {}", sanitize(url))),
+        (None, None) if work.committed.is_some() => Some("waits for its merge".to_owned()),
+        _ => None,
+    }
+}
+
+/// Where a lane works and which stage it reached; nothing for a lane in place.
+pub fn place(work: &LaneWork, root: &str) -> Option<String> {
+    if work.isolation.is_in_place() || work.branch.is_empty() {
+        return None;
+    }
+    let dir = Path::new(&work.dir);
+    let dir = dir.strip_prefix(root).unwrap_or(dir).to_string_lossy();
+    let mut text = format!("branch {}", sanitize(&work.branch));
+    if work.ready && !work.removed {
+        let _ = write!(text, " in {}", sanitize(&dir));
+    }
+    if let Some(record) = work.stage().and_then(|stage| work.record(stage)) {
+        let _ = write!(text, ", {} {}", record.stage, record.status.as_str());
+    }
+    Some(text)
+}
+
+/// What the last snapshot of a lane does not hold; the first few, the rest counted.
+pub fn degraded(work: &LaneWork) -> Option<String> {
+    let shown = work.degraded.iter().take(DEGRADED_SHOWN_MAX);
+    let mut texts: Vec<String> =
+        shown.map(|m| format!("{} ({})", sanitize(&m.path), sanitize(&m.why))).collect();
+    let more = work.degraded.len().saturating_sub(DEGRADED_SHOWN_MAX);
+    if more > 0 {
+        texts.push(format!("{more} more"));
+    }
+    (!texts.is_empty()).then(|| format!("not in its checkpoints: {}", texts.join(", ")))
+}
+
+/// What holds a lane up, and what to do.
+pub fn blocked(work: &LaneWork) -> Option<String> {
+    let (why, fix) = work.blocked.as_ref()?;
+    let sep = if fix.is_empty() { "" } else { "; " };
+    Some(format!("blocked: {}{sep}{}", sanitize(why), sanitize(fix)))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use piton_core::LanePath;
+    use piton_core::lane::{Isolation, Missed};
+    use piton_core::lane_event::MergeIntended;
+
+    use super::*;
+
+    fn lane(work: LaneWork) -> LaneState {
+        let work = LaneWork {
+            isolation: Isolation::Worktree,
+            branch: "lane/P/a".to_owned(),
+            base_branch: "main".to_owned(),
+            dir: "/r/.worktrees/P/a".to_owned(),
+            ..work
+        };
+        LaneState { work: Some(Box::new(work)), ..LaneState::default() }
+    }
+
+    fn path() -> LanePath {
+        LanePath { phase: "P".to_owned(), lane: "a".to_owned() }
+    }
+
+    /// Lost: a lane between its last step and base would look as if nothing happened.
+    #[test]
+    fn each_part_of_the_way_to_base_has_words() {
+        let said = |work: LaneWork| way(&lane(work)).unwrap_or_default();
+        let merging = MergeIntended {
+            lane: path(),
+            base_branch: "main".to_owned(),
+            from: "a".repeat(40),
+            to: "b".repeat(40),
+        };
+        assert_eq!(said(LaneWork::default()), "");
+        assert_eq!(
+            said(LaneWork { merging: Some(merging), ..LaneWork::default() }),
+            "merging into main"
+        );
+        let url = Some("https://x/1".to_owned());
+        assert_eq!(
+            said(LaneWork { pull_request: url.clone(), ..LaneWork::default() }),
+            "waits for its pull request https://x/1"
+        );
+        let merged = |by, to: Option<String>| {
+            let merged = LaneMerged { lane: path(), by, from: None, to, note: String::new() };
+            said(LaneWork {
+                merged: Some(merged),
+                pull_request: url.clone(),
+                ..LaneWork::default()
+            })
+        };
+        assert_eq!(merged(MergedBy::Queue, Some("b".repeat(40))), "merged as bbbbbbbbbb");
+        assert_eq!(merged(MergedBy::Kept, None), "stays on lane/P/a");
+        assert_eq!(merged(MergedBy::Nothing, None), "nothing to merge");
+        let in_place = LaneState { work: Some(Box::default()), ..LaneState::default() };
+        assert_eq!(way(&in_place), None);
+    }
+
+    #[test]
+    fn place_and_what_is_not_captured_are_named() {
+        let missed = |n: u32| Missed { path: format!("{n}.bin"), why: "too large".to_owned() };
+        let degraded_list = (0..5).map(missed).collect();
+        let found = lane(LaneWork { ready: true, degraded: degraded_list, ..LaneWork::default() });
+        let work = found.work.unwrap();
+        assert_eq!(place(&work, "/r").unwrap(), "branch lane/P/a in .worktrees/P/a");
+        let text = degraded(&work).unwrap();
+        assert!(text.ends_with("2.bin (too large), 2 more"), "{text}");
+        assert_eq!(blocked(&work), None);
+    }
 }

@@ -3,14 +3,18 @@
 //! `status` is a cold command on runs of a thousand steps, so nothing here builds maps of values.
 //! Keys may be added; those that are there stay.
 
+mod lanes;
+
 use piton_core::event::{Class, FileHash};
 use piton_core::evidence::Rerun;
 use piton_core::state::{Progress, RunState, StepState, Used};
 use piton_core::summary::{current, lane_status, phase_status, run_status};
 use piton_core::{Status, StepPath, Timestamp};
 use piton_engine::Loaded;
+use piton_formats::lanes::fix::{FixTask, fix_tasks};
 use serde::Serialize;
 
+use self::lanes::Work;
 use super::time::rfc3339;
 
 /// Where a run stands, for programs.
@@ -32,6 +36,17 @@ pub struct Document<'a> {
     updated_at: String,
     seq: u64,
     epoch: u64,
+    fix_tasks: Vec<Fix>,
+    /// What snapshots of all runs take here; not asked where it is not to be said.
+    snapshot_bytes: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Fix {
+    id: String,
+    phase: String,
+    command: String,
+    exit_code: Option<i32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -46,6 +61,8 @@ struct Lane<'a> {
     id: &'a str,
     status: Status,
     steps: Vec<Step<'a>>,
+    #[serde(flatten)]
+    work: Work<'a>,
 }
 
 #[derive(Debug, Serialize)]
@@ -128,6 +145,20 @@ pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) ->
         updated_at: rfc3339(state.last_at),
         seq: *seq,
         epoch: state.epoch,
+        fix_tasks: fix_tasks(state)
+            .into_iter()
+            .map(|FixTask { id, phase, command, exit_code }| Fix { id, phase, command, exit_code })
+            .collect(),
+        snapshot_bytes: None,
+    }
+}
+
+impl Document<'_> {
+    /// The same with what snapshots take.
+    #[must_use]
+    pub fn with_snapshot_bytes(mut self, bytes: Option<u64>) -> Self {
+        self.snapshot_bytes = bytes;
+        self
     }
 }
 
@@ -155,6 +186,7 @@ fn phases(state: &RunState) -> Vec<Phase<'_>> {
                             artifacts: &s.artifacts,
                         })
                         .collect(),
+                    work: lanes::work(lane),
                 })
                 .collect(),
         })

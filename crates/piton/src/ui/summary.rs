@@ -8,13 +8,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use piton_core::event::{Next, Outcome, StepFinished, Verdict};
+use piton_core::lane_state::LaneWork;
 use piton_core::state::{Progress, StepState};
-use piton_core::{Event, Millis, RunState, Status, StepPath, Timestamp};
+use piton_core::{Event, LanePath, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::{Note, Observer};
+use piton_formats::lanes::fix::fix_tasks;
 
 use super::look::{Look, STRONG, style_of};
 use super::text::{count, sanitize, wrap};
-use super::words;
+use super::{lane_words, words};
 
 /// Most steps that a summary names per kind; `piton status` names them all.
 const NAMED_MAX: usize = 10;
@@ -66,7 +68,7 @@ impl Tally {
             look.paint(style_of(status), look.symbol(status)),
             look.paint(
                 STRONG,
-                &format!("run {} {}", words::run_id(state), words::verdict(verdict))
+                &format!("run {} {}", words::run_id(state), words::verdict_of(verdict, state))
             ),
         );
         let mut line = |text: &str| {
@@ -75,6 +77,12 @@ impl Tally {
         line(&self.counts(state));
         for (path, step) in failed(state).iter().take(NAMED_MAX) {
             line(&format!("failed: {path}: {}", why_failed(step)));
+        }
+        for (path, work) in held(state).into_iter().take(NAMED_MAX) {
+            line(&format!("{path} is {}", lane_words::blocked(work).unwrap_or_default()));
+        }
+        for task in fix_tasks(state) {
+            line(&format!("{} is {}", task.phase, sanitize(&task.words())));
         }
         for (step, reason) in self.redone.iter().take(NAMED_MAX) {
             line(&format!("redone: {step}: {}", sanitize(reason)));
@@ -142,6 +150,14 @@ impl Tally {
             "skipped": skipped(state),
             "redone": redone,
             "failed": failed,
+            "blocked": held(state).iter().map(|(path, work)| {
+                let (why, fix) = work.blocked.clone().unwrap_or_default();
+                serde_json::json!({ "lane": path, "why": why, "fix": fix })
+            }).collect::<Vec<_>>(),
+            "fix_tasks": fix_tasks(state).iter().map(|task| serde_json::json!({
+                "id": task.id, "phase": task.phase, "command": task.command,
+                "exit_code": task.exit_code,
+            })).collect::<Vec<_>>(),
             "logs": logs.to_string_lossy(),
             "next": next_commands(state, verdict),
         }})
@@ -169,6 +185,12 @@ impl Observer for Tally {
 
 fn skipped(state: &RunState) -> usize {
     state.steps().filter(|(_, s)| matches!(s.progress, Progress::Skipped { .. })).count()
+}
+
+/// Lanes that can't go on before a person acts.
+fn held(state: &RunState) -> Vec<(LanePath, &LaneWork)> {
+    let works = state.lanes().filter_map(|(path, lane)| Some((path, lane.work.as_deref()?)));
+    works.filter(|(_, work)| work.blocked.is_some()).collect()
 }
 
 fn failed(state: &RunState) -> Vec<(StepPath, &StepState)> {
@@ -224,6 +246,9 @@ pub fn next_commands(state: &RunState, verdict: Verdict) -> Vec<String> {
                 .map(|(path, _)| format!("piton skip {run} {path} --satisfy && {resume}"))
                 .into_iter()
                 .collect();
+            if !held(state).is_empty() {
+                all.push(resume);
+            }
             all.push(format!("piton status {run}"));
             all
         }

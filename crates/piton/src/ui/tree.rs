@@ -11,11 +11,12 @@ use piton_core::state::{LaneState, PhaseState, Progress, StepState};
 use piton_core::summary::{lane_status, phase_status, progress, run_status};
 use piton_core::{GateRef, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::Loaded;
+use piton_formats::lanes::fix::fix_tasks;
 
 use super::look::{Look, STRONG, style_of};
 use super::status_json::pending_rerun;
 use super::text::{count, sanitize, wrap};
-use super::{summary, time, words};
+use super::{lane_words, summary, time, words};
 
 /// Columns that a wrapped line is set in below its first.
 const HANG: usize = 4;
@@ -69,6 +70,9 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
     }
     if let Some(last) = state.checkpoints.last() {
         line("saved", &format!("checkpoint {}: {}", sanitize(&last.name), sanitize(&last.message)));
+    }
+    for task in fix_tasks(state) {
+        line("fix", &sanitize(&task.words()));
     }
     if !driver_lives && !status.is_final() {
         for command in next_commands(state) {
@@ -165,7 +169,13 @@ impl<'a> Tree<'a> {
     }
 
     fn lane(&mut self, phase: &PhaseState, lane: &LaneState) {
-        self.line(2, lane_status(self.state, phase, lane), &lane.id, "");
+        let way = lane_words::way(lane).map(|way| format!(", {way}")).unwrap_or_default();
+        self.line(2, lane_status(self.state, phase, lane), &lane.id, &way);
+        if let Some(work) = &lane.work {
+            let place = lane_words::place(work, &self.state.root).filter(|_| !lane.is_over());
+            let lines = [place, lane_words::blocked(work), lane_words::degraded(work)];
+            lines.iter().flatten().for_each(|text| self.words(4, text));
+        }
         if lane.gate.is_some() {
             self.gate(4, &GateRef(format!("{}/{}", phase.id, lane.id)));
         }

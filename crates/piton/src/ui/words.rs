@@ -30,7 +30,7 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
             let taken = if e.takeover { ", taken over" } else { "" };
             format!("run {run} driven by process {} on {}{taken}", e.pid, sanitize(&e.host))
         }
-        Event::DriverLeft(e) => format!("run {run} {}", verdict(e.verdict)),
+        Event::DriverLeft(e) => format!("run {run} {}", verdict_of(e.verdict, state)),
         Event::StepStarted(e) => started(e, state),
         Event::StepFinished(e) => format!("{} {}", e.step, finished(at, e)),
         Event::StepReset(e) => format!("{} will run again: {}", e.step, sanitize(&e.reason)),
@@ -128,8 +128,28 @@ fn after(at: Timestamp, next: Next) -> String {
     }
 }
 
+/// What is said of a run when its driver left, with what its lanes say about it.
+pub fn verdict_of(verdict: Verdict, state: &RunState) -> String {
+    let held = state.lanes().filter(|(_, l)| l.work.as_ref().is_some_and(|w| w.blocked.is_some()));
+    let pulls = state.lanes().filter(|(_, l)| {
+        l.work.as_ref().is_some_and(|w| w.pull_request.is_some() && w.merged.is_none())
+    });
+    match (verdict, held.count(), pulls.count()) {
+        (Verdict::Blocked, held @ 1.., _) => {
+            format!("is blocked: {} can't go on before a person acts", count(held, "lane"))
+        }
+        (Verdict::Waiting, _, pulls @ 1..) if state.open_gates().next().is_none() => {
+            format!(
+                "waits until {} merged",
+                if pulls == 1 { "a pull request is" } else { "pull requests are" }
+            )
+        }
+        _ => self::verdict(verdict).to_owned(),
+    }
+}
+
 /// What is said of a run when its driver left.
-pub fn verdict(verdict: Verdict) -> &'static str {
+fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Complete => "is complete",
         Verdict::SelectionDone => "has done what was selected",

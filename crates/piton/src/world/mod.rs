@@ -3,6 +3,7 @@
 mod facts;
 mod files;
 mod keeper;
+pub mod remarks;
 pub mod rooms;
 mod scratch;
 mod signals;

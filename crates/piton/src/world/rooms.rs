@@ -56,6 +56,8 @@ pub struct GitRooms {
     views: Views,
     epoch: u64,
     fence: Option<Fence>,
+    /// Why no lane can have a worktree in this repository.
+    refusal: Option<Refusal>,
 }
 
 impl GitRooms {
@@ -79,7 +81,13 @@ impl GitRooms {
             views,
             epoch: FIRST_EPOCH,
             fence: None,
+            refusal: None,
         }
+    }
+
+    /// Holds up every lane that needs a worktree.
+    pub fn refuse(&mut self, refusal: Option<Refusal>) {
+        self.refusal = refusal;
     }
 
     /// Brings the run log up to what the ledger says.

@@ -88,7 +88,11 @@ fn another_base_is_refused_unless_it_is_named() {
     scene.project.commit();
     scene.project.git(&["checkout", "--quiet", "-b", "topic"]);
     let said = scene.run(&[]).exits(4).says("main").says("topic");
-    assert!(said.stderr.contains("git switch") || said.stderr.contains("--base"), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("git switch") || said.stderr.contains("--base"),
+        "{}",
+        said.stderr
+    );
     assert_eq!(scene.branches(), ["topic"]);
     scene.resume(&["--base", "topic"]).exits(0);
     assert!(scene.subjects("topic").len() > scene.subjects("main").len());

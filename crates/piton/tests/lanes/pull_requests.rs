@@ -28,7 +28,9 @@ esac
 fn scene() -> Scene {
     let scene = Scene::with(&document("", &[lane("SL-1")], ""), "");
     let settings = scene.project.read("piton.toml");
-    scene.project.write("piton.toml", &settings.replace("[defaults]", "[defaults]\nmerge = \"pr\""));
+    scene
+        .project
+        .write("piton.toml", &settings.replace("[defaults]", "[defaults]\nmerge = \"pr\""));
     scene.project.commit();
     let remote = scene.outside("remote.git").display().to_string();
     scene.project.git(&["init", "--quiet", "--bare", &remote]);
@@ -59,7 +61,10 @@ fn a_lane_waits_until_base_contains_its_commit() {
     assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
     let record = scene.record("SL-1", "pre_pr");
     assert_eq!(record["status"], "in_progress", "{record:#}");
-    assert!(record["notes"].as_str().unwrap().contains("https://forge.example/pull/"), "{record:#}");
+    assert!(
+        record["notes"].as_str().unwrap().contains("https://forge.example/pull/"),
+        "{record:#}"
+    );
     assert_eq!(record["head_sha"], remote_head(&scene, "lane/P1/SL-1"));
     assert!(!scene.project.has("SL-1-01.txt"));
     piton(&scene, &["resume"]).exits(3);

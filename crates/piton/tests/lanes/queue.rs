@@ -47,7 +47,10 @@ fn commits_of_the_user_to_base_stay_and_lanes_come_after_them() {
 /// Lost: a lane whose tested tree changed by the rebase would be merged untested.
 #[test]
 fn a_rebased_lane_is_tested_again_on_what_is_merged() {
-    let tests = LaneDoc { test: "ls >> ../../../../tested; test -e SL-1-01.txt".to_owned(), ..lane("SL-1") };
+    let tests = LaneDoc {
+        test: "ls >> ../../../../tested; test -e SL-1-01.txt".to_owned(),
+        ..lane("SL-1")
+    };
     let scene = Scene::of(&[tests]);
     let root = scene.project.root().display().to_string();
     scene.agent(
@@ -75,9 +78,13 @@ fn a_conflict_goes_back_to_the_lane_with_both_sides() {
     assert!(markers.contains("SL-1") && markers.contains("SL-2"), "{markers}");
     let prompt = scene.told("meet/prompt").join("\n");
     assert!(prompt.contains("conflict") && prompt.contains("both.txt"), "{prompt}");
-    let second = if scene.stage_status("SL-1", "retry_attempt").is_empty() { "SL-2" } else { "SL-1" };
+    let second =
+        if scene.stage_status("SL-1", "retry_attempt").is_empty() { "SL-2" } else { "SL-1" };
     let record = scene.record(second, "retry_attempt");
-    assert_eq!((record["retry_attempt"].as_u64(), record["max_retries"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(
+        (record["retry_attempt"].as_u64(), record["max_retries"].as_u64()),
+        (Some(1), Some(1))
+    );
     assert!(record["failure_context"].to_string().contains("both.txt"), "{record:#}");
     scene.nothing_left();
 }
@@ -89,7 +96,11 @@ fn a_conflict_without_retries_is_settled_by_hand() {
     let said = scene.run(&[]).exits(4).says("conflict").says("both.txt").says("piton resume");
     let failed = ["SL-1", "SL-2"].into_iter().find(|l| scene.stage_status(l, "pre_pr") == "failed");
     let failed = failed.unwrap_or_else(|| panic!("{}", said.stderr));
-    assert!(said.stderr.contains(&format!("P1/{failed}: current stage: pre_pr")), "{}", said.stderr);
+    assert!(
+        said.stderr.contains(&format!("P1/{failed}: current stage: pre_pr")),
+        "{}",
+        said.stderr
+    );
     // As the hint says: settle it in the worktree and commit.
     let room = scene.room(failed);
     let git = |args: &[&str]| {
@@ -127,11 +138,15 @@ fn a_conflict_settled_by_a_merge_of_base_is_taken_too() {
 fn unrelated_changes_in_base_survive_a_merge() {
     let scene = Scene::of(&[lane("SL-1")]);
     let root = scene.project.root().display().to_string();
-    scene.agent("SL-1", &format!("echo x > SL-1-01.txt; echo edited > {root}/README; echo n > {root}/new.txt"));
+    scene.agent(
+        "SL-1",
+        &format!("echo x > SL-1-01.txt; echo edited > {root}/README; echo n > {root}/new.txt"),
+    );
     scene.run(&[]).exits(0);
     assert_eq!(scene.project.read("README"), "edited\n");
     assert!(scene.project.has("new.txt") && scene.project.has("SL-1-01.txt"));
-    let status = scene.project.git(&["status", "--porcelain", "--", "README", "new.txt", "SL-1-01.txt"]);
+    let status =
+        scene.project.git(&["status", "--porcelain", "--", "README", "new.txt", "SL-1-01.txt"]);
     assert_eq!(status, " M README\n?? new.txt\n");
 }
 
@@ -161,7 +176,9 @@ fn overlapping_changes_in_base_hold_the_merge_until_they_are_away() {
 fn lanes_that_are_not_merged_keep_branch_and_worktree() {
     let scene = Scene::with(&document("", &[lane("SL-1")], ""), "");
     let settings = scene.project.read("piton.toml");
-    scene.project.write("piton.toml", &settings.replace("[defaults]", "[defaults]\nmerge = \"none\""));
+    scene
+        .project
+        .write("piton.toml", &settings.replace("[defaults]", "[defaults]\nmerge = \"none\""));
     scene.project.commit();
     scene.run(&[]).exits(0);
     assert_eq!(scene.branches(), ["lane/P1/SL-1"]);

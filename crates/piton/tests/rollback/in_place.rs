@@ -40,7 +40,9 @@ fn project() -> Project {
     fs::write(project.outside().join("home/one.sh"), ONE).unwrap();
     let files =
         ["edited.txt", "gone.txt", "before.txt", "tool.sh", "staged.txt", "becomes/deep.txt"];
-    files.iter().for_each(|path| project.write(path, path));
+    for path in files {
+        project.write(path, path);
+    }
     project.write(".gitignore", "ignored/\n");
     project.write("folder/inner", "x");
     symlink("somewhere", project.root().join("link")).unwrap();

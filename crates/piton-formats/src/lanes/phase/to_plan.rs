@@ -13,6 +13,7 @@ use piton_core::id::{ID_BYTES_MAX, LanePath, is_valid_id};
 use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role, VALIDATION_LANE};
 use piton_core::plan::{self, Command, OnFailure, Plan, Step, Work};
 
+use super::super::fix::VALIDATION_STEP;
 use super::model::{DependencyKind, Lane, ParallelSafe, Phase, Task, TaskKind};
 use super::prompt;
 use super::resolve::{is_closed, lanes_before};
@@ -374,8 +375,8 @@ impl Builder<'_> {
         let path =
             |lane: &plan::Lane| LanePath { phase: phase_id.to_owned(), lane: lane.id.clone() };
         let steps = self.phase.test_plan.iter().enumerate().map(|(at, test)| {
-            let work = Work::Run(Command::Shell(escape(&test.command)));
-            self.defaults.step(format!("validate-{}", at + 1), work, 0)
+            let work = Work::Tests(vec![Command::Shell(escape(&test.command))]);
+            self.defaults.step(format!("{VALIDATION_STEP}{}", at + 1), work, 0)
         });
         Some(plan::Lane {
             id: VALIDATION_LANE.to_owned(),

@@ -16,7 +16,6 @@ use serde::Serialize;
 
 use super::{Candidate, bytes_in};
 use crate::context::{Context, now};
-use crate::error::Result;
 use crate::ui;
 
 /// Looks of commands are for the moment; a day later nobody compares with them any more.
@@ -219,14 +218,9 @@ pub fn execute(context: &Context, left: Left) -> Left {
 }
 
 /// Finds what can go without a question.
-pub fn chaff(
-    context: &Context,
-    store: &mut Store,
-    all: &[Standing],
-    runs: &[Candidate],
-) -> Result<Chaff> {
+pub fn chaff(context: &Context, store: &mut Store, all: &[Standing], runs: &[Candidate]) -> Chaff {
     if context.project.git_dir.is_none() {
-        return Ok(Chaff::default());
+        return Chaff::default();
     }
     let root = &context.project.root;
     let mut found =
@@ -236,7 +230,7 @@ pub fn chaff(
     for run in runs {
         let Ok(loaded) = store.load_row(run.row.clone()) else {
             // Unknown is what it needs: everything stays.
-            return Ok(Chaff { trash: found.trash, ..Chaff::default() });
+            return Chaff { trash: found.trash, ..Chaff::default() };
         };
         let state = &loaded.state;
         dirs.push(PathBuf::from(&state.root));
@@ -244,8 +238,8 @@ pub fn chaff(
         dirs.extend(works.filter(|w| !w.removed).map(|w| PathBuf::from(&w.dir)));
         found.looks.extend(old_looks(root, &of_run(all, &run.row.run_id), state, now()));
     }
-    found.caches = vanished(&context.project.state_dir.join("cache"), &dirs);
-    Ok(found)
+    found.caches = vanished(&context.project.state_dir.join(crate::session::CACHE_DIR), &dirs);
+    found
 }
 
 /// Looks that are old, and that no checkpoint of the run was made from.

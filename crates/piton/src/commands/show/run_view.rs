@@ -7,6 +7,8 @@ use piton_core::request::gates;
 use piton_core::state::RunState;
 use piton_core::{Millis, Plan, Timestamp};
 use piton_engine::{Loaded, Store};
+use piton_workspace::refs;
+use piton_workspace::snapshot::{self, Costs};
 use serde::Serialize;
 use serde_json::json;
 
@@ -70,6 +72,9 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()>
                 .map(|(name, used, limit)| json!({ "name": name, "used": used, "limit": limit }))
                 .collect::<Vec<_>>()
         );
+        if let Some(costs) = snapshot_costs(context, loaded) {
+            value["snapshots"] = json!({ "objects": costs.objects, "bytes": costs.bytes });
+        }
         value["logs"] = json!(context.run_dir(&loaded.row.run_id).join("logs"));
         ui::data_json(&value);
         return Ok(());
@@ -83,6 +88,10 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()>
         let _ = writeln!(out, "checkpoint {}", point_line(point));
     }
     point_view::push_all(&mut out, store, loaded)?;
+    if let Some(costs) = snapshot_costs(context, loaded) {
+        let (objects, bytes) = (costs.objects, size(costs.bytes));
+        let _ = writeln!(out, "snapshots take {bytes} ({objects} objects of their own)");
+    }
     out.push_str("budgets used\n");
     for (name, used, limit) in budgets(&loaded.state, plan.as_ref()) {
         let _ = writeln!(out, "  {name:14} {used} of {limit}");
@@ -117,6 +126,14 @@ fn decided(e: &GateDecided, at: Timestamp) -> Decided {
         plan_hash: e.plan_hash.to_string(),
         artifacts: e.artifacts.len(),
     }
+}
+
+/// What the snapshots of a run take beyond everything else; nothing where it has none.
+fn snapshot_costs(context: &Context, loaded: &Loaded) -> Option<Costs> {
+    context.project.git_dir.as_ref()?;
+    let prefix = refs::run_prefix(&loaded.row.run_id);
+    let costs = snapshot::costs(&context.project.root, &prefix).ok()?;
+    (costs.objects > 0).then_some(costs)
 }
 
 fn origin(out: &mut String, context: &Context, loaded: &Loaded) {

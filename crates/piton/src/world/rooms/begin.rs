@@ -23,6 +23,9 @@ impl GitRooms {
         if rules.isolation.is_in_place() {
             return Ok(self.begin_in_place(lane));
         }
+        if let Some(refusal) = &self.refusal {
+            return Ok(Begin::Refused(refusal.clone()));
+        }
         let wanted = self.wanted_base(state);
         let base = match checks::base(&self.root, wanted.as_deref()) {
             Ok(base) => base,

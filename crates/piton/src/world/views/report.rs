@@ -4,10 +4,11 @@
 
 use std::path::Path;
 
-use piton_core::lane::{Stage, VALIDATION_LANE};
+use piton_core::lane::{Stage, StageStatus, VALIDATION_LANE};
 use piton_core::state::LaneState;
 use piton_core::summary::{lane_status, run_status};
 use piton_core::{LanePath, Plan, RunState, Status, Timestamp};
+use piton_formats::lanes::fix::fix_tasks;
 use piton_formats::lanes::report::{Failure, LaneLine, MergeLine, Report, render};
 
 use super::records::Hints;
@@ -55,10 +56,13 @@ pub fn report(root: &Path, plan: &Plan, state: &RunState) -> Report {
     };
     for (path, lane) in state.lanes() {
         if path.lane == VALIDATION_LANE {
-            let record = lane.work.as_ref().and_then(|w| w.record(Stage::AfterLaneTests));
-            report
-                .validation
-                .extend(record.and_then(|r| Some((r.test_command.clone()?, r.exit_code))));
+            let record = |stage| lane.work.as_ref().and_then(|w| w.record(stage));
+            let passed = record(Stage::AfterLaneTests)
+                .and_then(|r| Some((r.test_command.clone()?, r.exit_code)));
+            let failed = record(Stage::AfterLaneStart)
+                .filter(|r| r.status == StageStatus::Failed)
+                .and_then(|r| Some((r.last_command.clone()?, r.exit_code)));
+            report.validation.extend(passed.or(failed));
         }
         report.lanes.push(lane_line(state, &path, lane));
         report.failures.extend(failures(&path, lane));
@@ -66,10 +70,14 @@ pub fn report(root: &Path, plan: &Plan, state: &RunState) -> Report {
         let gates = plan.lane(&path).map(|l| l.rules.provides.clone()).unwrap_or_default();
         report.gates.extend(gates.into_iter().map(|gate| (gate, closed)));
     }
+    for task in fix_tasks(state) {
+        let context = vec![task.words()];
+        report.failures.push(Failure { what: task.id, context });
+    }
     report.merges = merges(state);
     if !matches!(status, Status::Complete | Status::Cancelled | Status::Archived) {
         let plan_path = &state.plan_path;
-        let hints = Hints { root, plan_path, run_id: &run_id, lane: String::new() };
+        let hints = Hints { root, plan_path, run_id: &run_id, lane: Vec::new() };
         report.next = vec![hints.command("--resume"), hints.command("--rollback")];
     }
     report

@@ -1,0 +1,94 @@
+//! `--next-phase`: the last line of a run's output says whether the next phase may follow.
+//!
+//! Nothing is started here: whoever called reads the line and decides.
+
+use std::path::Path;
+
+use piton_core::state::Progress;
+use piton_core::summary::run_status;
+use piton_core::{RunState, Status};
+use piton_formats::lanes::fix::fix_tasks;
+use piton_formats::lanes::phase;
+
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::ui;
+
+/// Says that the next phase may follow.
+const CONTINUE: &str = "PHASE_COMPLETE_CONTINUE";
+/// Says that it may not.
+const STOP: &str = "PHASE_COMPLETE_STOP";
+
+/// Says whether the next phase may follow; the last line on stdout.
+pub fn say(context: &Context, plan: &Path, next: &Path, error: Option<&CommandError>) {
+    let stopped = stopped(context, plan, error).or_else(|| unreadable(context, next));
+    let line = match stopped {
+        // One line, whatever a plan or a system says.
+        Some(reason) => format!("{STOP}: {}", ui::text::sanitize(&reason)),
+        None => format!("{CONTINUE}: {}", next.display()),
+    };
+    if context.json {
+        ui::data_json(&serde_json::json!({ "next_phase": line }));
+    } else {
+        ui::data(&line);
+    }
+}
+
+/// Why the phase is not complete.
+fn stopped(context: &Context, plan: &Path, error: Option<&CommandError>) -> Option<String> {
+    if let Some(error) = error.filter(|e| !e.message.is_empty()) {
+        return Some(error.message.clone());
+    }
+    let state = newest_run(context, plan);
+    let Some((run_id, state)) = state else {
+        return Some("the run could not start".to_owned());
+    };
+    let status = run_status(&state, false);
+    if status == Status::Complete && error.is_none() {
+        return None;
+    }
+    Some(reason(&run_id, &state, status))
+}
+
+/// The newest run of a plan, as it stands.
+fn newest_run(context: &Context, plan: &Path) -> Option<(String, RunState)> {
+    let path = crate::plan_file::recorded_path(&context.project.root, &context.cwd.join(plan));
+    let mut store = context.read_store().ok()?;
+    let row = store.runs().ok()?.into_iter().find(|row| row.plan == path)?;
+    let loaded = store.load_row(row).ok()?;
+    Some((loaded.row.run_id, loaded.state))
+}
+
+/// What keeps a run from being complete, in one line.
+fn reason(run_id: &str, state: &RunState, status: Status) -> String {
+    if let Some(task) = fix_tasks(state).first() {
+        return task.words();
+    }
+    if let Some((path, step)) = state.steps().find(|(_, s)| s.progress == Progress::Failed) {
+        return format!("{path} failed: {}", ui::summary::why_failed(step));
+    }
+    let held = state.lanes().find_map(|(path, lane)| {
+        let (why, _) = lane.work.as_ref()?.blocked.as_ref()?;
+        Some(format!("{path} is blocked: {why}"))
+    });
+    held.unwrap_or_else(|| format!("run {run_id} is {status}"))
+}
+
+/// Why the document of the next phase can't be run.
+fn unreadable(context: &Context, next: &Path) -> Option<String> {
+    let (full, shown) = (context.cwd.join(next), next.display());
+    let text = match std::fs::read_to_string(&full) {
+        Ok(text) => text,
+        Err(error) => return Some(format!("{shown} cannot be read: {error}")),
+    };
+    if full.extension().is_some_and(|e| e == "toml") {
+        return None;
+    }
+    match phase::read(&shown.to_string(), &text) {
+        Ok(_) => None,
+        Err(problems) => {
+            let first = problems.first().map(|p| p.message.clone()).unwrap_or_default();
+            Some(format!("{shown} cannot be read: {first}"))
+        }
+    }
+}

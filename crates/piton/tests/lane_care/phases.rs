@@ -1,0 +1,101 @@
+//! Phases that follow each other, the fix task of a failed validation, names of runs, remarks.
+
+use super::common::Output;
+use super::scene::{DOCUMENT, Scene, document, lane};
+
+/// The commands after all merges.
+fn validation(command: &str) -> String {
+    format!("## H. Test Execution Plan\n\n```bash\n{command}\n```\n")
+}
+
+fn last_line(output: &Output) -> &str {
+    output.stdout.lines().last().unwrap_or_default()
+}
+
+/// Lost: whoever runs phase after phase could not tell whether the next one may begin.
+#[test]
+fn a_complete_phase_names_the_next_and_any_other_says_why_not() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let project = &scene.project;
+    project.write("plans/phase-2.md", &document("", &[lane("SL-2")], "").replace("# P1", "# P2"));
+    project.commit();
+    let chain = ["run", DOCUMENT, "--next-phase", "plans/phase-2.md"];
+    let done = project.piton(&chain).exits(0);
+    assert_eq!(last_line(&done), "PHASE_COMPLETE_CONTINUE: plans/phase-2.md");
+    let run_id = project.run_id();
+    let stamp = run_id.strip_prefix("P1-").unwrap();
+    assert_eq!((stamp.len(), stamp.find('-')), (15, Some(8)), "{run_id}");
+    let gone = project.piton(&["run", DOCUMENT, "--next-phase", "plans/none.md"]);
+    let line = last_line(&gone).to_owned();
+    assert!(line.starts_with("PHASE_COMPLETE_STOP: plans/none.md cannot be read: "), "{line}");
+    let plain = project.piton(&["run", DOCUMENT]).exits(0);
+    plain.silent_about("PHASE_COMPLETE");
+}
+
+/// Lost: a failure across lanes would have no name, and nobody would know what to mend.
+#[test]
+fn a_failed_validation_blocks_the_phase_with_a_fix_task() {
+    let text = document("", &[lane("SL-1")], &validation("test -e nowhere"));
+    let scene = Scene::with(&text, "");
+    let project = &scene.project;
+    let run = project.piton(&["run", DOCUMENT, "--next-phase", "plans/phase-2.md"]).exits(1);
+    let words = "blocked by FIX-P1-001: test -e nowhere, exit code 1";
+    assert_eq!(last_line(&run), format!("PHASE_COMPLETE_STOP: {words}"));
+    assert!(run.stderr.contains(&format!("P1 is {words}")), "{}", run.stderr);
+    project.piton(&["status"]).exits(0).says(words);
+    let run_id = project.run_id();
+    assert_eq!(project.status_json("")["fix_tasks"][0]["id"], "FIX-P1-001");
+    let report = project.read(&format!(".claude/run-reports/{run_id}.md"));
+    assert!(report.contains("### FIX-P1-001") && report.contains(words), "{report}");
+    assert!(report.contains("| `test -e nowhere` | failed (1) |"), "{report}");
+    project.write("nowhere", "");
+    project.commit();
+    project.piton(&["retry", "validate-1"]).exits(0);
+    project.piton(&["resume"]).exits(0).silent_about("FIX-P1-001");
+    assert_eq!(project.status_json("")["fix_tasks"].as_array().map(Vec::len), Some(0));
+}
+
+/// Lost: runs of one lane and of the whole phase could not be told apart by their names.
+#[test]
+fn a_run_of_one_lane_is_named_by_it() {
+    let scene = Scene::of(&[lane("SL-1"), lane("SL-2")]);
+    let project = &scene.project;
+    let chain = ["run", DOCUMENT, "--lane", "SL-2", "--next-phase", DOCUMENT];
+    let run = project.piton(&chain).exits(0);
+    let run_id = project.run_id();
+    assert!(run_id.starts_with("P1-SL-2-20"), "{run_id}");
+    assert_eq!(last_line(&run), format!("PHASE_COMPLETE_STOP: run {run_id} is pending"));
+    let records = project.read(super::scene::CHECKPOINTS);
+    assert!(records.contains(&run_id), "{records}");
+}
+
+/// Lost: snapshots would be published by a push to a mirror without a word.
+#[test]
+fn a_mirror_is_warned_about_once() {
+    let scene = Scene::planned("[[phase]]\nid = \"P\"\nrun = \"true\"\n");
+    let project = &scene.project;
+    project.git(&["remote", "add", "--mirror=push", "backup", "../backup.git"]);
+    let warning = "git push backup would publish refs/piton";
+    project.piton(&["run", "plan.toml"]).exits(0).says(warning);
+    project.piton(&["run", "plan.toml", "--fresh"]).exits(0).silent_about(warning);
+    project.git(&["config", "core.hooksPath", "hooks"]);
+    project.piton(&["run", "plan.toml", "--fresh"]).exits(0).silent_about(warning);
+}
+
+/// Lost: a lane would fail halfway through a checkout that can't work.
+#[test]
+fn what_can_not_work_holds_lanes_up_before_anything_is_made() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let project = &scene.project;
+    project.write(".gitattributes", "*.bin filter=sealed\n");
+    project.commit();
+    project.git(&["config", "filter.sealed.smudge", "no-such-program-at-all"]);
+    project.git(&["config", "filter.sealed.required", "true"]);
+    for _ in 0..2 {
+        let run = project.piton(&["run", DOCUMENT, "--fresh"]).exits(4);
+        run.says("`no-such-program-at-all` is not found").says("install the program");
+        assert!(!project.has(".worktrees"));
+    }
+    project.git(&["config", "filter.sealed.smudge", "cat"]);
+    project.piton(&["resume"]).exits(0);
+}
