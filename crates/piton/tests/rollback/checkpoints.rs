@@ -156,7 +156,7 @@ fn checkpoints_are_listed_and_shown_with_what_they_miss() {
     // What is not in a checkpoint stays as it is, and is named.
     project.write("big.bin", &"y".repeat(6000));
     let said = project.piton(&["rollback", "--exact", "--yes"]).exits(0);
-    said.says("big.bin").says("not in the snapshot");
+    said.says("stays   big.bin").says("not in the checkpoint");
     assert_eq!(project.read("big.bin").len(), 6000);
 }
 
