@@ -75,8 +75,9 @@ pub fn repository(dir: &Path, path: &OsStr) -> Vec<Remark> {
         say("shallow-clone", Level::Warn, what, "git fetch --unshallow brings the rest");
     }
     if config.is("extensions.objectformat", "sha256") {
-        let what = "the repository uses SHA-256: worktrees are made at git's own speed";
-        say("sha256", Level::Works, what, "");
+        let what = "the repository uses sha256 object ids, which snapshots of lanes can't hold";
+        let fix = "convert it to SHA-1, or work in place with `snapshots.enabled = false`";
+        say("sha256", Level::Refuse, what, fix);
     }
     if config.is("extensions.refstorage", "reftable") {
         let what =

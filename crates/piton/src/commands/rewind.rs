@@ -295,6 +295,11 @@ fn print_room(
         ui::say(&format!("  stays   {} ({})", shown(&kept.path), kept.why));
     }
     more(preview.kept.len());
+    for missed in preview.missed.iter().take(PATHS_NAMED_MAX) {
+        let (path, why) = (shown(&missed.path), missed.why);
+        ui::say(&format!("  stays   {path} (not in the checkpoint: {why})"));
+    }
+    more(preview.missed.len());
     let Some(to) = &target.head_to else { return Ok(!changes.is_empty()) };
     let branch = format!("refs/heads/{}", target.branch);
     let now = piton_workspace::refs::value(&context.project.root, &branch);

@@ -30,7 +30,7 @@ fn a_lane_is_told_with_its_workspace_stages_and_what_is_not_captured() {
     let text = text.says("stays on lane/P/main").says("not in its checkpoints: pipe");
     text.says("of snapshots, of all runs");
     project.piton(&["show", "r"]).exits(0).says("snapshots take");
-    assert!(project.piton(&["show", "r", "--json"]).json()["snapshots"]["bytes"].is_u64());
+    assert!(project.piton(&["show", "r", "--json"]).json()["snapshot_costs"]["bytes"].is_u64());
 }
 
 /// Lost: a run would stop without a word about what to change.

@@ -73,7 +73,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()>
                 .collect::<Vec<_>>()
         );
         if let Some(costs) = snapshot_costs(context, loaded) {
-            value["snapshots"] = json!({ "objects": costs.objects, "bytes": costs.bytes });
+            value["snapshot_costs"] = json!({ "objects": costs.objects, "bytes": costs.bytes });
         }
         value["logs"] = json!(context.run_dir(&loaded.row.run_id).join("logs"));
         ui::data_json(&value);

@@ -24,6 +24,8 @@ pub struct Preview {
     pub changes: Vec<Change>,
     /// Paths that differ and stay.
     pub kept: Vec<Kept>,
+    /// Paths that the target does not hold: whether they differ, nobody knows.
+    pub missed: Vec<snapshot::Missed>,
 }
 
 impl GitRooms {
@@ -70,7 +72,10 @@ impl GitRooms {
         let touched: BTreeSet<&[u8]> = plan.writes().chain(plan.deletes()).collect();
         let mut changes = restore::diff(&self.root, present, &target.target).map_err(said)?;
         changes.retain(|c| touched.contains(c.path.as_slice()));
-        Ok(Preview { changes, kept: plan.kept })
+        let kept: BTreeSet<&[u8]> = plan.kept.iter().map(|k| k.path.as_slice()).collect();
+        let mut missed = snapshot::load(&self.root, &target.target).map_err(said)?.degraded;
+        missed.retain(|m| !kept.contains(m.path.as_slice()));
+        Ok(Preview { changes, kept: plan.kept, missed })
     }
 
     /// Files that stay although the target does not have them: those that are new since then and
