@@ -69,6 +69,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Tell what a protocol file is and what it says; changes nothing.
     Inspect(InspectArgs),
+    /// Take over a run that another tool recorded.
+    Import(ImportArgs),
     /// Explain an error code.
     Explain(ExplainArgs),
     /// Print the JSON Schema of a document.
@@ -406,6 +408,19 @@ pub struct DoctorArgs {
 pub struct InspectArgs {
     /// A phase document, checkpoints.json or a run log.
     pub file: PathBuf,
+}
+
+/// Arguments of `import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The file of the records, `checkpoints.json`.
+    pub file: PathBuf,
+    /// The plan of the run; without it, the document in `plans/` with the phase of the records.
+    #[arg(long, value_name = "PLAN")]
+    pub plan: Option<PathBuf>,
+    /// The run, where the file has several.
+    #[arg(long, value_name = "ID")]
+    pub run_id: Option<String>,
 }
 
 /// Arguments of `explain`.

@@ -189,7 +189,8 @@ fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
     super::dry_run::print(context, &plan.recorded, &state, &[], args);
 }
 
-fn created(context: &Context, plan: &PlanFile, run_id: &str, spec: Option<FileHash>) -> Event {
+/// The event that creates a run.
+pub fn created(context: &Context, plan: &PlanFile, run_id: &str, spec: Option<FileHash>) -> Event {
     Event::RunCreated(Box::new(RunCreated {
         run_id: RunId(run_id.to_owned()),
         plan_path: plan.path.clone(),
