@@ -149,6 +149,9 @@ pub struct RunArgs {
     /// With `--rollback`: the stage or checkpoint, instead of `before_lane_start`.
     #[arg(long, value_name = "STAGE|CHECKPOINT", requires = "rollback")]
     pub to: Option<String>,
+    /// Whether tasks of a lane get worktrees of their own; `auto` where they can run at once.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    pub task_worktrees: TaskWorktrees,
     /// When the phase is complete, say so with the document of the next one, as the last line.
     #[arg(long, value_name = "PLAN", requires = "plan", conflicts_with_all = ["rollback", "detach"])]
     pub next_phase: Option<PathBuf>,
@@ -158,6 +161,19 @@ pub struct RunArgs {
     /// How it is driven.
     #[command(flatten)]
     pub drive: DriveArgs,
+}
+
+/// Whether tasks of a lane get worktrees of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TaskWorktrees {
+    /// Never: they work in the lane's worktree.
+    Off,
+    /// Those that can run at once and own different files. Tasks of a lane run one after the other,
+    /// so today there are none.
+    #[default]
+    Auto,
+    /// Always.
+    On,
 }
 
 /// Arguments of `rollback`.

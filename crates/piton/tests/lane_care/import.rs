@@ -7,7 +7,7 @@ use super::scene::{CHECKPOINTS, DOCUMENT, Scene, lane};
 const RUN: &str = "P1-20251227-103000";
 
 /// A record of another tool, with a field of its own.
-fn record(lane: &str, stage: &str, status: &str, minute: u32, more: Value) -> Value {
+fn record(lane: &str, stage: &str, status: &str, minute: u32, more: &Value) -> Value {
     let mut record = json!({
         "run_id": RUN, "phase": "P1", "lane": lane, "stage": stage, "status": status,
         "timestamp": format!("2025-12-27T10:{minute:02}:00Z"), "theirs": format!("{lane} {stage}"),
@@ -46,13 +46,13 @@ fn left_by_another_tool(document: bool) -> Scene {
     let base_sha = json!({ "base_branch": "main", "base_sha": base });
     let shas = json!({ "base_branch": "main", "base_sha": base, "head_sha": merged });
     let records = json!([
-        record("SL-1", "before_lane_start", "ready", 1, at.clone()),
-        record("SL-1", "after_lane_start", "in_progress", 2, at),
-        record("SL-1", "after_scaffold", "complete", 3, json!({})),
-        record("SL-1", "after_lane_tests", "complete", 5, tested),
-        record("SL-2", "after_lane_start", "in_progress", 2, base_sha),
-        record("SL-3", "pre_pr", "complete", 9, shas),
-        record("-", "pre_pr", "in_progress", 10, json!({})),
+        record("SL-1", "before_lane_start", "ready", 1, &at),
+        record("SL-1", "after_lane_start", "in_progress", 2, &at),
+        record("SL-1", "after_scaffold", "complete", 3, &json!({})),
+        record("SL-1", "after_lane_tests", "complete", 5, &tested),
+        record("SL-2", "after_lane_start", "in_progress", 2, &base_sha),
+        record("SL-3", "pre_pr", "complete", 9, &shas),
+        record("-", "pre_pr", "in_progress", 10, &json!({})),
     ]);
     project.write(CHECKPOINTS, &serde_json::to_string_pretty(&records).unwrap());
     scene
