@@ -61,6 +61,8 @@ pub struct Options {
     pub merge_rounds: Option<u32>,
     /// A rollback, restore or undo to carry out instead of going on.
     pub rewind: Option<crate::world::Rewind>,
+    /// Nothing but a rollback that was cut short is to be finished.
+    pub settle: bool,
     /// The status words that the person wants to be told of are sent to the notify command.
     pub notify: bool,
 }
@@ -179,6 +181,9 @@ impl<'a> Driver<'a> {
         self.raise_fence()?;
         self.recover()?;
         self.finish_rewind()?;
+        if self.options.settle {
+            return self.leave(Verdict::RolledBack);
+        }
         if self.abort.is_some() {
             self.end_all("aborted")?;
         }

@@ -23,6 +23,14 @@ create) echo 'creating' >&2; if [ ! -e mute ]; then echo https://example.test/pr
 esac
 "#;
 
+/// Notes each push, and has pushed nothing before.
+const GIT: &str = r#"#!/bin/sh
+case "$1" in
+push) echo "git $*" >> calls; test ! -e refuse ;;
+rev-parse) exit 1 ;;
+esac
+"#;
+
 fn script(settings: &Settings) -> String {
     let text = "[[phase]]\nid = \"P\"\nisolation = \"worktree\"\nmerge = \"pr\"\nrun = \"make\"\n";
     let read = |_: &str| Err(std::io::ErrorKind::NotFound.into());
@@ -36,9 +44,7 @@ fn script(settings: &Settings) -> String {
 }
 
 fn programs(dir: &Path) {
-    for (name, text) in
-        [("gh", GH), ("git", "#!/bin/sh\necho \"git $*\" >> calls\ntest ! -e refuse\n")]
-    {
+    for (name, text) in [("gh", GH), ("git", GIT)] {
         fs::write(dir.join(name), text).unwrap();
         fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }

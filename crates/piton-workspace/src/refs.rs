@@ -3,10 +3,14 @@
 //! A driver that was taken over holds an older epoch: its transactions fail as a whole, so it can
 //! move no ref. The epoch ref names a blob with the number; it is raised when a driver attaches.
 
+mod journal;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::git::{Error, Git};
+use crate::worktree::Place;
+use journal::Underway;
 
 /// Where all refs of Piton live; nothing of the user's does.
 pub const PREFIX: &str = "refs/piton/";
@@ -35,10 +39,7 @@ impl Fence {
             .input(format!("{epoch}\n"))
             .text()?;
         let old = Git::at(dir).args(["rev-parse", "-q", "--verify", &name]).text().ok();
-        let old = old.unwrap_or_else(|| "0".repeat(blob.len()));
-        let mut input = String::from("start\n");
-        let _ = write!(input, "update {name} {blob} {old}\nprepare\ncommit\n");
-        Git::at(dir).durable().args(["update-ref", "--stdin"]).input(input).run()?;
+        Transaction::default().update(&name, &blob, old.as_deref()).commit(dir, "piton: epoch")?;
         Ok(Self { name, blob })
     }
 
@@ -118,11 +119,33 @@ impl Transaction {
         self
     }
 
-    /// Carries it out, durably.
+    /// Carries it out, durably. Locks that an earlier one left because git was killed in it go
+    /// first.
     pub fn commit(self, dir: &Path, why: &str) -> Result<(), Error> {
-        let input = format!("start\n{}prepare\ncommit\n", self.lines);
-        Git::at(dir).durable().args(["update-ref", "-m", why, "--stdin"]).input(input).run()
+        let place = Place::of(dir)?;
+        let done = self.once(&place, dir, why);
+        if done.is_ok() || !journal::is_locked(&place, &self.lines) {
+            return done;
+        }
+        let removed = journal::sweep(&place, &self.lines).map_err(|e| unwritten(&e))?;
+        if removed == 0 && journal::is_locked(&place, &self.lines) {
+            return done;
+        }
+        self.once(&place, dir, why)
     }
+
+    fn once(&self, place: &Place, dir: &Path, why: &str) -> Result<(), Error> {
+        let input = format!("start\n{}prepare\ncommit\n", self.lines);
+        let underway = Underway::begin(place, &input).map_err(|e| unwritten(&e))?;
+        let file = underway.input().map_err(|e| unwritten(&e))?;
+        Git::at(dir).durable().args(["update-ref", "-m", why, "--stdin"]).reads(file).run()
+    }
+}
+
+fn unwritten(error: &std::io::Error) -> Error {
+    let message =
+        format!("the transaction could not be written down: {error}; see that the disk has room");
+    Error { command: "update-ref".to_owned(), code: None, message }
 }
 
 /// The value of a ref, if it exists.

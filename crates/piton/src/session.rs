@@ -43,6 +43,8 @@ pub struct Session {
     pub abort: Option<RunAborted>,
     /// A rollback, restore or undo to carry out instead of going on.
     pub rewind: Option<Rewind>,
+    /// Whether nothing but a rollback that was cut short is to be finished.
+    pub settle: bool,
     /// Gates of the phase document that are open, for each lane that waits for them.
     pub open_gates: BTreeMap<LanePath, Vec<String>>,
 }
@@ -76,6 +78,9 @@ pub fn world(context: &Context, state: &RunState) -> RealWorld {
 pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<GitRooms> {
     let project = &context.project;
     project.git_dir.as_ref()?;
+    if switched_off(context, state) {
+        return None;
+    }
     let root = root_of(context, state);
     let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let settings = &context.settings;
@@ -95,6 +100,12 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
     };
     let cache = project.state_dir.join(CACHE_DIR);
     Some(GitRooms::new(&root, &cache, &run_id, options, rules, views))
+}
+
+/// Whether a run has no checkpoints because the settings say so; worktrees need them.
+pub fn switched_off(context: &Context, state: &RunState) -> bool {
+    let in_place = state.lanes().all(|(_, lane)| lane.isolation.is_in_place());
+    in_place && !context.settings.snapshots.enabled
 }
 
 /// The views of a run.
@@ -169,6 +180,7 @@ pub fn drive(
         open_gates: session.open_gates,
         merge_rounds: Some(context.settings.lanes.merge_rounds),
         rewind: session.rewind,
+        settle: session.settle,
         notify: true,
     };
     let mut tally = ui::Tally::default();
@@ -219,7 +231,7 @@ impl Session {
     /// A run about to go on.
     pub fn new(loaded: Loaded, plan: Plan, live: Plan, opening: Vec<Event>) -> Self {
         let open_gates = BTreeMap::new();
-        Self { loaded, plan, live, opening, abort: None, rewind: None, open_gates }
+        Self { loaded, plan, live, opening, abort: None, rewind: None, settle: false, open_gates }
     }
 
     /// The state as it will be once the opening events are applied; enough to find the root.

@@ -10,6 +10,8 @@ mod common;
 
 #[path = "lanes/contract.rs"]
 mod contract;
+#[path = "lanes/kills.rs"]
+mod kills;
 #[path = "lanes/order.rs"]
 mod order;
 #[path = "lanes/preconditions.rs"]
@@ -18,5 +20,7 @@ mod preconditions;
 mod pull_requests;
 #[path = "lanes/queue.rs"]
 mod queue;
+#[path = "lanes/rooms.rs"]
+mod rooms;
 #[path = "lanes/scene.rs"]
 mod scene;

@@ -4,6 +4,7 @@
 //! it is buried: that of the git commands it waited for is kept apart there. How long it waited for
 //! them is told beside, from git's own trace.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -98,20 +99,21 @@ fn run(bench: &Bench) -> Result<Sample, String> {
 
 /// A phase document whose tasks do nothing.
 fn document() -> String {
-    let lanes = || 1..=LANES;
-    let index: String =
-        lanes().map(|n| format!("- SL-{n} -- Lane {n}\n  - Parallel-safe: yes\n\n")).collect();
-    let tables: String = lanes()
-        .map(|n| {
-            format!(
-                "### SL-{n} -- Lane {n}\n\n\
-                 | Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
-                 |---|---|---|---|---|---|\n\
-                 | T{n} | impl | - | - | - | - |\n\n"
-            )
-        })
-        .collect();
-    format!("# P: Bench\n\n## Lane Index & Dependencies\n\n{index}## Lanes\n\n{tables}")
+    let mut text = "# P: Bench\n\n## Lane Index & Dependencies\n\n".to_owned();
+    for lane in 1..=LANES {
+        let _ = write!(text, "- SL-{lane} -- Lane {lane}\n  - Parallel-safe: yes\n\n");
+    }
+    text.push_str("## Lanes\n\n");
+    for lane in 1..=LANES {
+        let _ = write!(
+            text,
+            "### SL-{lane} -- Lane {lane}\n\n\
+             | Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
+             |---|---|---|---|---|---|\n\
+             | T{lane} | impl | - | - | - | - |\n\n"
+        );
+    }
+    text
 }
 
 /// The processor time that a command itself needed, without its children, in milliseconds.

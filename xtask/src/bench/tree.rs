@@ -3,6 +3,7 @@
 //! They are imported in one pack, as a cloned repository has it: loose objects would make git look
 //! slower than people know it.
 
+use std::fmt::Write as _;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -61,7 +62,7 @@ pub(super) fn text(rng: &mut Rng) -> String {
     let mut text = String::new();
     for _ in 0..LINES.0 + rng.below(LINES.1) {
         for _ in 0..6 {
-            text.push_str(&format!("w{:x} ", rng.below(WORDS).wrapping_mul(0x9E37_79B9_7F4A)));
+            let _ = write!(text, "w{:x} ", rng.below(WORDS).wrapping_mul(0x9E37_79B9_7F4A));
         }
         text.push('\n');
     }

@@ -56,9 +56,12 @@ fn rows(result: impl Fn(usize) -> Outcome) -> Vec<Row> {
 /// Creation and removal in milliseconds.
 type Sample = [f64; 2];
 
+/// Takes a sample in a repository.
+type Take = fn(&Path) -> Result<Sample, String>;
+
 /// The medians: git's and ours.
 fn samples(bench: &Bench, source: &Path) -> Result<[Sample; 2], String> {
-    let sides: [fn(&Path) -> Result<Sample, String>; 2] = [theirs, ours];
+    let sides: [Take; 2] = [theirs, ours];
     let mut samples = [const { [const { Vec::new() }; 2] }; 2];
     for round in 0..bench.rounds(ROUNDS) {
         for turn in 0..sides.len() {
@@ -73,11 +76,7 @@ fn samples(bench: &Bench, source: &Path) -> Result<[Sample; 2], String> {
 }
 
 /// Takes a sample in a copy of the repository on a file system of its own.
-fn fresh(
-    bench: &Bench,
-    source: &Path,
-    side: fn(&Path) -> Result<Sample, String>,
-) -> Result<Sample, String> {
+fn fresh(bench: &Bench, source: &Path, side: Take) -> Result<Sample, String> {
     let fresh = Fresh::mount(&bench.folder("worktree")?)?;
     let repo = fresh.dir().join("repo");
     let (from, to) = (source.display().to_string(), repo.display().to_string());

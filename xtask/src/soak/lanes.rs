@@ -5,6 +5,7 @@
 //! file. However often driver, keeper and steps are killed, base ends with the work of each lane
 //! once, in one line of commits, and nothing else is left.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,21 +138,23 @@ fn files(base: &Path) -> Vec<(&'static str, String)> {
     );
     let mut document = "# P: Soak\n\n## Lane Index & Dependencies\n\n".to_owned();
     for lane in LANES {
-        document.push_str(&format!(
+        let _ = write!(
+            document,
             "- SL-{lane} -- Lane {lane}\n  - Parallel-safe: yes\n  - Retries: 5\n\n"
-        ));
+        );
     }
     document.push_str("## Lanes\n");
     for lane in LANES {
-        document.push_str(&format!(
+        let _ = write!(
+            document,
             "\n### SL-{lane} -- Lane {lane}\n\n\
              | Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
              |---|---|---|---|---|---|\n\
              | {lane}1 | impl | - | - | - | `sh {base}/check.sh {lane}` |\n\
              | {lane}2 | verify | {lane}1 | - | - | `sh {base}/check.sh {lane}` |\n"
-        ));
+        );
     }
-    let shared: String = LANES.iter().map(|lane| format!("{lane} todo\n\n\n\n")).collect();
+    let shared = LANES.map(|lane| format!("{lane} todo\n\n\n\n")).concat();
     vec![
         ("piton.toml", settings),
         (DOCUMENT, document),
@@ -200,7 +203,7 @@ sleep 0.01
 fn check(scratch: &Scratch) -> Result<(), Broken> {
     repository::check(scratch)?;
     let file = |name: &str| fs::read_to_string(scratch.base().join("repo").join(name));
-    let done: String = LANES.iter().map(|lane| format!("{lane} done\n\n\n\n")).collect();
+    let done = LANES.map(|lane| format!("{lane} done\n\n\n\n")).concat();
     let same = |name: &str, wanted: &str| match file(name) {
         Ok(found) if found == wanted => Ok(()),
         found => Err(format!("base has {name} as {found:?}, not as {wanted:?}")),

@@ -4,6 +4,7 @@
 //! opens one as often as it is told to, as a careless forge would. So a request that is opened
 //! twice shows.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -44,10 +45,11 @@ pub(super) fn kill(round: &mut Round<'_>) -> Result<(), Broken> {
 fn plan() -> String {
     let mut plan = "title = \"Pull requests\"\n\n[[phase]]\nid = \"P\"\n".to_owned();
     for lane in LANES {
-        plan.push_str(&format!(
+        let _ = write!(
+            plan,
             "\n[[phase.lane]]\nid = \"{lane}\"\nisolation = \"worktree\"\nmerge = \"pr\"\n\
              steps = [{{ id = \"work\", run = \"echo {lane} > {lane}.txt\" }}]\n"
-        ));
+        );
     }
     plan
 }

@@ -1,7 +1,7 @@
 //! The records of a lane's stages: what each holds, and how failures show in them.
 
 use crate::event::{Class, Next, StepFinished};
-use crate::lane::{PULL_REQUEST_STEP, Stage, StageStatus};
+use crate::lane::{PULL_REQUEST_STEP, Stage, StageStatus, VALIDATION_LANE};
 use crate::lane_state::{LaneWork, StageRecord};
 use crate::state::FailedAttempt;
 use crate::time::Timestamp;
@@ -83,6 +83,10 @@ pub fn record_failure(
     let stage = match failure.class {
         _ if own && event.step.step == PULL_REQUEST_STEP => Stage::PrePr,
         Class::Test => Stage::AfterLaneTests,
+        // The tests of a phase are all there is to its own lane.
+        Class::Command | Class::Timeout if event.step.lane == VALIDATION_LANE => {
+            Stage::AfterLaneTests
+        }
         _ => Stage::AfterLaneStart,
     };
     let ends = !matches!(failure.next, Next::Retry { .. });

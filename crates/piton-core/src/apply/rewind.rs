@@ -145,8 +145,14 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
     }
     for (path, saved) in old.lanes {
         let Some(lane) = state.lane_mut(&path) else { continue };
-        works.push((path.clone(), std::mem::replace(&mut lane.work, saved)));
+        let before = std::mem::replace(&mut lane.work, saved);
+        let stood = before.as_ref().is_some_and(|w| w.ready && !w.removed);
+        works.push((path.clone(), before));
         let Some(work) = &mut lane.work else { continue };
+        if old.act == Act::Undo && stood && work.removed {
+            // A worktree that had come back goes again with the next driver.
+            work.removed = false;
+        }
         match old.act {
             Act::Removal => {
                 work.stays = true;

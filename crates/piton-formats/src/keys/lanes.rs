@@ -94,6 +94,11 @@ pub static SNAPSHOTS: Section = Section::new(
     "[snapshots]",
     "What snapshots of a workspace hold, and how many are kept.",
     &[&[
+        key(
+            "enabled",
+            Kind::Flag,
+            "whether runs that work in place have checkpoints; lanes in worktrees always do (true)",
+        ),
         key("file_max", Kind::Size, "the largest file that is held; larger ones are named (50MB)"),
         key(
             "files_max",

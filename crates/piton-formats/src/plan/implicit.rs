@@ -114,14 +114,17 @@ fn script(how: &PullRequest) -> String {
             args.iter().map(|arg| quote_for_shell(arg)).collect::<Vec<_>>().join(" ")
         }
     };
+    // A lane that was taken back and worked again has other commits than those it pushed: they are
+    // replaced, but nobody else's. What was pushed last stands in a ref of the run.
     let text = format!(
-        "branch=refs/heads/$PITON_BRANCH\n\
-         git push -q {remote} \"$PITON_HEAD:$branch\" || {{\n\
-         was=$(git ls-remote {remote} \"$branch\" | cut -f1)\n\
-         [ -n \"$was\" ] || exit 1\n\
-         git reflog show --format=%H \"$branch\" | grep -qx \"$was\" || exit 1\n\
-         git push -q --force-with-lease=\"$branch:$was\" {remote} \"+$PITON_HEAD:$branch\" || exit\n\
-         }}\n\
+        "pushed=\"refs/piton/$PITON_RUN_ID/pushed/$PITON_BRANCH\"\n\
+         old=$(git rev-parse -q --verify \"$pushed\")\n\
+         set -- \"$PITON_HEAD:refs/heads/$PITON_BRANCH\"\n\
+         if [ -n \"$old\" ] && ! git merge-base --is-ancestor \"$old\" \"$PITON_HEAD\"; then\n\
+         set -- \"--force-with-lease=refs/heads/$PITON_BRANCH:$old\" \"$@\"\n\
+         fi\n\
+         git push -q {remote} \"$@\" || exit\n\
+         git update-ref \"$pushed\" \"$PITON_HEAD\"\n\
          url=$(\n{find}\n) || exit\n\
          if [ -z \"$url\" ]; then\n\
          url=$(\n{create}\n) || exit\n\

@@ -140,6 +140,8 @@ impl Default for Lanes {
 /// What snapshots hold, and how many are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshots {
+    /// Whether runs without worktrees are snapshotted; lanes in worktrees always are.
+    pub enabled: bool,
     /// Bytes of the largest file that is held.
     pub file_max: u64,
     /// Files of a work tree past which no snapshot is taken.
@@ -150,7 +152,7 @@ pub struct Snapshots {
 
 impl Default for Snapshots {
     fn default() -> Self {
-        Self { file_max: FILE_BYTES_MAX, files_max: FILES_MAX, keep: KEEP }
+        Self { enabled: true, file_max: FILE_BYTES_MAX, files_max: FILES_MAX, keep: KEEP }
     }
 }
 
@@ -262,6 +264,7 @@ pub(super) fn read_snapshots(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Snapsh
         return usual;
     };
     Snapshots {
+        enabled: node.flag("enabled", sink).unwrap_or(usual.enabled),
         file_max: node.size("file_max", sink).unwrap_or(usual.file_max),
         files_max: node.count("files_max", sink).unwrap_or(usual.files_max),
         keep: node.count32("keep", sink).unwrap_or(usual.keep),
@@ -323,6 +326,7 @@ run_logs = "logs"
 run_reports = "reports"
 task_prompt = "prompts/task.md"
 [snapshots]
+enabled = false
 file_max = "1MiB"
 files_max = 7
 keep = 3
@@ -365,7 +369,10 @@ keep = 3
                 task_prompt: Some("prompts/task.md".to_owned()),
             }
         );
-        assert_eq!(found.snapshots, Snapshots { file_max: 1 << 20, files_max: 7, keep: 3 });
+        assert_eq!(
+            found.snapshots,
+            Snapshots { enabled: false, file_max: 1 << 20, files_max: 7, keep: 3 }
+        );
     }
 
     /// Lost: a default that the reference names and the code does not have.

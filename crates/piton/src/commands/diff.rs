@@ -19,6 +19,14 @@ enum Side {
     Commit(String),
 }
 
+impl Side {
+    fn commit(&self) -> &str {
+        match self {
+            Self::Snapshot(_, commit) | Self::Commit(commit) => commit,
+        }
+    }
+}
+
 /// Shows the differences.
 pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
     let mut store = super::request::open(context)?;
@@ -36,7 +44,8 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
     let second = side(context, &mut store, &loaded, second, lane.as_deref(), Some(&first))?;
     let root = &context.project.root;
     let failed = |e: String| CommandError::failed("snapshot", e);
-    if let (Side::Snapshot(_, a), Side::Snapshot(_, b), true) = (&first, &second, context.json) {
+    if context.json {
+        let (a, b) = (first.commit(), second.commit());
         let changes = restore::diff(root, a, b).map_err(|e| failed(e.to_string()))?;
         let rows: Vec<_> = changes
             .iter()
@@ -85,8 +94,8 @@ fn side(
             Ok(Side::Snapshot(lane, commit))
         }
         "base" => {
-            let works = loaded.state.lanes().filter(|(p, _)| fits(p));
-            let base = works.filter_map(|(_, l)| l.work.as_ref()?.base_sha.clone()).next();
+            let mut works = loaded.state.lanes().filter(|(p, _)| fits(p));
+            let base = works.find_map(|(_, l)| l.work.as_ref()?.base_sha.clone());
             base.map(Side::Commit).ok_or_else(|| {
                 CommandError::usage("no-checkpoint", "no lane that is meant has a base yet")
             })

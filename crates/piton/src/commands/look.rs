@@ -29,6 +29,10 @@ pub fn taken(context: &Context, loaded: &Loaded, lane: Option<&LanePath>) -> Res
 /// The workspaces of a run, for whoever does not drive it.
 pub fn rooms(context: &Context, loaded: &Loaded) -> Result<GitRooms> {
     session::rooms(context, &loaded.state, &DriveArgs::default()).ok_or_else(|| {
+        if session::switched_off(context, &loaded.state) {
+            return CommandError::usage("no-checkpoint", "snapshots are switched off here")
+                .hint("set `snapshots.enabled = true` in piton.toml");
+        }
         CommandError::usage("no-repository", "there is no git repository here")
             .hint("snapshots need one: `git init`")
     })
@@ -43,17 +47,14 @@ pub fn present(
     let mut all = Vec::new();
     for target in targets {
         let there = context.project.root.join(&target.dir).is_dir();
-        all.push(match there {
-            true => Some(now_of(context, loaded, target.lane.as_ref())?),
-            false => None,
-        });
+        all.push(if there { Some(now_of(context, loaded, target.lane.as_ref())?) } else { None });
     }
     Ok(all)
 }
 
 /// The files of every workspace of a run: the root, and each worktree of a lane.
 pub fn all(context: &Context, loaded: &Loaded) -> Result<Vec<(Option<LanePath>, SnapshotRef)>> {
-    if context.project.git_dir.is_none() {
+    if context.project.git_dir.is_none() || session::switched_off(context, &loaded.state) {
         return Ok(Vec::new());
     }
     let mut found = vec![(None, taken(context, loaded, None)?)];

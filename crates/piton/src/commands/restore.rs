@@ -42,6 +42,11 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
         return Ok(());
     }
     super::request::refuse_inside(context, &mut store, &loaded)?;
+    let loaded = if args.dry_run {
+        loaded
+    } else {
+        rewind::settle(context, &mut store, loaded, args.takeover)?
+    };
     let work = point.lane.as_ref().and_then(|l| loaded.state.lane(l)).and_then(|l| l.work.as_ref());
     let target = RoomTarget {
         lane: point.lane.clone(),

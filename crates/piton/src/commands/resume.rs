@@ -116,13 +116,16 @@ fn prepare(
         return super::run::begin(context, store, loaded, lease).map(Some);
     }
     let compared = compare(context, store, &loaded, args)?;
-    let Compared { check, live, open_gates } = compared;
+    let Compared { mut check, live, open_gates } = compared;
     // All steps done is not enough: a driver that died before it could leave left that to the next.
     let left = loaded.state.verdict == Some(Verdict::Complete);
     if left && loaded.state.is_over() && check.events.is_empty() && !check.stops() {
         let_go(context, &loaded, lease, &check.plan)?;
         say_complete(context, &loaded.state);
         return Ok(None);
+    }
+    if again {
+        check.events.extend(retries(&loaded.state, args));
     }
     report(context, &loaded, &check);
     if check.stops() {
@@ -140,11 +143,7 @@ fn prepare(
         store.keep_plan(&check.plan)?;
     }
     let mut opening = vec![session::attached(context, lease, args.takeover)];
-    let mut events = check.events;
-    if again {
-        events.extend(retries(&loaded.state, args));
-    }
-    opening.extend(resets_that_apply(&loaded.state, &opening[0], events));
+    opening.extend(resets_that_apply(&loaded.state, &opening[0], check.events));
     let session = Session::new(loaded, check.plan, live, opening);
     Ok(Some(Session { open_gates, ..session }))
 }

@@ -60,6 +60,25 @@ pub fn merges(store: &mut Store, loaded: &Loaded) -> Result<Vec<LanePath>> {
     Ok(lanes)
 }
 
+/// When lanes were put on a newer base.
+pub fn moved(store: &mut Store, loaded: &Loaded) -> Result<Vec<(LanePath, u64)>> {
+    let mut all = Vec::new();
+    let mut bases = std::collections::BTreeMap::new();
+    super::show::history::each(store, &loaded.row, |seq, _, event| {
+        let (lane, base) = match event {
+            Event::LaneBegun(e) => (&e.lane, e.base_sha.clone()),
+            Event::LaneRebased(e) => (&e.lane, Some(e.onto.clone())),
+            Event::LaneReopened(e) if e.onto.is_some() => (&e.lane, e.onto.clone()),
+            _ => return,
+        };
+        let before = bases.insert(lane.clone(), base.clone());
+        if before.is_some_and(|before| before != base) {
+            all.push((lane.clone(), seq));
+        }
+    })?;
+    Ok(all)
+}
+
 /// All points of a run, the oldest first.
 pub fn points(store: &mut Store, loaded: &Loaded) -> Result<Vec<Point>> {
     let mut found = Vec::new();
@@ -219,7 +238,14 @@ pub fn print_plan(
     rewind: &Rewind,
     present: &[Option<String>],
 ) -> Result<bool> {
-    let mut any = !rewind.merges.is_empty() || !rewind.intent.lanes.is_empty();
+    let stands = |lane: &LanePath| {
+        let work = loaded.state.lane(lane).and_then(|l| l.work.as_ref());
+        // Until it goes on, a lane knows where it was last taken back to.
+        work.and_then(|w| w.rolled_back.as_ref()) == Some(&rewind.intent.to)
+    };
+    let mut any = !rewind.merges.is_empty()
+        || rewind.intent.undoes.is_some()
+        || !rewind.intent.lanes.iter().all(stands);
     for (target, present) in rewind.targets.iter().zip(present) {
         let name = target.lane.as_ref().map_or("the project".to_owned(), ToString::to_string);
         let Some(present) = present else {
@@ -303,6 +329,27 @@ pub fn confirm(context: &Context, question: &str) -> Result<()> {
         Some(_) => Err(CommandError::new(Kind::Waiting, "not-confirmed", "nothing was changed")),
         None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", "no answer")),
     }
+}
+
+/// Finishes, or takes back, what a rollback that was killed had begun: what follows is planned on
+/// files and steps as they then are.
+pub fn settle(
+    context: &Context,
+    store: &mut Store,
+    loaded: Loaded,
+    takeover: bool,
+) -> Result<Loaded> {
+    if loaded.state.rewinding.is_none() {
+        return Ok(loaded);
+    }
+    let run_id = loaded.row.run_id.clone();
+    let lease = acquire(store, &loaded.row, takeover)?;
+    let loaded = store.load(&run_id)?;
+    let plan = store.plan(&loaded.state)?;
+    let opening = vec![session::attached(context, &lease, takeover)];
+    let session = Session { settle: true, ..Session::new(loaded, plan.clone(), plan, opening) };
+    session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
+    Ok(store.load(&run_id)?)
 }
 
 /// Drives a run that nobody drives just far enough to carry a rewind out.

@@ -4,7 +4,6 @@ use piton_core::LanePath;
 use piton_core::RunState;
 use piton_core::event::{MergedBy, Revert, RewindKind};
 use piton_core::lane::Stage;
-use piton_core::lane_state::LaneWork;
 use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
@@ -24,6 +23,13 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_inside(context, &mut store, &loaded)?;
+    let loaded = if args.dry_run {
+        loaded
+    } else {
+        rewind::settle(context, &mut store, loaded, args.takeover)?
+    };
+    // Without snapshots there is nothing to go back to: it says why.
+    super::look::rooms(context, &loaded)?;
     let made = plan(&mut store, &loaded, args)?;
     let present = super::look::present(context, &loaded, &made.targets)?;
     let something = rewind::print_plan(context, &loaded, &made, &present)?;
@@ -119,6 +125,7 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
     let (mut targets, mut merges) = (Vec::new(), Vec::new());
     let mut since = u64::MAX;
     let root = root_point(&all, state, &lanes, to, stage);
+    let moved = rewind::moved(store, loaded)?;
     for path in &lanes {
         let Some(work) = state.lane(path).and_then(|l| l.work.as_deref()) else { continue };
         if work.isolation.is_in_place() {
@@ -134,7 +141,7 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
                 to: String::new(),
             }));
         }
-        let (event, target) = lane_target(&all, state, path, work, to, stage)?;
+        let (event, target) = lane_target(&all, &moved, state, path, to, stage)?;
         since = since.min(event);
         if !work.removed {
             targets.extend(target);
@@ -186,12 +193,13 @@ fn root_point(
 /// Where the worktree of a lane goes back to.
 fn lane_target(
     all: &[Point],
+    moved: &[(LanePath, u64)],
     state: &RunState,
     path: &LanePath,
-    work: &LaneWork,
     to: &str,
     stage: Option<Stage>,
 ) -> Result<(u64, Option<RoomTarget>)> {
+    let work = state.lane(path).and_then(|l| l.work.as_deref()).ok_or_else(|| no_point(to))?;
     let target = |commit: &str, head: Option<String>| RoomTarget {
         lane: Some(path.clone()),
         dir: work.dir.clone(),
@@ -204,32 +212,38 @@ fn lane_target(
     let Some(stage) = stage else {
         let found = rewind::named(all, state, to, Some(&path.to_string()));
         let point = found.into_iter().find(|p| p.lane.as_ref() == Some(path));
-        let point = point.ok_or_else(|| no_point(to))?;
+        let point = point.ok_or_else(|| no_point(to).hint(format!("{path} has none: `--lane`")))?;
+        if moved.iter().any(|(lane, event)| lane == path && *event > point.event) {
+            let message = format!("{path} stands on a newer base than `{to}`");
+            return Err(CommandError::usage("no-checkpoint", message)
+                .hint("go back to a stage, or bring files back with `piton restore`"));
+        }
         return Ok((point.event, Some(target(&point.commit, None))));
     };
     let record = work.record(stage).ok_or_else(|| no_point(to))?;
-    // A fresh worktree has the files of the point before it was made.
-    let fresh = work.record(Stage::AfterLaneStart).and_then(|r| r.snapshot.clone());
-    let commit = match stage {
-        Stage::BeforeLaneStart => first_ready(all, path).or(fresh),
-        Stage::AfterLaneStart => first_ready(all, path).or_else(|| record.snapshot.clone()),
-        _ => record.snapshot.clone(),
-    };
-    let head = match stage {
-        Stage::BeforeLaneStart | Stage::AfterLaneStart => work.base_sha.clone(),
-        _ => record.head_sha.clone(),
+    // A fresh worktree has the files of the point before it was made. Where the lane was put on a
+    // newer base since, both its files and its branch go back to the one it started from.
+    let began = work.record(Stage::BeforeLaneStart);
+    let ready = work.record(Stage::AfterLaneStart);
+    let starts = matches!(stage, Stage::BeforeLaneStart | Stage::AfterLaneStart);
+    let (commit, head) = if starts {
+        let fresh = ready.and_then(|r| r.snapshot.clone());
+        let head = ready.and_then(|r| r.base_sha.clone());
+        let base = || began.and_then(|r| r.base_sha.clone());
+        let since = began.map_or(0, |r| r.event);
+        (fresh.or_else(|| first_ready(all, path, since)), head.or_else(base))
+    } else {
+        (record.snapshot.clone(), record.head_sha.clone())
     };
     let event = match stage {
-        Stage::AfterLaneStart => {
-            work.record(Stage::BeforeLaneStart).map_or(record.event, |r| r.event + 1)
-        }
+        Stage::AfterLaneStart => began.map_or(record.event, |r| r.event + 1),
         _ => record.event,
     };
     Ok((event, commit.map(|commit| target(&commit, head))))
 }
 
 /// The first snapshot of a lane's worktree since it last began.
-fn first_ready(all: &[Point], path: &LanePath) -> Option<String> {
-    let own = all.iter().filter(|p| p.lane.as_ref() == Some(path));
+fn first_ready(all: &[Point], path: &LanePath, since: u64) -> Option<String> {
+    let own = all.iter().filter(|p| p.lane.as_ref() == Some(path) && p.event > since);
     own.filter(|p| p.stage == Some(Stage::AfterLaneStart)).map(|p| p.commit.clone()).next()
 }

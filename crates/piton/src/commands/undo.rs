@@ -20,6 +20,11 @@ pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_inside(context, &mut store, &loaded)?;
+    let loaded = if args.dry_run {
+        loaded
+    } else {
+        rewind::settle(context, &mut store, loaded, args.takeover)?
+    };
     let last = loaded.state.undo.iter().rev().find(|u| !u.undone);
     let Some(act) = last.cloned() else {
         return Err(CommandError::usage("nothing-to-undo", "there is nothing to undo")

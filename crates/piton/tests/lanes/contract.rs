@@ -198,11 +198,30 @@ fn lanes_of_a_plan_have_the_same_records() {
     scene.nothing_left();
 }
 
+/// Lost: lanes of `plan.toml` without a network would end in another way.
+#[test]
+fn a_lane_of_a_plan_waits_for_the_network_and_is_recorded() {
+    let scene = Scene::planned(
+        "title = \"Work\"\n[budgets]\nnetwork_wait = \"2s\"\n[[phase]]\nid = \"P1\"\n\
+         [[phase.lane]]\nid = \"SL-1\"\nisolation = \"worktree\"\n[[phase.lane.step]]\n\
+         id = \"fetch\"\nrun = \"test -e $PITON_ROOT/.git/net && touch got.txt || { echo connection refused; exit 9; }\"\n",
+    );
+    let said = scene.project.piton(&["run", "plan.toml"]).exits(1).says("goes on at");
+    assert!(said.stderr.contains("P1/SL-1: current stage: after_lane_start (failed)"));
+    let record = scene.record("SL-1", "after_lane_start");
+    assert_eq!((&record["status"], &record["exit_code"]), (&json!("failed"), &json!(9)));
+    assert!(record["last_command"].as_str().unwrap().contains("got.txt"), "{record:#}");
+    assert_eq!(scene.project.step("P1/SL-1/fetch")["attempts"], 2, "it waited once by itself");
+    scene.project.write(".git/net", "");
+    scene.paste(record["resume_hint"].as_str().unwrap()).exits(0);
+    scene.nothing_left();
+}
+
 /// Lost: a folder or plan with blanks and quotes would make hints that mean something else.
 #[test]
 fn hints_are_true_when_pasted_whatever_the_names_are() {
     let failing = LaneDoc { test: "grep -q right SL-1-01.txt".to_owned(), ..lane("SL-1") };
-    let scene = Scene::of(&[failing.clone()]);
+    let scene = Scene::of(std::slice::from_ref(&failing));
     let odd = "plans/it's $(touch gone) phase.md";
     scene.project.write(odd, &document("", &[failing], ""));
     scene.project.commit();
@@ -211,5 +230,30 @@ fn hints_are_true_when_pasted_whatever_the_names_are() {
     let hint = scene.record("SL-1", "after_lane_tests")["resume_hint"].as_str().unwrap().to_owned();
     scene.paste(&hint).exits(0);
     assert!(!scene.project.has("gone"));
+    scene.nothing_left();
+}
+
+/// Lost: lanes of the same name in two phases would be taken for each other by their hints.
+#[test]
+fn hints_tell_lanes_of_the_same_name_apart() {
+    let phase = |id: &str, needs: &str| {
+        format!(
+            "[[phase]]\nid = \"{id}\"\n{needs}\n[[phase.lane]]\nid = \"SL-1\"\n\
+             isolation = \"worktree\"\n[[phase.lane.step]]\nid = \"make\"\n\
+             run = \"test -e $PITON_ROOT/.git/{id} && touch {id}.txt\"\n"
+        )
+    };
+    let plan = format!("title = \"T\"\n{}{}", phase("P1", ""), phase("P2", "needs = [\"P1\"]"));
+    let scene = Scene::planned(&plan);
+    scene.project.write(".git/P1", "");
+    scene.project.piton(&["run", "plan.toml"]).exits(1);
+    let all = scene.records();
+    let failed = all.iter().find(|r| r["phase"] == "P2" && r["status"] == "failed").unwrap();
+    let hint = |name: &str| failed[name].as_str().unwrap().to_owned();
+    scene.paste(&format!("{} --yes", hint("rollback_hint"))).exits(0);
+    assert!(scene.project.has("P1.txt"), "the lane of the other phase stays merged");
+    scene.project.write(".git/P2", "");
+    scene.paste(&hint("resume_hint")).exits(0);
+    assert!(scene.project.has("P2.txt"));
     scene.nothing_left();
 }

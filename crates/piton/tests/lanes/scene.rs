@@ -61,15 +61,15 @@ pub fn lane(id: &'static str) -> LaneDoc {
 
 /// A phase document `P1` with these lanes; `more` follows them.
 pub fn document(gates: &str, lanes: &[LaneDoc], more: &str) -> String {
-    let mut text = format!("# P1: First\n\n{gates}\n## Lane Index & Dependencies\n\n");
+    let mut text = vec![format!("# P1: First\n\n{gates}\n## Lane Index & Dependencies\n\n")];
     for lane in lanes {
-        text.push_str(&format!("- {} -- Lane {}\n", lane.id, lane.id));
-        lane.index.iter().for_each(|line| text.push_str(&format!("  - {line}\n")));
+        text.push(format!("- {} -- Lane {}\n", lane.id, lane.id));
+        text.extend(lane.index.iter().map(|line| format!("  - {line}\n")));
     }
-    text.push_str("\n## D. Swim Lanes\n\n");
+    text.push("\n## D. Swim Lanes\n\n".to_owned());
     for lane in lanes {
         let id = lane.id;
-        text.push_str(&format!(
+        text.push(format!(
             "### {id} -- Lane {id}\n\n{}\n\n\
              | Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
              |---|---|---|---|---|---|\n\
@@ -78,7 +78,8 @@ pub fn document(gates: &str, lanes: &[LaneDoc], more: &str) -> String {
             lane.test.replace('|', "\\|"),
         ));
     }
-    text + more
+    text.push(more.to_owned());
+    text.concat()
 }
 
 /// A repository with one commit, settings and an agent.

@@ -1,1 +1,175 @@
-//! Still to be written.
+//! Rollbacks and undos that are killed at every call of git, and what the next command makes of it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::common::{Output, PITON, Project};
+use crate::tree::{Tree, mine, same, tree};
+
+/// A git that counts its calls and, at the one it is told, kills whoever called it.
+const GIT: &str = r#"#!/bin/sh
+n=$(cat "$HOME/calls" 2>/dev/null || echo 0)
+n=$((n + 1))
+echo $n > "$HOME/calls"
+if [ "$n" = "$(cat "$HOME/kill-at")" ]; then kill -9 $PPID; exit 1; fi
+exec "$REAL_GIT" "$@"
+"#;
+
+/// Calls of git that a rollback may take; a loop that never ends would hide that it is killed for
+/// another reason.
+const CALLS_MAX: u32 = 200;
+
+/// Every so many calls are enough to meet each part of a rollback; all of them would take minutes.
+const STRIDE: usize = 11;
+
+const IN_PLACE: &str = r#"
+[[phase]]
+id = "P"
+run = "echo changed > edited.txt; rm gone.txt; mkdir -p new/empty; echo x > new/x; chmod +x edited.txt; exit 1"
+"#;
+
+const WORKTREE: &str = r#"
+[[phase]]
+id = "P"
+[[phase.lane]]
+id = "A"
+isolation = "worktree"
+run = "echo changed > edited.txt; rm gone.txt; git add -A; git commit -qm own; echo x > x"
+test = "false"
+"#;
+
+const MERGED: &str = r#"
+[[phase]]
+id = "P"
+lane = [
+  { id = "A", isolation = "worktree", run = "echo changed > edited.txt; rm gone.txt" },
+  { id = "B", isolation = "worktree", needs = ["A"], run = "echo b > b.txt" },
+]
+"#;
+
+fn project(plan: &str) -> Project {
+    let project = Project::with_plan(plan);
+    project.write("edited.txt", "first\n");
+    project.write("gone.txt", "first\n");
+    project.commit();
+    let bin = project.outside().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("git"), GIT).unwrap();
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    project
+}
+
+/// Runs a command that is killed at a call of git; true in the second place if it came that far.
+fn killed_at(project: &Project, call: u32, args: &[&str]) -> (Output, bool) {
+    let home = project.outside().join("home");
+    fs::write(home.join("kill-at"), call.to_string()).unwrap();
+    let _ = fs::remove_file(home.join("calls"));
+    let usual = std::env::var("PATH").unwrap();
+    let real = std::env::split_paths(&usual).map(|d| d.join("git")).find(|g| g.is_file()).unwrap();
+    let path = format!("{}:{usual}", project.outside().join("bin").display());
+    let mut command = project.command(PITON);
+    let said = project.finish(command.args(args).env("PATH", path).env("REAL_GIT", real));
+    let made = fs::read_to_string(home.join("calls")).unwrap_or_default();
+    (said, made.trim().parse::<u32>().unwrap_or(0) >= call)
+}
+
+/// All that a rollback may change.
+fn world(project: &Project) -> (Tree, Tree, String) {
+    let room = project.root().join(".worktrees/P/A");
+    let room = if room.is_dir() { tree(&room) } else { Tree::new() };
+    let refs = project.git(&["for-each-ref", "--format=%(refname) %(tree)", "refs/heads"]);
+    (tree(project.root()), room, refs)
+}
+
+/// Kills `rollback` and `undo` at each of their calls of git, in turn.
+fn kill_everywhere(project: &Project) {
+    let after = world(project);
+    let own = mine(project);
+    project.piton(&["rollback", "--yes"]).exits(0);
+    let before = world(project);
+    let moves_base = mine(project) != own;
+    project.piton(&["undo", "--yes"]).exits(0);
+    assert_eq!(world(project), after);
+    for (kills, call) in (1..CALLS_MAX).step_by(STRIDE).enumerate() {
+        let (said, killed) = killed_at(project, call, &["rollback", "--yes"]);
+        if !killed {
+            said.exits(0);
+            assert!(kills > 2, "only {kills} kills");
+            return;
+        }
+        project.kill_all();
+        project.piton(&["rollback", "--yes"]).exits(0);
+        let now = world(project);
+        assert_eq!(now, before, "killed at call {call}");
+        let (said, killed) = killed_at(project, call, &["undo", "--yes"]);
+        project.kill_all();
+        if !killed {
+            said.exits(0);
+        }
+        // Killed before its intent it did nothing; later it is finished by the next command.
+        let mut tries = 0;
+        while world(project) != after {
+            tries += 1;
+            assert!(tries < 4, "killed at call {call}: {:#?}", world(project));
+            project.piton(&["undo", "--yes"]).exits(0);
+        }
+        if !moves_base {
+            assert_eq!(mine(project), own, "killed at call {call}");
+        }
+    }
+    panic!("it never ends");
+}
+
+/// If this fails, a rollback in the user's own folder that is cut short leaves it half done.
+#[test]
+fn in_place() {
+    let project = project(IN_PLACE);
+    project.piton(&["run", "plan.toml"]).exits(1);
+    kill_everywhere(&project);
+}
+
+/// If this fails, a killed rollback leaves a lane's branch and files at odds.
+#[test]
+fn in_a_worktree() {
+    let project = project(WORKTREE);
+    project.piton(&["run", "plan.toml"]).exits(1);
+    kill_everywhere(&project);
+}
+
+/// If this fails, a killed rollback leaves base between two commits.
+#[test]
+fn of_merged_lanes() {
+    let project = project(MERGED);
+    project.piton(&["run", "plan.toml"]).exits(0);
+    let start = world(&project);
+    kill_everywhere(&project);
+    assert_ne!(world(&project), start, "it ended rolled back");
+    let dirt = project.git(&["status", "--porcelain", "--", ".", ":!.claude"]);
+    assert_eq!(dirt.trim(), "");
+}
+
+/// If this fails, what a person made after a kill is deleted by the command that cleans up.
+#[test]
+fn files_made_after_a_kill_stay() {
+    let project = project(IN_PLACE);
+    project.piton(&["run", "plan.toml"]).exits(1);
+    let failed = tree(project.root());
+    for call in (1..CALLS_MAX).step_by(STRIDE) {
+        let (said, killed) = killed_at(&project, call, &["rollback", "--yes"]);
+        if !killed {
+            said.exits(0);
+            return;
+        }
+        project.kill_all();
+        project.write("mine.txt", "mine");
+        project.piton(&["rollback", "--yes"]).exits(0);
+        assert_eq!(project.read("mine.txt"), "mine", "killed at call {call}");
+        project.remove("mine.txt");
+        for _ in 0..2 {
+            if tree(project.root()) != failed {
+                project.piton(&["restore", "P/main/work#1", "--exact", "--yes"]).exits(0);
+            }
+        }
+        same(&tree(project.root()), &failed);
+    }
+}

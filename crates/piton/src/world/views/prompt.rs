@@ -10,7 +10,7 @@ use piton_core::lane_state::{LaneWork, StageRecord};
 use piton_core::{LanePath, RunState};
 
 use super::ViewPaths;
-use super::records::{Hints, lane_word};
+use super::records::{Hints, lane_words};
 
 /// Most lanes that are told of; `piton status` shows them all.
 const LANES_TOLD_MAX: usize = 10;
@@ -40,7 +40,7 @@ pub fn prompt(root: &Path, paths: &ViewPaths, state: &RunState, told: Told) -> V
             root,
             plan_path: &state.plan_path,
             run_id: &run_id.0,
-            lane: lane_word(state, &path),
+            lane: lane_words(state, &path),
         };
         let (stage, status) = match newest(work) {
             Some(record) => (record.stage.as_str(), record.status.as_str()),

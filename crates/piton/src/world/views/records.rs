@@ -29,7 +29,7 @@ pub fn records(
     let mut all = Vec::new();
     for (path, lane) in state.lanes() {
         let Some(work) = &lane.work else { continue };
-        let hints = Hints { root, plan_path, run_id: &run_id.0, lane: lane_word(state, &path) };
+        let hints = Hints { root, plan_path, run_id: &run_id.0, lane: lane_words(state, &path) };
         for record in Stage::ALL.into_iter().filter_map(|stage| work.record(stage)) {
             all.push(OwnRecord {
                 run_id: run_id.0.clone(),
@@ -72,8 +72,8 @@ pub struct Hints<'h> {
     pub plan_path: &'h str,
     /// The run.
     pub run_id: &'h str,
-    /// The lane as the command line takes it; empty for all.
-    pub lane: String,
+    /// What chooses the lane on the command line; empty for all.
+    pub lane: Vec<String>,
 }
 
 impl Hints<'_> {
@@ -86,18 +86,19 @@ impl Hints<'_> {
         let run = shell_quote(self.run_id);
         let plan = shell_quote(&plan);
         let mut line = format!("cd {root} && piton run {plan} {mode} --run-id {run}");
-        if !self.lane.is_empty() {
-            line.push_str(" --lane ");
-            line.push_str(&shell_quote(&self.lane));
+        for word in &self.lane {
+            line.push(' ');
+            line.push_str(&shell_quote(word));
         }
         line
     }
 }
 
-/// The shortest word that names a lane on the command line.
-pub fn lane_word(state: &RunState, path: &LanePath) -> String {
+/// What chooses a lane on the command line: its phase too where another has a lane of that name.
+pub fn lane_words(state: &RunState, path: &LanePath) -> Vec<String> {
     let twins = state.lanes().filter(|(other, _)| other.lane == path.lane).count();
-    if twins > 1 { path.to_string() } else { path.lane.clone() }
+    let phase = if twins > 1 { vec!["--phase", &path.phase] } else { Vec::new() };
+    phase.into_iter().chain(["--lane", &path.lane]).map(str::to_owned).collect()
 }
 
 /// Where a lane works, absolute.

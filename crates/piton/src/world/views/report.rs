@@ -77,7 +77,7 @@ pub fn report(root: &Path, plan: &Plan, state: &RunState) -> Report {
     report.merges = merges(state);
     if !matches!(status, Status::Complete | Status::Cancelled | Status::Archived) {
         let plan_path = &state.plan_path;
-        let hints = Hints { root, plan_path, run_id: &run_id, lane: String::new() };
+        let hints = Hints { root, plan_path, run_id: &run_id, lane: Vec::new() };
         report.next = vec![hints.command("--resume"), hints.command("--rollback")];
     }
     report

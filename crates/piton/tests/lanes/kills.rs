@@ -1,0 +1,117 @@
+//! Drivers that are killed at a chosen point of a lane's way: the next one goes on from there.
+//!
+//! A `git` first in the PATH counts the calls of its caller that match a pattern. At the chosen one
+//! it kills the caller, before or after git has done it. So each point is met exactly, every time.
+
+use super::common::Output;
+use super::scene::{DOCUMENT, Scene, lane};
+
+/// Kills its parent once, at the call that the files of its folder describe. `REAL` is git itself.
+const GIT: &str = r#"#!/bin/sh
+at=${0%/*}/../kill
+read -r caller < /proc/$PPID/comm
+[ "$caller" = piton ] || exec REAL "$@"
+echo "$*" >> "$at/calls"
+read -r pattern < "$at/pattern"
+case "$*" in
+*$pattern*)
+  if mkdir "$at/done" 2>/dev/null; then
+    if [ -e "$at/after" ]; then REAL "$@" > /dev/null; fi
+    kill -9 $PPID
+    exit 1
+  fi;;
+esac
+exec REAL "$@"
+"#;
+
+/// Where git is.
+fn real_git() -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file());
+    found.unwrap().display().to_string()
+}
+
+/// Two lanes and a `git` that kills at a pattern.
+fn armed(pattern: &str, after: bool) -> Scene {
+    let scene = Scene::of(&[lane("SL-1"), lane("SL-2")]);
+    std::fs::create_dir_all(scene.outside("kill")).unwrap();
+    std::fs::write(scene.outside("kill/pattern"), format!("{pattern}\n")).unwrap();
+    if after {
+        std::fs::write(scene.outside("kill/after"), "").unwrap();
+    }
+    scene.program("git", &GIT.replace("REAL", &real_git()));
+    scene
+}
+
+fn piton(scene: &Scene, args: &[&str]) -> Output {
+    scene.project.finish(scene.command(super::common::PITON).args(args))
+}
+
+/// Kills the driver at a point, resumes, and checks that nothing is lost, doubled or left over.
+#[track_caller]
+fn survives(pattern: &str, after: bool) {
+    let scene = armed(pattern, after);
+    let first = piton(&scene, &["run", DOCUMENT]);
+    let calls = scene.told("kill/calls").join("\n");
+    assert_eq!(first.code, 137, "no call like `{pattern}`:\n{calls}\n{}", first.stderr);
+    piton(&scene, &["resume"]).exits(0);
+    assert_eq!(scene.subjects("main").len(), 3, "each lane once: {:?}", scene.subjects("main"));
+    assert!(scene.project.has("SL-1-01.txt") && scene.project.has("SL-2-01.txt"));
+    for name in ["SL-1", "SL-2"] {
+        assert_eq!(scene.stage_status(name, "pre_pr"), "complete");
+        assert_eq!(scene.stage_status(name, "after_lane_tests"), "complete");
+    }
+    scene.nothing_left();
+    scene.project.git(&["fsck", "--no-dangling"]);
+    assert_eq!(scene.project.git(&["stash", "list"]), "");
+}
+
+/// Lost: a half-made worktree or a branch without one would stop the lane.
+#[test]
+fn a_driver_killed_while_it_makes_a_worktree() {
+    survives("piton: lane --stdin", false);
+    survives("piton: lane --stdin", true);
+    survives("worktree add", false);
+    survives("worktree add", true);
+    survives("reset --hard", false);
+}
+
+/// Lost: a snapshot that nobody recorded would stand in the way of the next.
+#[test]
+fn a_driver_killed_while_it_takes_a_snapshot() {
+    survives("piton: snapshot --stdin", false);
+    survives("piton: snapshot --stdin", true);
+}
+
+/// Lost: a lane's work would be committed twice, or not at all.
+#[test]
+fn a_driver_killed_while_it_commits_a_lane() {
+    survives("commit-tree", false);
+    survives("piton: commit lane", false);
+    survives("piton: commit lane", true);
+    survives("read-tree --reset", false);
+}
+
+/// Lost: the second lane would lose its place on base.
+#[test]
+fn a_driver_killed_while_it_rebases() {
+    survives("merge-tree", false);
+    survives("piton: move lane", false);
+    survives("piton: move lane", true);
+}
+
+/// Lost: base would move twice, or its work tree would stay behind.
+#[test]
+fn a_driver_killed_while_it_moves_base() {
+    survives("piton: merge lane", false);
+    survives("piton: merge lane", true);
+    survives("read-tree -m -u [0-9a-f]", false);
+    survives("read-tree -m -u [0-9a-f]", true);
+}
+
+/// Lost: a merged lane would leave its branch or worktree for ever.
+#[test]
+fn a_driver_killed_while_it_cleans_up() {
+    survives("piton: lane merged", false);
+    survives("piton: lane merged", true);
+}

@@ -1,0 +1,166 @@
+//! What a lane finds in its worktree, and how its work becomes a commit.
+
+use super::scene::{DOCUMENT, LaneDoc, Scene, document, lane};
+
+/// A scene whose lanes have these keys below `[defaults]`.
+fn with_defaults(lanes: &[LaneDoc], keys: &str) -> Scene {
+    let scene = Scene::with(&document("", lanes, ""), "");
+    let settings = scene.project.read("piton.toml");
+    scene
+        .project
+        .write("piton.toml", &settings.replace("[defaults]", &format!("[defaults]\n{keys}")));
+    scene.project.commit();
+    scene
+}
+
+/// Lost: a fresh worktree without dependencies and secrets, of no use to an agent.
+#[test]
+fn setup_and_copied_files_make_a_worktree_usable() {
+    let scene = with_defaults(
+        &[lane("SL-1")],
+        "setup = \"cp .env configured.tmp\"\ncopy = [\".env\", \"local\"]",
+    );
+    scene.project.write(".gitignore", ".env\nlocal/\n*.tmp\n");
+    scene.project.commit();
+    scene.project.write(".env", "KEY=1\n");
+    scene.project.write("local/deep/file", "deep\n");
+    scene.agent("SL-1", "cat configured.tmp local/deep/file > SL-1-01.txt");
+    scene.run(&[]).exits(0);
+    assert_eq!(scene.project.read("SL-1-01.txt"), "KEY=1\ndeep\n");
+    assert!(!scene.project.has("configured.tmp"));
+    let tracked = scene.project.git(&["ls-files"]);
+    assert!(!tracked.contains(".env") && !tracked.contains("local"), "{tracked}");
+    scene.nothing_left();
+}
+
+/// Lost: a worktree that could not be set up would be given to an agent.
+#[test]
+fn a_failing_setup_keeps_the_agent_out_until_it_works() {
+    let scene = with_defaults(&[lane("SL-1")], "setup = \"test -e $PITON_ROOT/.git/ok\"");
+    scene.agent("SL-1", "touch ../../../../worked; echo x > SL-1-01.txt");
+    scene.run(&[]).exits(1).says("setup");
+    assert!(!scene.outside("worked").exists());
+    assert_eq!(scene.stage_status("SL-1", "after_lane_start"), "failed");
+    scene.project.write(".git/ok", "");
+    scene.resume(&[]).exits(0);
+    scene.nothing_left();
+}
+
+/// Lost: files that are to be copied and are not there would stop the lane, or nobody would know.
+#[test]
+fn a_file_that_is_not_there_to_be_copied_is_named() {
+    let scene = with_defaults(&[lane("SL-1")], "copy = [\"absent.env\"]");
+    scene.run(&[]).exits(0).says("absent.env");
+    scene.nothing_left();
+}
+
+/// Lost: which of the two an attempt finds: what the one before left, or what that one found.
+#[test]
+fn an_attempt_finds_what_the_setting_says() {
+    for (on_retry, seen) in [("keep", "1\n2\n"), ("reset", "2\n")] {
+        let failing = LaneDoc { test: "test $PITON_ATTEMPT = 2".to_owned(), ..lane("SL-1") };
+        let scene = with_defaults(
+            &[failing],
+            &format!("on_retry = \"{on_retry}\"\nretries = 1\nmerge = \"none\""),
+        );
+        scene.agent("SL-1", "echo $PITON_ATTEMPT >> SL-1-01.txt; echo junk > junk.$PITON_ATTEMPT");
+        scene.run(&[]).exits(0);
+        let at = |name: &str| format!("lane/P1/SL-1:{name}");
+        assert_eq!(scene.project.git(&["show", &at("SL-1-01.txt")]), seen, "{on_retry}");
+        let files = scene.project.git(&["ls-tree", "--name-only", "lane/P1/SL-1"]);
+        assert_eq!(files.contains("junk.1"), on_retry == "keep", "{files}");
+    }
+}
+
+/// Lost: after a crash an attempt would find the half-done work it was to be spared.
+#[test]
+fn reset_holds_after_a_crash_too() {
+    let scene = with_defaults(&[lane("SL-1")], "on_retry = \"reset\"");
+    let here = scene.outside("here").display().to_string();
+    scene.agent(
+        "SL-1",
+        &format!(
+            "echo $PITON_ATTEMPT >> SL-1-01.txt; touch {here}\n\
+             while [ ! -e {here}.go ]; do sleep 0.02; done"
+        ),
+    );
+    let mut driver = scene.project.spawn(&["run", DOCUMENT]);
+    super::common::wait_until("the agent works", || scene.outside("here").exists());
+    driver.kill();
+    scene.project.kill_all();
+    std::fs::write(scene.outside("here.go"), "").unwrap();
+    scene.resume(&[]).exits(0);
+    assert_eq!(scene.project.read("SL-1-01.txt"), "2\n");
+    scene.nothing_left();
+}
+
+/// Lost: commits whose words say nothing.
+#[test]
+fn the_message_of_a_lanes_commit_is_a_template() {
+    let scene = with_defaults(
+        &[lane("SL-1")],
+        "commit_message = \"\"\"\n{{ phase.id }}/{{ lane.id }}: {{ title }}\n\nby {{ run.id }}\"\"\"",
+    );
+    scene.run(&["--run-id", "r1"]).exits(0);
+    let message = scene.project.git(&["log", "-1", "--format=%B", "main"]);
+    assert_eq!(message.trim(), "P1/SL-1: First\n\nby r1");
+}
+
+/// Lost: a machine without an identity could not run lanes, or would invent the user's name.
+#[test]
+fn without_an_identity_commits_have_the_documented_one() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let mut command = scene.project.command(super::common::PITON);
+    for who in ["AUTHOR", "COMMITTER"] {
+        command.env_remove(format!("GIT_{who}_NAME")).env_remove(format!("GIT_{who}_EMAIL"));
+    }
+    scene.project.finish(command.args(["run", DOCUMENT])).exits(0);
+    let who = scene.project.git(&["log", "-1", "--format=%an <%ae>", "main"]);
+    assert!(who.to_lowercase().contains("piton"), "{who}");
+    assert_eq!(scene.project.git(&["config", "--local", "--list"]).matches("user.").count(), 0);
+    scene.nothing_left();
+}
+
+/// Lost: the identity that the user configured for this repository.
+#[test]
+fn the_configured_identity_is_used() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.project.git(&["config", "user.name", "Ann"]);
+    scene.project.git(&["config", "user.email", "ann@localhost"]);
+    let mut command = scene.project.command(super::common::PITON);
+    for who in ["AUTHOR", "COMMITTER"] {
+        command.env_remove(format!("GIT_{who}_NAME")).env_remove(format!("GIT_{who}_EMAIL"));
+    }
+    scene.project.finish(command.args(["run", DOCUMENT])).exits(0);
+    let who = scene.project.git(&["log", "-1", "--format=%an <%ae>", "main"]);
+    assert_eq!(who.trim(), "Ann <ann@localhost>");
+}
+
+/// Lost: hooks of the user would run on our own commits, fail them, or change them.
+#[test]
+fn hooks_of_the_user_do_not_run_for_our_commits() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scene = Scene::of(&[lane("SL-1")]);
+    let hooks = [
+        "pre-commit",
+        "commit-msg",
+        "prepare-commit-msg",
+        "post-commit",
+        "post-checkout",
+        "post-merge",
+        "pre-rebase",
+        "post-rewrite",
+        "reference-transaction",
+        "post-index-change",
+    ];
+    for name in hooks {
+        let path = scene.project.root().join(".git/hooks").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let log = scene.outside("hooks").display().to_string();
+        std::fs::write(&path, format!("#!/bin/sh\necho {name} >> {log}\nexit 1\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    scene.run(&[]).exits(0);
+    assert_eq!(scene.told("hooks"), Vec::<String>::new());
+    assert!(scene.project.has("SL-1-01.txt"));
+}
