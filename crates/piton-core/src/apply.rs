@@ -14,6 +14,7 @@ use crate::state::{
 use crate::status::Status;
 use crate::time::Timestamp;
 
+mod import;
 mod lanes;
 mod records;
 mod rewind;

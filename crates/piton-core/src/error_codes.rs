@@ -326,6 +326,12 @@ pub const TABLE: &[Entry] = &[
         next: "See where stdout goes.",
     },
     Entry {
+        code: "task-worktrees",
+        title: "tasks get no worktrees of their own",
+        cause: "`--task-worktrees on` was asked for, and the tasks of a lane run one after the other in the worktree of their lane.",
+        next: "Leave the option out, or make tasks that can run at once lanes of their own.",
+    },
+    Entry {
         code: "unknown-code",
         title: "there is no such error code",
         cause: "`piton explain` knows the codes that Piton prints in brackets.",

@@ -74,6 +74,8 @@ pub enum Event {
     PullRequestOpened(PullRequestOpened),
     /// A lane's worktree is gone.
     LaneRemoved(LaneRemoved),
+    /// What another tool recorded of a lane is taken over.
+    LaneImported(Box<LaneImported>),
     /// The intent to take files and steps back.
     RewindIntended(Box<RewindIntended>),
     /// Files and steps were taken back.

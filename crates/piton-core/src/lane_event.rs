@@ -6,6 +6,8 @@ use crate::event::Class;
 use crate::hash::Sha;
 use crate::id::{LanePath, StepPath};
 use crate::lane::{Isolation, SnapshotRef, Stage};
+use crate::lane_state::StageRecord;
+use crate::step_state::FailedAttempt;
 
 /// The lane's preconditions hold; nothing is created yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -213,6 +215,31 @@ pub struct LaneRemoved {
     /// Where its branch stood, if it went too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_head: Option<String>,
+}
+
+/// What another tool recorded of the lane is taken over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LaneImported {
+    /// Which lane.
+    pub lane: LanePath,
+    /// Its checkpoints as they were recorded; those of a stage that is on record here keep the
+    /// number of their event.
+    pub records: Vec<StageRecord>,
+    /// The files of its worktree as they were found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotRef>,
+    /// How its work reached base, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<LaneMerged>,
+    /// Whether its worktree is there, and is none of ours to remove.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stays: bool,
+    /// What went wrong before, for the next attempt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailedAttempt>,
+    /// What is not known, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 /// What takes files and steps back, or forth again.

@@ -73,6 +73,7 @@ pub fn tag(event: &Event) -> &'static str {
         Event::LaneMerged(_) => "lane.merged",
         Event::PullRequestOpened(_) => "pull_request.opened",
         Event::LaneRemoved(_) => "lane.removed",
+        Event::LaneImported(_) => "lane.imported",
         Event::RewindIntended(_) => "rewind.intended",
         Event::Rewound(_) => "rewind.done",
     }
@@ -111,6 +112,7 @@ pub fn encode(event: &Event) -> Encoded {
         Event::LaneMerged(x) => serde_json::to_vec(x),
         Event::PullRequestOpened(x) => serde_json::to_vec(x),
         Event::LaneRemoved(x) => serde_json::to_vec(x),
+        Event::LaneImported(x) => serde_json::to_vec(x),
         Event::RewindIntended(x) => serde_json::to_vec(x),
         Event::Rewound(x) => serde_json::to_vec(x),
     }
@@ -154,6 +156,7 @@ pub fn decode(tag: &str, version: u32, body: &[u8]) -> Result<Event, Error> {
         "lane.merged" => read(body).map(Event::LaneMerged),
         "pull_request.opened" => read(body).map(Event::PullRequestOpened),
         "lane.removed" => read(body).map(Event::LaneRemoved),
+        "lane.imported" => read::<e::LaneImported>(body).map(|x| Event::LaneImported(Box::new(x))),
         "rewind.intended" => {
             read::<e::RewindIntended>(body).map(|x| Event::RewindIntended(Box::new(x)))
         }

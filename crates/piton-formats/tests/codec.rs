@@ -270,3 +270,20 @@ fn bodies_of_the_first_version_stay_as_they_are() {
     assert_eq!(text(&all[14]), "{\"ms\":7}");
     assert_eq!(text(&all[15]), "{\"by\":\"ada\",\"message\":\"text\"}");
 }
+
+/// Lost: a run that was taken over could not be read again.
+#[test]
+fn an_import_goes_there_and_back_under_its_frozen_tag() {
+    let event = Event::LaneImported(Box::new(piton_core::event::LaneImported {
+        lane: piton_core::LanePath { phase: "P".to_owned(), lane: "A".to_owned() },
+        records: Vec::new(),
+        snapshot: None,
+        merged: None,
+        stays: true,
+        failures: Vec::new(),
+        note: "nothing is known".to_owned(),
+    }));
+    let stored = encode(&event);
+    assert_eq!((stored.tag, stored.version), ("lane.imported", 1));
+    assert!(decode(stored.tag, stored.version, &stored.body).is_ok_and(|back| back == event));
+}

@@ -69,6 +69,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Tell what a protocol file is and what it says; changes nothing.
     Inspect(InspectArgs),
+    /// Take over a run that another tool recorded.
+    Import(ImportArgs),
     /// Explain an error code.
     Explain(ExplainArgs),
     /// Print the JSON Schema of a document.
@@ -147,6 +149,9 @@ pub struct RunArgs {
     /// With `--rollback`: the stage or checkpoint, instead of `before_lane_start`.
     #[arg(long, value_name = "STAGE|CHECKPOINT", requires = "rollback")]
     pub to: Option<String>,
+    /// Whether tasks of a lane get worktrees of their own; `auto` where they can run at once.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    pub task_worktrees: TaskWorktrees,
     /// When the phase is complete, say so with the document of the next one, as the last line.
     #[arg(long, value_name = "PLAN", requires = "plan", conflicts_with_all = ["rollback", "detach"])]
     pub next_phase: Option<PathBuf>,
@@ -156,6 +161,19 @@ pub struct RunArgs {
     /// How it is driven.
     #[command(flatten)]
     pub drive: DriveArgs,
+}
+
+/// Whether tasks of a lane get worktrees of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TaskWorktrees {
+    /// Never: they work in the lane's worktree.
+    Off,
+    /// Those that can run at once and own different files. Tasks of a lane run one after the other,
+    /// so today there are none.
+    #[default]
+    Auto,
+    /// Always.
+    On,
 }
 
 /// Arguments of `rollback`.
@@ -406,6 +424,19 @@ pub struct DoctorArgs {
 pub struct InspectArgs {
     /// A phase document, checkpoints.json or a run log.
     pub file: PathBuf,
+}
+
+/// Arguments of `import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The file of the records, `checkpoints.json`.
+    pub file: PathBuf,
+    /// The plan of the run; without it, the document in `plans/` with the phase of the records.
+    #[arg(long, value_name = "PLAN")]
+    pub plan: Option<PathBuf>,
+    /// The run, where the file has several.
+    #[arg(long, value_name = "ID")]
+    pub run_id: Option<String>,
 }
 
 /// Arguments of `explain`.

@@ -154,7 +154,7 @@ impl PlanFile {
 }
 
 /// A name as part of a run's: only what is allowed there, and not too long.
-fn fit_for_id(name: &str) -> String {
+pub fn fit_for_id(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let safe: String = name.chars().map(|c| if allowed(c) { c } else { '-' }).collect();
     let safe = safe.trim_matches(|c: char| !c.is_ascii_alphanumeric());

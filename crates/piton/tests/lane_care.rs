@@ -10,6 +10,8 @@ mod scene;
 
 #[path = "lane_care/gc.rs"]
 mod gc;
+#[path = "lane_care/import.rs"]
+mod import;
 #[path = "lane_care/phases.rs"]
 mod phases;
 #[path = "lane_care/status.rs"]

@@ -1,7 +1,7 @@
 //! How events change lanes beside their steps: workspaces, stage records, the way to base.
 
-use super::Illegal;
 use super::records::{Failure, blank, context_of, filled, put, record_failure, tested};
+use super::{Illegal, import};
 use crate::event::{
     Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Outcome, StepFinished, StepStarted,
 };
@@ -28,6 +28,7 @@ pub fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
         Event::LaneMerged(e) => (&e.lane, true),
         Event::PullRequestOpened(e) => (&e.lane, true),
         Event::LaneRemoved(e) => (&e.lane, true),
+        Event::LaneImported(e) => (&e.lane, false),
         Event::Rewound(_) if state.rewinding.is_none() => return Err(Illegal::NotRewinding),
         _ => return Ok(()),
     };
@@ -86,6 +87,7 @@ pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             }
         }),
         Event::LaneRemoved(e) => removed(state, at, e),
+        Event::LaneImported(e) => import::imported(state, e),
         _ => {}
     }
 }
@@ -96,7 +98,7 @@ fn with(state: &mut RunState, path: &LanePath, change: impl FnOnce(&mut LaneWork
     }
 }
 
-fn saw(work: &mut LaneWork, snapshot: Option<&SnapshotRef>) {
+pub(super) fn saw(work: &mut LaneWork, snapshot: Option<&SnapshotRef>) {
     if let Some(snapshot) = snapshot {
         work.snapshot = Some(snapshot.commit.clone());
         work.tree = Some(snapshot.tree.clone());

@@ -69,6 +69,25 @@ pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<(String
     Ok((branch, spec.start.clone()))
 }
 
+/// Notes that a branch that is there is a lane's from now on; one of another lane of ours is not.
+pub(super) fn take(place: &Place, spec: &Spec, fence: &Fence) -> Result<()> {
+    let dir = &place.root;
+    let (record_name, start_name) = names(&spec.run_id, &spec.lane);
+    if record(dir, &record_name).is_some() {
+        return Ok(());
+    }
+    let head = refs::value(dir, &format!("refs/heads/{}", spec.branch));
+    let head = head.ok_or_else(|| Error::NoBranch(spec.branch.clone()))?;
+    let text = format!("{}\n{}\n", spec.branch, spec.start);
+    let written = Git::at(dir).durable().args(["hash-object", "-w", "--stdin"]).input(text);
+    Transaction::fenced(fence)
+        .update(&record_name, &written.text()?, None)
+        .set(&start_name, &spec.start)
+        .verify(&format!("refs/heads/{}", spec.branch), &head)
+        .commit(dir, "piton: lane taken over")
+        .map_err(|error| fenced(dir, fence, error))
+}
+
 /// The first name that is neither a branch nor stands in the way of one.
 fn free_name(dir: &Path, spec: &Spec) -> Result<String> {
     let text = Git::at(dir).args(["for-each-ref", "--format=%(refname)", "refs/heads/"]).text()?;

@@ -11,6 +11,7 @@
 
 mod add;
 mod admin;
+mod adopt;
 mod branch;
 mod checkout;
 mod commit;
@@ -25,6 +26,7 @@ use std::path::PathBuf;
 
 pub use add::{Added, Spec, add};
 pub(crate) use admin::replace;
+pub use adopt::adopt;
 pub use branch::{BranchEnd, delete_branch_if_contained};
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
 pub(crate) use commit::{ended, signed};
@@ -75,6 +77,9 @@ pub enum Error {
         /// Where.
         path: PathBuf,
     },
+    /// A branch that should be there is not.
+    #[error("there is no branch {0}; name one that exists, or let the lane start over")]
+    NoBranch(String),
     /// Every name that was tried is taken.
     #[error("all names like {0} are taken; delete branches or folders that are no longer needed")]
     NoFreeName(String),

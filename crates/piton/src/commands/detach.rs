@@ -40,7 +40,8 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
     let said_before = log.metadata().map_or(0, |found| found.len());
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.arg("--yes").arg("-C").arg(&context.cwd).args(["resume", run_id]);
-    for (flag, value) in [("--phase", &args.phase), ("--lane", &args.lane)] {
+    let texts = [("--phase", &args.phase), ("--lane", &args.lane), ("--base", &args.base)];
+    for (flag, value) in texts {
         if let Some(value) = value {
             command.args([flag, value]);
         }
@@ -53,6 +54,7 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
     for (flag, set) in [
         ("--keep-going", args.keep_going),
         ("--takeover", args.takeover),
+        ("--seed-dirty", args.seed_dirty),
         ("--accept-plan", args.accept_plan),
         ("--accept-spec", args.accept_spec),
     ] {

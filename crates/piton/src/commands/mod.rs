@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod dry_run;
 pub mod explain;
 pub mod gc;
+pub mod import;
 pub mod inspect;
 pub mod log;
 pub mod look;
@@ -58,6 +59,7 @@ pub fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Gc(args) => gc::run(context, &args),
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Inspect(args) => inspect::run(context, &args),
+        Command::Import(args) => import::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),
         Command::Schema(args) => schema::run(context, &args),
         Command::Completions(args) => completions::run(context, &args),

@@ -13,7 +13,7 @@ use piton_engine::{Store, World as _};
 use piton_ledger::{Lease, NewRun, RunKey, RunRow};
 
 use super::{detach, resume};
-use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs};
+use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs, TaskWorktrees};
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
@@ -42,6 +42,11 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
         }
         return resume::run(context, ResumeArgs { run: None, drive: args.drive });
     };
+    if args.task_worktrees == TaskWorktrees::On {
+        let message = "tasks of a lane run one after the other, in the worktree of their lane";
+        return Err(CommandError::usage("task-worktrees", message)
+            .hint("leave the option out, or make tasks that can run at once lanes of their own"));
+    }
     let plan = PlanFile::read(context, path)?;
     session::check_selection(&plan.live, &args.drive)?;
     if args.drive.dry_run && !context.project.state_dir.join(piton_ledger::DATABASE_FILE).exists() {
@@ -189,7 +194,8 @@ fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
     super::dry_run::print(context, &plan.recorded, &state, &[], args);
 }
 
-fn created(context: &Context, plan: &PlanFile, run_id: &str, spec: Option<FileHash>) -> Event {
+/// The event that creates a run.
+pub fn created(context: &Context, plan: &PlanFile, run_id: &str, spec: Option<FileHash>) -> Event {
     Event::RunCreated(Box::new(RunCreated {
         run_id: RunId(run_id.to_owned()),
         plan_path: plan.path.clone(),

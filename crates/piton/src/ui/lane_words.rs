@@ -48,6 +48,10 @@ pub fn event(event: &Event) -> String {
         Event::LaneMerged(e) => merged(e),
         Event::PullRequestOpened(e) => format!("{} has pull request {}", e.lane, sanitize(&e.url)),
         Event::LaneRemoved(e) => format!("the worktree of {} is removed", e.lane),
+        Event::LaneImported(e) => {
+            let stages = e.records.iter().max_by_key(|r| r.at).map(|r| r.stage.as_str());
+            format!("{} is taken over at {}", e.lane, stages.unwrap_or("its beginning"))
+        }
         Event::RewindIntended(e) => {
             let what = match e.kind {
                 RewindKind::Restore => "restoring files of",

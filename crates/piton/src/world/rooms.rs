@@ -27,7 +27,7 @@ use piton_workspace::{checks, restore};
 use super::views::Views;
 
 /// Threads that write the files of a fresh worktree: more help little even on fast disks.
-const CHECKOUT_WORKERS: usize = 4;
+pub const CHECKOUT_WORKERS: usize = 4;
 /// The first epoch: no driver before it could hold a fence.
 const FIRST_EPOCH: u64 = 1;
 

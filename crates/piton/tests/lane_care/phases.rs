@@ -69,6 +69,17 @@ fn a_run_of_one_lane_is_named_by_it() {
     assert!(records.contains(&run_id), "{records}");
 }
 
+/// Lost: tasks would silently share a worktree although a person asked for one each.
+#[test]
+fn worktrees_of_tasks_are_refused_rather_than_left_out() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let project = &scene.project;
+    let asked = |when| ["run", DOCUMENT, "--task-worktrees", when];
+    project.piton(&asked("on")).exits(2).says("error[task-worktrees]").says("one after the other");
+    project.piton(&asked("auto")).exits(0);
+    project.piton(&[&asked("off")[..], &["--fresh"]].concat()).exits(0);
+}
+
 /// Lost: snapshots would be published by a push to a mirror without a word.
 #[test]
 fn a_mirror_is_warned_about_once() {

@@ -152,6 +152,7 @@ impl Log<'_> {
             Event::LaneRemoved(e) => {
                 self.lane(&e.lane, "worktree_removed", Status::Ok, String::new())
             }
+            Event::LaneImported(e) => self.lane(&e.lane, "imported", Status::Ok, e.note.clone()),
             Event::RewindIntended(e) => self.rewinding(e),
             Event::Rewound(e) if e.reverted.is_empty() => {
                 self.run("rewind_done", Status::Ok, String::new())

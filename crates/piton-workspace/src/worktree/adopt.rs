@@ -1,0 +1,37 @@
+//! A branch, and a worktree of it, that another tool made become those of a lane of ours.
+//!
+//! Only marks are written: no file, no commit, no ref of the user's changes. From then on they are
+//! found and used like ones we made. What belongs to another lane of ours is refused.
+
+use std::path::Path;
+
+use super::admin::{self, Admin, Mark};
+use super::{Error, Place, Result, Spec, branch, check, locks};
+use crate::refs::Fence;
+
+/// Takes over the branch of a spec, and the worktree at its path if that has the branch checked out;
+/// says whether there is such a worktree.
+pub fn adopt(root: &Path, spec: &Spec, fence: &Fence) -> Result<bool> {
+    let place = Place::of(root)?;
+    check(&place.root, fence)?;
+    locks::await_children(&place)?;
+    let path = place.root.join(&spec.path);
+    let admins = admin::scan(&place);
+    let leads_here = |a: &&Admin| a.path.as_ref().is_some_and(|p| admin::same(p, &path));
+    let found = admins.iter().find(leads_here).filter(|a| a.is_linked());
+    if found.and_then(Admin::owner).is_some_and(|owner| owner != spec.owner()) {
+        return Err(Error::Foreign(path));
+    }
+    let entry = super::list(root)?.into_iter().find(|e| admin::same(&e.path, &path));
+    let is_on_branch = entry.is_some_and(|e| e.branch.as_deref() == Some(&spec.branch));
+    branch::take(&place, spec, fence)?;
+    let Some(admin) = found.filter(|_| is_on_branch) else { return Ok(false) };
+    let mark = Mark {
+        owner: spec.owner(),
+        branch: spec.branch.clone(),
+        start: spec.start.clone(),
+        boot: admin::boot(),
+    };
+    mark.write(&admin.dir)?;
+    Ok(true)
+}

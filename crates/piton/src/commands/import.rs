@@ -1,0 +1,305 @@
+//! `piton import`: a run that another tool recorded in `checkpoints.json` becomes one of ours.
+//!
+//! The file is read, never written here; once the run goes on, its records are kept up like our own,
+//! and fields of others stay in them. What the records do not tell is said, not guessed.
+
+mod lane;
+mod plan;
+mod stand;
+
+use std::path::Path;
+
+use piton_core::id::is_valid_id;
+use piton_core::lane_state::StageRecord;
+use piton_core::{Event, LanePath, RunState, apply};
+use piton_engine::Store;
+use piton_engine::store::Commit;
+use piton_engine::world::Rooms as _;
+use piton_formats::lanes::checkpoints::{self, Record};
+use piton_formats::lanes::naming;
+use piton_ledger::{Lease, NewRun, RunRow};
+use piton_workspace::refs::Fence;
+use serde::Serialize;
+
+use crate::cli::{DriveArgs, ImportArgs};
+use crate::context::{Context, now};
+use crate::error::{CommandError, Result};
+use crate::plan_file::PlanFile;
+use crate::session;
+use crate::ui::{self, text::sanitize};
+
+/// Most runs of one id that may be taken over.
+const SAME_ID_MAX: u32 = 100;
+
+/// A lane that was taken over, as told.
+#[derive(Debug, Serialize)]
+struct Taken {
+    lane: LanePath,
+    stage: Option<&'static str>,
+    goes_on: String,
+    unknown: Vec<String>,
+}
+
+/// Takes a run over.
+pub fn run(context: &Context, args: &ImportArgs) -> Result<()> {
+    if context.project.git_dir.is_none() {
+        return Err(CommandError::usage("no-repository", "there is no git repository here")
+            .hint("call it where the lanes of the run were made"));
+    }
+    let records = read(context, &args.file)?;
+    let mut store = context.write_store()?;
+    let wanted = choose(&mut store, &records, args)?;
+    let records: Vec<Record> = records.into_iter().filter(|r| r.run_id == wanted).collect();
+    let run_id = free_id(&mut store, &wanted)?;
+    let (plan, mut remarks) = plan::find(context, args, &run_id, &records)?;
+    let (row, lease) = create(context, &mut store, &plan, &run_id)?;
+    let taken = take_over(context, &mut store, &plan, (&row, &lease), &records, &mut remarks);
+    let taken = match taken {
+        Ok(taken) => taken,
+        Err(error) => {
+            // A run without events is none; what was marked in the repository goes with `gc`.
+            store.ledger().release(row.run, lease.epoch, now().0)?;
+            super::abort::forget_unbegun(&mut store, &run_id)?;
+            return Err(error);
+        }
+    };
+    report(context, &run_id, &plan, &taken, &remarks);
+    Ok(())
+}
+
+/// The records of the file that can be used; what is wrong with others is said.
+fn read(context: &Context, file: &Path) -> Result<Vec<Record>> {
+    let name = file.display().to_string();
+    let unreadable = |why: String| {
+        CommandError::usage("unreadable-file", format!("{name}: {why}"))
+            .hint(format!("name the file of the records, such as {}", naming::CHECKPOINTS_PATH))
+    };
+    let bytes = std::fs::read(context.cwd.join(file)).map_err(|e| unreadable(e.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is no text".to_owned()))?;
+    if let Err(problem) = checkpoints::read(&name, &text) {
+        return Err(super::document_error(&[*problem], &text, context.json));
+    }
+    let (mut records, problems) = checkpoints::inspect(&name, &text);
+    ui::diagnostics(&problems, &text);
+    records.retain(|record| record.missing().is_empty());
+    Ok(records)
+}
+
+/// The run that is meant: the one named, or the only one that is not known here.
+fn choose(store: &mut Store, records: &[Record], args: &ImportArgs) -> Result<String> {
+    let mut ids: Vec<&str> = Vec::new();
+    for record in records {
+        if !ids.contains(&record.run_id.as_str()) {
+            ids.push(&record.run_id);
+        }
+    }
+    if let Some(named) = &args.run_id {
+        if ids.contains(&named.as_str()) {
+            return Ok(named.clone());
+        }
+        let message = format!("{} has no records of run `{named}`", args.file.display());
+        return Err(CommandError::usage("no-run", message)
+            .hint(format!("it has: {}", sanitize(&ids.join(", ")))));
+    }
+    let mut unknown = Vec::new();
+    for id in &ids {
+        if store.ledger().run(id)?.is_none() {
+            unknown.push(*id);
+        }
+    }
+    match unknown.as_slice() {
+        [one] => Ok((*one).to_owned()),
+        [] => {
+            let message = format!("{} has no run that is not known here", args.file.display());
+            let mut error = CommandError::usage("no-run", message);
+            for id in ids.iter().take(3) {
+                error = error.hint(format!("go on with `piton resume {}`", sanitize(id)));
+            }
+            Err(error)
+        }
+        many => Err(CommandError::usage("no-run", "the file has several runs")
+            .hint(format!("name one with `--run-id`: {}", sanitize(&many.join(", "))))),
+    }
+}
+
+/// The id as in the file, with a number where a run of that name is here already.
+fn free_id(store: &mut Store, wanted: &str) -> Result<String> {
+    let safe = if is_valid_id(wanted) {
+        wanted.to_owned()
+    } else {
+        let safe = crate::plan_file::fit_for_id(wanted);
+        let name = sanitize(wanted);
+        ui::say(&format!("warning: `{name}` can't be the name of a run; it is {safe} here"));
+        safe
+    };
+    for number in 1..=SAME_ID_MAX {
+        let id = if number == 1 { safe.clone() } else { format!("{safe}-{number}") };
+        if store.ledger().run(&id)?.is_none() {
+            return Ok(id);
+        }
+    }
+    Err(CommandError::usage("run-exists", format!("there are too many runs called {safe}"))
+        .hint("`piton gc` deletes finished ones"))
+}
+
+fn create(
+    context: &Context,
+    store: &mut Store,
+    plan: &PlanFile,
+    run_id: &str,
+) -> Result<(RunRow, Lease)> {
+    let root = context.project.root.to_string_lossy().into_owned();
+    let title = &plan.recorded.title;
+    let new = NewRun { run_id, plan: &plan.path, title, root: &root, at: now().0 };
+    let row = store.create(&new, &plan.recorded, &Context::owner())?;
+    let lease = row.owner.clone();
+    let lease =
+        lease.ok_or_else(|| CommandError::failed("ledger", "a new run came without its lease"))?;
+    Ok((row, lease))
+}
+
+/// Records everything that is known, in one commit.
+fn take_over(
+    context: &Context,
+    store: &mut Store,
+    plan: &PlanFile,
+    (row, lease): (&RunRow, &Lease),
+    records: &[Record],
+    remarks: &mut Vec<String>,
+) -> Result<Vec<Taken>> {
+    let failed = |why: String| CommandError::failed("world", why);
+    let mut log = Log { state: RunState::default(), events: Vec::new() };
+    log.add(super::run::created(context, plan, &row.run_id, None))?;
+    let args = DriveArgs::default();
+    let mut rooms = session::rooms(context, &log.state, &args)
+        .ok_or_else(|| failed("there is no git repository".to_owned()))?;
+    rooms.fence(lease.epoch)?;
+    let root = session::root_of(context, &log.state);
+    let fence = Fence::raise(&root, &row.run_id, lease.epoch).map_err(|e| failed(e.to_string()))?;
+    let mut taken = Vec::new();
+    let lanes: Vec<LanePath> = log.state.lanes().map(|(path, _)| path).collect();
+    for path in &lanes {
+        let own: Vec<&Record> =
+            records.iter().filter(|r| r.phase == path.phase && r.lane == path.lane).collect();
+        let Some(planned) = plan.recorded.lane(path).filter(|_| !own.is_empty()) else { continue };
+        let mut found = lane::Import {
+            root: &root,
+            scratch: &context.project.state_dir,
+            run_id: &row.run_id,
+            path,
+            planned,
+            records: &own,
+            rooms: &mut rooms,
+            fence: &fence,
+            unknown: Vec::new(),
+        };
+        let (events, goes_on) = found.events().map_err(failed)?;
+        let unknown = found.unknown;
+        events.into_iter().try_for_each(|event| log.add(event))?;
+        let work = log.state.lane(path).and_then(|l| l.work.as_ref());
+        let stage = work.and_then(|w| w.stage()).map(piton_core::lane::Stage::as_str);
+        taken.push(Taken { lane: path.clone(), stage, goes_on, unknown });
+    }
+    left_out(records, &lanes, remarks);
+    store.append(&Commit {
+        row,
+        epoch: lease.epoch,
+        expected_seq: 0,
+        at: now(),
+        events: &log.events,
+        state: &log.state,
+        answered: &[],
+        release: true,
+    })?;
+    Ok(taken)
+}
+
+/// The events so far, and the state after them.
+struct Log {
+    state: RunState,
+    events: Vec<Event>,
+}
+
+impl Log {
+    fn add(&mut self, event: Event) -> Result<()> {
+        apply(&mut self.state, now(), &event)
+            .map_err(|e| CommandError::failed("ledger-content", e.to_string()))?;
+        self.events.push(event);
+        Ok(())
+    }
+}
+
+/// Says which records of the run are of no lane of the plan.
+fn left_out(records: &[Record], lanes: &[LanePath], remarks: &mut Vec<String>) {
+    let known = |r: &Record| lanes.iter().any(|l| l.phase == r.phase && l.lane == r.lane);
+    let mut names: Vec<String> = Vec::new();
+    for record in records.iter().filter(|r| !known(r)) {
+        let name = match record.lane.as_str() {
+            naming::NONE => format!("{} as a whole", record.phase),
+            lane => format!("{}/{lane}", record.phase),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if !names.is_empty() {
+        let names = names.join(", ");
+        remarks.push(format!("not in the plan, so their records only stay in the file: {names}"));
+    }
+}
+
+fn report(context: &Context, run_id: &str, plan: &PlanFile, taken: &[Taken], remarks: &[String]) {
+    if context.json {
+        ui::data_json(&serde_json::json!({
+            "run_id": run_id, "plan": plan.path, "lanes": taken, "remarks": remarks,
+        }));
+        return;
+    }
+    ui::data(&format!("imported {run_id} (plan {})", sanitize(&plan.path)));
+    for lane in taken {
+        let stage = lane.stage.unwrap_or("not begun");
+        ui::data(&format!("  {}: {stage}; {}", lane.lane, lane.goes_on));
+        for unknown in &lane.unknown {
+            ui::data(&format!("    not known: {}", sanitize(unknown)));
+        }
+    }
+    for remark in remarks {
+        ui::say(&format!("note: {}", sanitize(remark)));
+    }
+    ui::say(&format!("next: piton resume {run_id}"));
+    ui::say(&format!("  or: piton rollback {run_id} --dry-run"));
+}
+
+/// A record of the file as one of the ledger; nothing where it says what this version does not know.
+fn recorded(record: &Record) -> Option<StageRecord> {
+    use piton_core::lane::{Stage, StageStatus};
+    const STATUSES: [StageStatus; 7] = [
+        StageStatus::Ready,
+        StageStatus::InProgress,
+        StageStatus::Failed,
+        StageStatus::Blocked,
+        StageStatus::Complete,
+        StageStatus::RolledBack,
+        StageStatus::Retrying,
+    ];
+    let stage = Stage::ALL.into_iter().find(|s| s.as_str() == record.stage.as_str())?;
+    let status = STATUSES.into_iter().find(|s| s.as_str() == record.status.as_str())?;
+    let text = |name: &str| record.text(name).filter(|text| !text.is_empty());
+    Some(StageRecord {
+        stage,
+        status,
+        at: record.at.unwrap_or_default(),
+        event: 0,
+        notes: text("notes").unwrap_or_default(),
+        snapshot: None,
+        base_sha: text("base_sha"),
+        head_sha: text("head_sha"),
+        target_branch: text("target_branch").or_else(|| text("base_branch")),
+        test_command: text("test_command"),
+        exit_code: record.number("exit_code").and_then(|n| i32::try_from(n).ok()),
+        last_command: text("last_command"),
+        retry_attempt: record.retry_attempt(),
+        max_retries: record.max_retries(),
+        failure_context: record.failure_context(),
+    })
+}

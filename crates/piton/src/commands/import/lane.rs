@@ -1,0 +1,276 @@
+//! One lane that is taken over: what the repository has of it, and the events that say so.
+
+use std::path::{Path, PathBuf};
+
+use piton_core::LanePath;
+use piton_core::event::{
+    Event, LaneBegun, LaneImported, LaneMerged, LaneReady, MergedBy, StepProven,
+};
+use piton_core::lane::{Isolation, Role, SnapshotRef, Stage, StageStatus};
+use piton_core::lane_state::StageRecord;
+use piton_core::plan::Lane;
+use piton_engine::world::Rooms as _;
+use piton_formats::lanes::checkpoints::Record;
+use piton_formats::lanes::naming;
+use piton_workspace::refs::{self, Fence};
+use piton_workspace::worktree::{self, Spec};
+use piton_workspace::{Git, merge};
+
+use super::recorded;
+use super::stand::{Stand, failures, stand};
+use crate::context::now;
+use crate::world::rooms::{CHECKOUT_WORKERS, GitRooms};
+
+/// A lane about to be taken over.
+pub struct Import<'i> {
+    /// The project's root.
+    pub root: &'i Path,
+    /// A folder for what is needed for a moment.
+    pub scratch: &'i Path,
+    /// The run, as it is called here.
+    pub run_id: &'i str,
+    /// The lane.
+    pub path: &'i LanePath,
+    /// The lane in the plan.
+    pub planned: &'i Lane,
+    /// Its records, in the file's order.
+    pub records: &'i [&'i Record],
+    /// Takes snapshots.
+    pub rooms: &'i mut GitRooms,
+    /// What every ref update verifies.
+    pub fence: &'i Fence,
+    /// What is not known, in words.
+    pub unknown: Vec<String>,
+}
+
+/// What the repository has of a lane.
+struct Found {
+    branch: String,
+    dir: PathBuf,
+    base_branch: String,
+    /// Where its branch stands, if it is there.
+    head: Option<String>,
+    /// The commit it started from.
+    start: Option<String>,
+}
+
+type Events = Vec<Event>;
+
+impl Import<'_> {
+    /// The events of the lane, and how it goes on, in words.
+    pub fn events(&mut self) -> Result<(Events, String), String> {
+        let stages: Vec<StageRecord> = self.records.iter().filter_map(|r| recorded(r)).collect();
+        if stages.len() < self.records.len() {
+            let unknown = "records of other stages or statuses; they stay in the file".to_owned();
+            self.unknown.push(unknown);
+        }
+        let found = self.look(&stages);
+        let in_place = self.planned.rules.isolation.is_in_place();
+        let stand = match stand(&stages) {
+            Stand::Merged if !in_place => return self.merged(stages, &found),
+            Stand::Merged => Stand::Worked,
+            other => other,
+        };
+        if stand == Stand::Fresh || in_place {
+            let done = if stand == Stand::Worked { self.proven(|_| true) } else { Vec::new() };
+            let words = if done.is_empty() { "starts from its beginning" } else { "is done" };
+            return Ok(self.ended(done, stages, None, None, words));
+        }
+        let (Some(_), Some(start)) = (&found.head, &found.start) else {
+            self.unknown.push("where its work is: neither branch nor worktree is there".to_owned());
+            return Ok(self.ended(Vec::new(), stages, None, None, "starts from its beginning"));
+        };
+        self.going_on(stand, stages, &found, &start.clone())
+    }
+
+    /// Looks at what the repository has of the lane.
+    fn look(&mut self, stages: &[StageRecord]) -> Found {
+        let text = |name: &str| {
+            let found = self.records.iter().rev().find_map(|r| r.text(name));
+            found.filter(|text| !text.is_empty())
+        };
+        let LanePath { phase, lane } = self.path;
+        let usual = self.root.join(naming::worktree(phase, lane, None));
+        let dir = text("worktree_path").map(PathBuf::from).filter(|dir| dir != self.root);
+        let dir = dir.unwrap_or(usual);
+        let there = worktree::list(self.root).unwrap_or_default().into_iter();
+        let same = |path: &Path| path == dir || path.canonicalize().ok() == dir.canonicalize().ok();
+        let branch = there.filter(|e| !e.prunable).find(|e| same(&e.path)).and_then(|e| e.branch);
+        let branch = branch.unwrap_or_else(|| naming::lane_branch(phase, lane));
+        let base_branch = text("base_branch").or_else(|| text("target_branch"));
+        let current = || Git::at(self.root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text();
+        let base_branch = base_branch.or_else(|| current().ok()).unwrap_or_default();
+        let head = refs::value(self.root, &format!("refs/heads/{branch}"));
+        let noted = stages.iter().find_map(|r| {
+            let early = matches!(r.stage, Stage::BeforeLaneStart | Stage::AfterLaneStart);
+            r.base_sha.clone().filter(|sha| early && self.is_commit(sha))
+        });
+        let common = head.as_ref().and_then(|head| {
+            let base = format!("refs/heads/{base_branch}");
+            Git::at(self.root).args(["merge-base", &base, head]).text().ok()
+        });
+        Found { branch, dir, base_branch, head, start: noted.or(common) }
+    }
+
+    fn is_commit(&self, sha: &str) -> bool {
+        Git::at(self.root).args(["cat-file", "-e", &format!("{sha}^{{commit}}")]).run().is_ok()
+    }
+
+    /// A lane whose work is said to be in base.
+    fn merged(
+        &mut self,
+        stages: Vec<StageRecord>,
+        found: &Found,
+    ) -> Result<(Events, String), String> {
+        let last = stages.iter().find(|r| r.stage == Stage::PrePr);
+        let named = last.and_then(|r| r.head_sha.clone()).filter(|sha| self.is_commit(sha));
+        let head = named.or_else(|| found.head.clone());
+        let contains =
+            |sha: &String| merge::contains(self.root, &found.base_branch, sha).unwrap_or(false);
+        let contained = head.as_ref().is_some_and(contains);
+        if let (false, Some(_), Some(start)) = (contained, &found.head, &found.start) {
+            self.unknown.push(format!(
+                "why it was recorded complete: {} does not contain its branch {}",
+                found.base_branch, found.branch
+            ));
+            let start = start.clone();
+            return self.going_on(Stand::Worked, stages, found, &start);
+        }
+        let from = last.and_then(|r| r.base_sha.clone()).filter(|sha| self.is_commit(sha));
+        let range = from.zip(head.clone()).filter(|(from, to)| {
+            contained && from != to && merge::is_ancestor(self.root, from, to).unwrap_or(false)
+        });
+        match (&head, contained) {
+            (None, _) => self.unknown.push("which commit of base it became".to_owned()),
+            (Some(_), false) => {
+                self.unknown.push("in which form it was merged: base lacks its commit".to_owned());
+            }
+            (Some(_), true) => {}
+        }
+        if range.is_none() {
+            self.unknown.push("which commits it made: a rollback can't revert them".to_owned());
+        }
+        let by = if range.is_some() { MergedBy::Queue } else { MergedBy::PullRequest };
+        let (from, to) = range.unzip();
+        let note = "merged before it was taken over".to_owned();
+        let merged = LaneMerged { lane: self.path.clone(), by, from, to: to.or(head), note };
+        let mut events = vec![self.begun(found, found.start.clone())];
+        events.extend(self.proven(|_| true));
+        let (mut events, words) = self.ended(events, stages, None, Some(merged), "is done");
+        if let Some(Event::LaneImported(event)) = events.last_mut() {
+            event.stays = found.dir.is_dir();
+        }
+        Ok((events, words))
+    }
+
+    /// A lane whose branch is there: it becomes ours and goes on.
+    fn going_on(
+        &mut self,
+        stand: Stand,
+        mut stages: Vec<StageRecord>,
+        found: &Found,
+        start: &str,
+    ) -> Result<(Events, String), String> {
+        let spec = Spec {
+            run_id: self.run_id.to_owned(),
+            lane: self.path.to_string(),
+            path: found.dir.clone(),
+            branch: found.branch.clone(),
+            start: start.to_owned(),
+            copy: Vec::new(),
+            workers: CHECKOUT_WORKERS,
+        };
+        let said = |e: worktree::Error| e.to_string();
+        let there = worktree::adopt(self.root, &spec, self.fence).map_err(said)?;
+        let added = worktree::add(self.root, &spec, self.fence).map_err(said)?;
+        let dir = added.path.display().to_string();
+        let fresh = self.fresh(start)?;
+        let present = self.rooms.snapshot(Some(self.path), &dir, "as it was found", now())?;
+        if let Some(newest) = stages.iter_mut().filter(|r| advances(r)).max_by_key(|r| r.at) {
+            newest.snapshot = Some(present.commit.clone());
+            newest.head_sha = newest.head_sha.take().or_else(|| found.head.clone());
+        }
+        let mut events = vec![self.begun(found, Some(start.to_owned()))];
+        events.push(Event::LaneReady(Box::new(LaneReady {
+            lane: self.path.clone(),
+            dir,
+            branch: added.branch,
+            head: Some(start.to_owned()),
+            snapshot: Some(fresh),
+            note: String::new(),
+        })));
+        let worked = stand == Stand::Worked;
+        events.extend(self.proven(|role| match role {
+            Role::Setup => there,
+            Role::Work => worked,
+            Role::Tests | Role::PullRequest => false,
+        }));
+        if !worked {
+            self.unknown.push(
+                "which of its tasks are done: all run again on the files that are there".to_owned(),
+            );
+        }
+        let words = if worked { "goes on with its tests" } else { "goes on with its tasks" };
+        Ok(self.ended(events, stages, Some(present), None, words))
+    }
+
+    /// The files that a fresh worktree of a commit has, as a snapshot: where a rollback goes.
+    fn fresh(&mut self, start: &str) -> Result<SnapshotRef, String> {
+        let dir = self.scratch.join(format!("import-{}", std::process::id()));
+        let add = Git::at(self.root).args(["worktree", "add", "--quiet", "--detach"]);
+        add.arg(&dir).arg(start).run().map_err(|e| e.to_string())?;
+        let name = dir.display().to_string();
+        let taken = self.rooms.snapshot(Some(self.path), &name, "where it started", now());
+        let removed = Git::at(self.root).args(["worktree", "remove", "--force"]).arg(&dir).run();
+        taken.and_then(|taken| removed.map(|()| taken).map_err(|e| e.to_string()))
+    }
+
+    fn begun(&self, found: &Found, base_sha: Option<String>) -> Event {
+        Event::LaneBegun(Box::new(LaneBegun {
+            lane: self.path.clone(),
+            isolation: Isolation::Worktree,
+            dir: found.dir.display().to_string(),
+            branch: found.branch.clone(),
+            base_branch: found.base_branch.clone(),
+            base_sha,
+            snapshot: None,
+            note: String::new(),
+        }))
+    }
+
+    /// Steps of some roles, taken for done.
+    fn proven(&self, is_done: impl Fn(Role) -> bool) -> Events {
+        let done = self.planned.steps.iter().filter(|s| is_done(s.role));
+        done.map(|s| {
+            let step = piton_core::StepPath::new(&self.path.phase, &self.path.lane, &s.id);
+            let (tree, definition) = (String::new(), Some(s.definition()));
+            Event::StepProven(StepProven { step, tree, definition })
+        })
+        .collect()
+    }
+
+    fn ended(
+        &self,
+        mut events: Events,
+        records: Vec<StageRecord>,
+        snapshot: Option<SnapshotRef>,
+        merged: Option<LaneMerged>,
+        words: &str,
+    ) -> (Events, String) {
+        let failures = if merged.is_some() { Vec::new() } else { failures(&records) };
+        events.push(Event::LaneImported(Box::new(LaneImported {
+            lane: self.path.clone(),
+            records,
+            snapshot,
+            merged,
+            stays: false,
+            failures,
+            note: self.unknown.join("; "),
+        })));
+        (events, words.to_owned())
+    }
+}
+
+fn advances(record: &StageRecord) -> bool {
+    record.stage != Stage::RetryAttempt && record.status != StageStatus::RolledBack
+}
