@@ -219,5 +219,20 @@ fn check(scratch: &Scratch) -> Result<(), Broken> {
     if by_hand != 1 {
         return Err(format!("the commit that a task made is in base {by_hand} times"));
     }
+    rebuilt(scratch)?;
     scratch.clean()
+}
+
+/// Checks that the checkpoints are what the ledger gives when they are written anew.
+fn rebuilt(scratch: &Scratch) -> Result<(), Broken> {
+    let file = scratch.base().join(CHECKPOINTS);
+    let read = || fs::read_to_string(&file).map_err(|e| format!("the checkpoints: {e}"));
+    let kept = read()?;
+    fs::remove_file(&file).map_err(|e| e.to_string())?;
+    completed(&scratch.start(&["resume", RUN])?.wait()?)?;
+    let again = read()?;
+    if kept == again {
+        return Ok(());
+    }
+    Err(format!("the checkpoints differ from those written anew:\n{kept}\nanew:\n{again}"))
 }
