@@ -48,7 +48,7 @@ impl PlanFile {
                 .hint("name the file of a plan, such as plan.toml")
         })?;
         let root = &context.project.root;
-        if phase::is_phase(&text) && !full.extension().is_some_and(|e| e == "toml") {
+        if phase::is_phase(&text) && full.extension().is_none_or(|e| e != "toml") {
             return phase_document::read(context, path, &full, &text, asks);
         }
         let input = Input {

@@ -369,7 +369,10 @@ keep = 3
                 task_prompt: Some("prompts/task.md".to_owned()),
             }
         );
-        assert_eq!(found.snapshots, Snapshots { enabled: false, file_max: 1 << 20, files_max: 7, keep: 3 });
+        assert_eq!(
+            found.snapshots,
+            Snapshots { enabled: false, file_max: 1 << 20, files_max: 7, keep: 3 }
+        );
     }
 
     /// Lost: a default that the reference names and the code does not have.

@@ -216,18 +216,28 @@ pub fn take(
         && captured.root_of(tip)? == Some(captured.head.root)
     {
         let tree = captured.head.tree.to_string();
+        if captured.head.anchor != (chain.to_owned(), tip.clone()) {
+            // Nobody knows whether the one who moved the ref lived to sync it.
+            repo.sync_ref(&captured.head.settings, chain, true)?;
+        }
         captured.keep(chain, tip, workspace);
         return Ok(Snapshot { commit: tip.clone(), tree, degraded, changed: false });
     }
     let commit = captured.put_commit(&commit(captured.head.root, tip.as_deref(), meta))?;
     let written = captured.finish_objects()?;
     let why = "piton: snapshot";
+    if let Some(written) = &written {
+        // Before the ref moves: a mark that a crash leaves is only looked for on listed packs.
+        packs::remember(workspace, &written.name());
+    }
     let moved = Transaction::fenced(fence).update(chain, &commit, tip.as_deref());
-    moved.commit(&repo.dir, why)?;
+    let moved = moved.commit(&repo.dir, why);
     if let Some(written) = written {
-        packs::remember(workspace, &repo, &written.name());
+        // Also when the ref did not move: then the objects are garbage, and git may have them.
         written.release();
     }
+    moved?;
+    repo.sync_ref(&captured.head.settings, chain, tip.is_none())?;
     let tree = captured.head.tree.to_string();
     captured.keep(chain, &commit, workspace);
     packs::join_when_many(workspace, &repo);

@@ -26,7 +26,9 @@ fn list(workspace: &Workspace) -> PathBuf {
 }
 
 /// Notes a pack as ours.
-pub(super) fn remember(workspace: &Workspace, _repo: &Repo, name: &str) {
+pub(super) fn remember(workspace: &Workspace, name: &str) {
+    let folder = workspace.cache.parent().unwrap_or(Path::new("."));
+    let _ = std::fs::create_dir_all(folder);
     let file = OpenOptions::new().append(true).create(true).open(list(workspace));
     if let Ok(mut file) = file {
         // One call: lines of two processes do not mix.

@@ -35,6 +35,60 @@ fn an_object_that_was_there_but_never_synced_is_written_again() {
     assert_eq!(repo.shows(&taken, "new"), "content");
 }
 
+/// Needs `strace`; without it nothing is shown here.
+#[test]
+fn pack_index_folder_ref_and_its_folder_are_synced_in_this_order() {
+    let repo = Repo::new();
+    repo.take();
+    let log = repo.beside("syncs");
+    let program = std::env::current_exe().unwrap();
+    let traced = std::process::Command::new("strace")
+        .args(["-f", "-y", "-e", "trace=fsync,fdatasync,rename,renameat2", "-o"])
+        .args([log.as_os_str(), program.as_os_str()])
+        .args(["--exact", "--ignored", "durable::take_one_for_the_trace"])
+        .env("PITON_TEST_DIR", repo.dir())
+        .output();
+    let Ok(traced) = traced else { return };
+    assert!(traced.status.success(), "{}", String::from_utf8_lossy(&traced.stdout));
+    let log = std::fs::read_to_string(log).unwrap();
+    let chain = log.lines().filter_map(|line| {
+        let what = line.split_whitespace().nth(1)?;
+        let place = line.rsplit_once(".git/")?.1;
+        let place = place.split(['>', '"']).next()?;
+        let place = place.rsplit_once("piton_").map_or(place, |(start, _)| start);
+        let call = what.split('(').next()?;
+        Some(format!("{call} {place}"))
+    });
+    let chain: Vec<String> =
+        chain.filter(|l| l.contains("objects/") || l.contains("refs/")).collect();
+    let packs = |l: &str| l.starts_with("rename") && l.contains("objects/pack/pack-");
+    let shown: Vec<&str> = chain.iter().map(String::as_str).filter(|l| !packs(l)).collect();
+    assert_eq!(
+        shown,
+        [
+            "fsync objects/pack/tmp_pack_",
+            "fsync objects/pack/tmp_idx_",
+            "fsync objects/pack",
+            "fsync refs/piton/run-1/lane.lock",
+            "rename refs/piton/run-1/lane",
+            "fsync refs/piton/run-1",
+        ]
+    );
+    assert_eq!(chain.len(), shown.len() + 2);
+}
+
+/// Not a test: the process that the test above traces.
+#[test]
+#[ignore = "run by the test above"]
+fn take_one_for_the_trace() {
+    let dir = std::path::PathBuf::from(std::env::var_os("PITON_TEST_DIR").unwrap());
+    std::fs::write(dir.join("a.txt"), "changed\n").unwrap();
+    let workspace = snapshot::Workspace { cache: dir.join(".git/piton/cache/main"), dir };
+    let fence = piton_workspace::refs::Fence::raise(&workspace.dir, RUN, 1).unwrap();
+    let meta = snapshot::Meta { message: "m", at: 0 };
+    snapshot::take(&workspace, &snapshot::Rules::default(), CHAIN, &fence, &meta).unwrap();
+}
+
 #[test]
 fn first_snapshots_do_not_rely_on_loose_objects() {
     let repo = Repo::new();

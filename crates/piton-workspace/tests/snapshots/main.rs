@@ -7,6 +7,5 @@ mod durable;
 mod left_out;
 mod random;
 mod restored;
-mod speed;
 mod support;
 mod traps;

@@ -160,6 +160,10 @@ fn a_driver_that_was_taken_over_moves_no_ref() {
     repo.write("a.txt", "by a stale driver\n");
     assert!(matches!(repo.try_take(), Err(snapshot::Error::Git(_))));
     assert_eq!(repo.git(&["rev-parse", CHAIN]), taken.commit);
+    let packs = std::fs::read_dir(repo.path(".git/objects/pack")).unwrap();
+    let held =
+        packs.filter(|e| e.as_ref().unwrap().path().extension().is_some_and(|e| e == "keep"));
+    assert_eq!(held.count(), 0, "what it wrote is garbage that git may collect");
 }
 
 #[test]

@@ -47,10 +47,7 @@ pub fn present(
     let mut all = Vec::new();
     for target in targets {
         let there = context.project.root.join(&target.dir).is_dir();
-        all.push(match there {
-            true => Some(now_of(context, loaded, target.lane.as_ref())?),
-            false => None,
-        });
+        all.push(if there { Some(now_of(context, loaded, target.lane.as_ref())?) } else { None });
     }
     Ok(all)
 }

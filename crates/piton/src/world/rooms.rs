@@ -251,7 +251,7 @@ impl Rooms for GitRooms {
     }
 
     fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {
-        self.refuses_merge(intent)
+        Ok(self.refuses_merge(intent))
     }
 
     fn merge(&mut self, intent: &MergeIntended) -> Result<Merging> {

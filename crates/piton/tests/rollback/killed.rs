@@ -90,15 +90,13 @@ fn kill_everywhere(project: &Project) {
     let moves_base = mine(project) != own;
     project.piton(&["undo", "--yes"]).exits(0);
     assert_eq!(world(project), after);
-    let mut kills = 0;
-    for call in (1..CALLS_MAX).step_by(STRIDE) {
+    for (kills, call) in (1..CALLS_MAX).step_by(STRIDE).enumerate() {
         let (said, killed) = killed_at(project, call, &["rollback", "--yes"]);
         if !killed {
             said.exits(0);
             assert!(kills > 2, "only {kills} kills");
             return;
         }
-        kills += 1;
         project.kill_all();
         project.piton(&["rollback", "--yes"]).exits(0);
         let now = world(project);

@@ -31,7 +31,9 @@ lane = [
 
 fn project(plan: &str) -> Project {
     let project = Project::with_plan(plan);
-    ["tool.sh", "gone.txt", "shared.txt"].iter().for_each(|f| project.write(f, "first\n"));
+    for file in ["tool.sh", "gone.txt", "shared.txt"] {
+        project.write(file, "first\n");
+    }
     project.commit();
     project
 }

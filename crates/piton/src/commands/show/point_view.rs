@@ -26,7 +26,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, name: &str) -
             .hint(format!("`piton show {run}` lists its checkpoints")));
     }
     if context.json {
-        let mut value = manual.map(|m| json!(m)).unwrap_or_else(|| json!({ "name": name }));
+        let mut value = manual.map_or_else(|| json!({ "name": name }), |m| json!(m));
         value["run_id"] = json!(run);
         value["snapshots"] = found.iter().map(point_json).collect();
         ui::data_json(&value);

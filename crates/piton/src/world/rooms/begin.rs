@@ -196,7 +196,7 @@ impl GitRooms {
         let mut made = ready(lane, &dir, &work.branch, onto.to_owned());
         let taken = self.take(Some(lane), &work.dir, "both sides of a conflict", now());
         made.snapshot = Some(recorded(&taken.map_err(failed)?));
-        made.note = "both sides of the conflict are in its worktree, with markers".to_owned();
+        "both sides of the conflict are in its worktree, with markers".clone_into(&mut made.note);
         Ok(Room::Ready(Box::new(made)))
     }
 }
