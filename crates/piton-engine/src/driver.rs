@@ -28,6 +28,7 @@ mod leave;
 mod outcome;
 mod recover;
 mod rewind;
+mod views;
 
 pub use inbox::REFUSED;
 
@@ -287,32 +288,6 @@ impl<'a> Driver<'a> {
         self.answered.clear();
         self.views(before);
         Ok((before + 1..).zip(self.batch.drain(..)).collect())
-    }
-
-    /// Writes the views anew; one that can't be written is said, and written with the next.
-    fn views(&mut self, before: u64) {
-        let Some(rooms) = self.world.rooms() else { return };
-        let events: Vec<(u64, Timestamp, &Event)> =
-            (before + 1..).zip(&self.batch).map(|(seq, e)| (seq, self.at, e)).collect();
-        let logged = rooms.log(&self.row.run_id, &events);
-        let viewed = self.batch.iter().any(Event::is_viewed);
-        let written = if viewed { rooms.views(&self.plan, &self.state) } else { Ok(Vec::new()) };
-        let warnings = match logged.and(written) {
-            Ok(warnings) => warnings,
-            Err(error) => vec![format!("a view was not written: {error}")],
-        };
-        for warning in warnings {
-            self.observer.note(&Note::Warning(warning));
-        }
-    }
-
-    /// From here on refs move only while this driver's epoch is the newest.
-    fn raise_fence(&mut self) -> Result<()> {
-        let epoch = self.epoch;
-        if let Some(rooms) = self.world.rooms() {
-            rooms.fence(epoch)?;
-        }
-        Ok(())
     }
 
     /// A step of the plan: it stands where the state has it.

@@ -26,7 +26,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ),
     // Developers only: these may look at everything.
     ("piton-testkit", &["piton-core", "piton-engine", "piton-formats", "piton-ledger"]),
-    ("xtask", &["piton-core", "piton-engine", "piton-formats", "piton-ledger"]),
+    ("xtask", &["piton-core", "piton-engine", "piton-formats", "piton-ledger", "piton-workspace"]),
 ];
 
 /// What the core may be built from: nothing that reads files, clocks, processes or chance. (Of jiff
