@@ -10,7 +10,7 @@ use piton_core::request::{self, Request};
 use piton_core::state::Progress;
 use piton_core::{LanePath, Limits, Plan, RunState};
 use piton_engine::store::{Asked, Loaded};
-use piton_engine::world::{Rewind, World as _};
+use piton_engine::world::{Rewind, Rooms as _, World as _};
 use piton_engine::{Driver, Ending, Observer, Options, Store};
 use piton_formats::settings;
 use piton_ledger::{Lease, owner_liveness};
@@ -151,10 +151,8 @@ pub fn drive(
         remarks.lines.iter().for_each(|line| ui::say(line));
         rooms.refuse(remarks.refusal);
     }
-    if let (Some(rooms), true) =
-        (&mut rooms, session.loaded.seq > 0 && has_views(&session.loaded.state))
-    {
-        rebuild_log(store, &session.loaded, rooms)?;
+    if let (Some(rooms), true) = (&mut rooms, session.loaded.seq > 0) {
+        bring_up(store, &session.loaded, &session.plan, rooms)?;
     }
     let mut world =
         world(context, state).with_signals(signals).with_keep(&session.live).with_rooms(rooms);
@@ -211,8 +209,24 @@ fn has_views(state: &RunState) -> bool {
     isolated || std::path::Path::new(&state.plan_path).extension().is_some_and(|e| e == "md")
 }
 
-/// Brings the run log up to what the ledger says; a driver that died may have left it behind.
-fn rebuild_log(store: &mut Store, loaded: &Loaded, rooms: &mut GitRooms) -> Result<()> {
+/// Writes the views of a run that nobody drives as the ledger has it.
+pub fn write_views(
+    context: &Context,
+    store: &mut Store,
+    loaded: &Loaded,
+    plan: &Plan,
+) -> Result<()> {
+    match rooms(context, &loaded.state, &DriveArgs::default()) {
+        Some(mut rooms) => bring_up(store, loaded, plan, &mut rooms),
+        None => Ok(()),
+    }
+}
+
+/// Brings the views up to what the ledger says; a driver that died may have left them behind.
+fn bring_up(store: &mut Store, loaded: &Loaded, plan: &Plan, rooms: &mut GitRooms) -> Result<()> {
+    if !has_views(&loaded.state) {
+        return Ok(());
+    }
     let mut all = Vec::new();
     while let Some(last) = all.last().map_or(Some(0), |(seq, ..): &(u64, _, Event)| Some(*seq)) {
         let page = store.events(&loaded.row, last)?;
@@ -223,6 +237,10 @@ fn rebuild_log(store: &mut Store, loaded: &Loaded, rooms: &mut GitRooms) -> Resu
     }
     if let Err(error) = rooms.rebuild_log(&loaded.row.run_id, all.into_iter()) {
         ui::say(&format!("warning: the run log was not written: {error}"));
+    }
+    match rooms.views(plan, &loaded.state) {
+        Ok(warnings) => warnings.iter().for_each(|w| ui::say(&format!("warning: {w}"))),
+        Err(error) => ui::say(&format!("warning: a view was not written: {error}")),
     }
     Ok(())
 }
