@@ -38,9 +38,19 @@ impl Fence {
             .args(["hash-object", "-w", "--stdin"])
             .input(format!("{epoch}\n"))
             .text()?;
-        let old = Git::at(dir).args(["rev-parse", "-q", "--verify", &name]).text().ok();
-        Transaction::default().update(&name, &blob, old.as_deref()).commit(dir, "piton: epoch")?;
-        Ok(Self { name, blob })
+        let fence = Self { name, blob };
+        let mut old = value(dir, &fence.name);
+        loop {
+            let moved = Transaction::default().update(&fence.name, &fence.blob, old.as_deref());
+            let Err(error) = moved.commit(dir, "piton: epoch") else { return Ok(fence) };
+            // Somebody else raised it between the look and the move: not above this epoch, or it
+            // is theirs.
+            let found = value(dir, &fence.name);
+            if found == old || Self::epoch(dir, run_id)?.is_some_and(|found| found > epoch) {
+                return Err(error);
+            }
+            old = found;
+        }
     }
 
     /// The fence that stands, for whoever does not drive; one is put up where there is none.
