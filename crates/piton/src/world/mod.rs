@@ -126,6 +126,7 @@ impl World for RealWorld {
     }
 
     fn files(&mut self, paths: &[String]) -> Result<Files> {
+        self.keeper.let_go();
         paths
             .iter()
             .map(|path| Ok((path.clone(), files::hash(&self.root, path).map_err(failed)?)))
@@ -133,10 +134,12 @@ impl World for RealWorld {
     }
 
     fn inputs(&mut self, patterns: &[String]) -> Result<Vec<FileHash>> {
+        self.keeper.let_go();
         files::observe(&self.root, patterns).map_err(failed)
     }
 
     fn head(&mut self) -> Option<String> {
+        self.keeper.let_go();
         self.project.head()
     }
 
@@ -161,6 +164,7 @@ impl World for RealWorld {
     }
 
     fn attach(&mut self, epoch: u64, mark: &str, in_flight: &[Attempt]) -> Result<Attached> {
+        self.keeper.let_go();
         self.running.borrow_mut().clear();
         self.keeper.attach(epoch, mark, in_flight, &self.running)
     }
@@ -184,6 +188,7 @@ impl World for RealWorld {
     }
 
     fn seal(&mut self, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
+        self.keeper.let_go();
         files::seal(&self.root, patterns)
     }
 
@@ -199,6 +204,7 @@ impl World for RealWorld {
     }
 
     fn leave(&mut self) -> Result<Vec<String>> {
+        self.keeper.let_go();
         Ok(self.keeper.leave())
     }
 
@@ -215,6 +221,10 @@ impl World for RealWorld {
             happened.extend(signals.take().into_iter().map(Happening::Signal));
         }
         happened.extend(self.keeper.receive(&self.running)?);
+        if happened.is_empty() {
+            // No short step: nobody hands over to anybody.
+            self.keeper.let_go();
+        }
         Ok(happened)
     }
 }
