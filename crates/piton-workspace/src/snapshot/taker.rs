@@ -36,6 +36,11 @@ impl Taker {
         Self { workspace, known: None }
     }
 
+    /// Whether the last snapshot left something to go by: not if the work tree is large.
+    pub fn is_warm(&self) -> bool {
+        self.known.is_some()
+    }
+
     /// Like [`take`].
     pub fn take(
         &mut self,

@@ -97,6 +97,11 @@ impl GitRooms {
         self.refusal = refusal;
     }
 
+    /// Whether all there is to do is to look at a small work tree again.
+    pub fn is_quick(&self) -> bool {
+        self.takers.len() == 1 && self.takers.values().all(Taker::is_warm)
+    }
+
     /// Brings the run log up to what the ledger says.
     pub fn rebuild_log(
         &mut self,
