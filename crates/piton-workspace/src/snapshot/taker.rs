@@ -63,7 +63,7 @@ impl Taker {
         meta: &Meta<'_>,
     ) -> Result<(Snapshot, Option<Known>), Error> {
         let repo = captured.repo.clone();
-        let tip = repo.ref_value(&captured.head.settings, chain);
+        let tip = captured.tip(chain);
         let degraded = captured.head.missed.clone();
         let tree = captured.head.tree.to_string();
         if let Some(tip) = tip.as_ref()

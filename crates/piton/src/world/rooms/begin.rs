@@ -8,7 +8,7 @@ use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Refusal, Room};
-use piton_workspace::{Git, checks, merge, restore, worktree};
+use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
 use super::{GitRooms, failed, of_worktree, ready, recorded, refusal, spec};
 use crate::context::now;
@@ -75,8 +75,9 @@ impl GitRooms {
                 return Begin::Refused(Refusal { why, fix });
             }
         };
-        let branch = Git::at(&self.root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text();
-        let head = piton_workspace::refs::value(&self.root, "HEAD");
+        let project = Project::discover(&self.root).ok();
+        let branch = project.as_ref().and_then(Project::branch);
+        let head = project.and_then(|p| p.head());
         Begin::Ready(Box::new(LaneBegun {
             lane: lane.clone(),
             isolation: piton_core::lane::Isolation::InPlace,

@@ -148,14 +148,12 @@ impl Views {
 
     /// Appends what happened to the run's log.
     pub fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> io::Result<()> {
-        let mut lines = String::new();
-        for (_, at, event) in events {
-            self.look_at(event);
-            lines.push_str(&entries::lines(run_id, *at, event));
-        }
+        events.iter().for_each(|(_, _, event)| self.look_at(event));
         if !self.is_wanted() {
             return Ok(());
         }
+        let lines = events.iter().map(|(_, at, event)| entries::lines(run_id, *at, event));
+        let lines: String = lines.collect();
         log::append(&self.files, &self.root.join(self.paths.run_log(run_id)), &lines)
     }
 
