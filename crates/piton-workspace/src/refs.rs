@@ -26,7 +26,11 @@ impl Fence {
     /// Raises the epoch of a run; a lower one than is there is refused.
     pub fn raise(dir: &Path, run_id: &str, epoch: u64) -> Result<Self, Error> {
         let name = format!("{}epoch", run_prefix(run_id));
-        if let Some(found) = Self::epoch(dir, run_id)?.filter(|found| *found > epoch) {
+        // The ref moves only from what was looked at: a driver that is stopped in between must not
+        // take the place of one that came meanwhile.
+        let old = value(dir, &name);
+        let found = old.as_deref().and_then(|blob| number(dir, blob));
+        if let Some(found) = found.filter(|found| *found > epoch) {
             return Err(Error {
                 command: "update-ref".to_owned(),
                 code: None,
@@ -38,7 +42,6 @@ impl Fence {
             .args(["hash-object", "-w", "--stdin"])
             .input(format!("{epoch}\n"))
             .text()?;
-        let old = Git::at(dir).args(["rev-parse", "-q", "--verify", &name]).text().ok();
         Transaction::default().update(&name, &blob, old.as_deref()).commit(dir, "piton: epoch")?;
         Ok(Self { name, blob })
     }
@@ -60,9 +63,13 @@ impl Fence {
     /// The epoch that stands in the repository.
     pub fn epoch(dir: &Path, run_id: &str) -> Result<Option<u64>, Error> {
         let name = format!("{}epoch", run_prefix(run_id));
-        let there = Git::at(dir).args(["cat-file", "blob", &name]).text();
-        Ok(there.ok().and_then(|text| text.trim().parse().ok()))
+        Ok(number(dir, &name))
     }
+}
+
+/// The number that a blob holds.
+fn number(dir: &Path, blob: &str) -> Option<u64> {
+    Git::at(dir).args(["cat-file", "blob", blob]).text().ok()?.trim().parse().ok()
 }
 
 /// Where the refs of a run live.

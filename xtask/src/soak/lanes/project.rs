@@ -1,0 +1,179 @@
+//! The project that lanes work in while they are killed: a phase document with four lanes and a
+//! scripted agent, and what base must hold once they are all merged.
+//!
+//! One lane commits by itself, one fails its first attempt, one its first test, two change the same
+//! lines and so conflict, and all change one file.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use super::super::kills::completed;
+use super::super::reader::Reader;
+use super::super::repository::{self, Users};
+use super::super::scratch::{RUN, Scratch};
+use super::super::{Broken, Round, record};
+
+/// The lanes.
+const LANES: [&str; 4] = ["A", "B", "C", "D"];
+/// The phase document.
+const DOCUMENT: &str = "phase.md";
+/// Where the checkpoints of lanes are.
+const CHECKPOINTS: &str = "repo/.claude/ai-dev-kit/run-logs/checkpoints.json";
+
+/// One round: the project is made, something is done to its run, and what is left is looked at.
+/// Meanwhile another process reads the checkpoints.
+pub(super) fn round(
+    round: &mut Round<'_>,
+    act: impl FnOnce(&mut Round<'_>, &Scratch) -> Result<(), Broken>,
+) -> Result<(), Broken> {
+    let mut scratch = Scratch::with_files(round, files)?;
+    prepare(scratch.base())?;
+    let users = Users::prepare(&scratch)?;
+    let reader = Reader::start(&scratch.base().join(CHECKPOINTS))?;
+    let acted = act(round, &scratch);
+    let read = reader.finish().map(|reads| round.tally.reads += reads);
+    let checked = acted.and(read).and_then(|()| check(&scratch, &users));
+    checked.map_err(|broken| scratch.report(&broken))
+}
+
+/// The first command of a round, or the one after a kill.
+pub(super) fn words(scratch: &Scratch) -> Vec<&'static str> {
+    match record::status(scratch) {
+        None => vec!["run", DOCUMENT, "--run-id", RUN],
+        Some(_) => vec!["resume", RUN],
+    }
+}
+
+fn files(base: &Path) -> Vec<(&'static str, String)> {
+    let base = base.display();
+    let settings = format!(
+        "[defaults]\nagent = \"scripted\"\nbackoff = \"10ms\"\n\n\
+         [agents.scripted]\ncommand = [\"sh\", \"{base}/agent.sh\"]\n"
+    );
+    let mut document = "# P: Soak\n\n## Lane Index & Dependencies\n\n".to_owned();
+    for lane in LANES {
+        let _ = write!(
+            document,
+            "- SL-{lane} -- Lane {lane}\n  - Parallel-safe: yes\n  - Retries: 5\n\n"
+        );
+    }
+    document.push_str("## Lanes\n");
+    for lane in LANES {
+        let _ = write!(
+            document,
+            "\n### SL-{lane} -- Lane {lane}\n\n\
+             | Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
+             |---|---|---|---|---|---|\n\
+             | {lane}1 | impl | - | - | - | `sh {base}/check.sh {lane}` |\n\
+             | {lane}2 | verify | {lane}1 | - | - | `sh {base}/check.sh {lane}` |\n"
+        );
+    }
+    let shared = LANES.map(|lane| format!("{lane} todo\n\n\n\n")).concat();
+    vec![
+        ("piton.toml", settings),
+        (DOCUMENT, document),
+        ("shared.txt", shared),
+        ("both.txt", "first\n".to_owned()),
+    ]
+}
+
+/// Writes the scripts that stand for agent and tests.
+fn prepare(base: &Path) -> Result<(), Broken> {
+    // Done again after a kill at any point, each task gives the same files. A `git commit` that is
+    // killed can leave a lock on the packed refs, which nobody can tell from the user's, so the
+    // task that commits does so in parts.
+    let agent = "\
+cat > prompt.txt; rm prompt.txt
+sleep 0.01
+case \"$PITON_STEP_KEY\" in
+*/A1)
+  echo a > a.txt; git add a.txt || exit
+  git diff --cached --quiet && exit
+  commit=$(git commit-tree -m 'A by hand' -p HEAD $(git write-tree)) && git update-ref HEAD $commit || exit ;;
+*/B1) echo b > b.txt; [ \"$PITON_ATTEMPT\" -gt 1 ] || exit 1 ;;
+*/C1|*/D1) touch \"${PITON_STEP_KEY##*/}.txt\" ;;
+*2)
+  lane=${PITON_STEP_KEY##*/}; lane=${lane%2}
+  sed -i \"s/^$lane todo$/$lane done/\" shared.txt
+  case $lane in
+  C|D)
+    sed -i '/^[<=>|]\\{7\\}/d' both.txt
+    grep -qx $lane both.txt || echo $lane >> both.txt ;;
+  esac ;;
+*) exit 3 ;;
+esac
+sleep 0.01
+";
+    let base_text = base.display();
+    let check = format!(
+        "cat > /dev/null\n\
+         : > {base_text}/testing/$$\nsleep 0.02\n\
+         code=0\n\
+         if grep -q '^<<<<<<<' both.txt; then code=1; fi\n\
+         if [ $1 = D ] && [ ! -e {base_text}/failed ]; then : > {base_text}/failed; code=1; fi\n\
+         rm {base_text}/testing/$$\nexit $code\n"
+    );
+    fs::create_dir(base.join("testing")).map_err(|e| e.to_string())?;
+    fs::write(base.join("agent.sh"), agent).map_err(|e| e.to_string())?;
+    fs::write(base.join("check.sh"), check).map_err(|e| e.to_string())
+}
+
+/// Checks what must be so once the run is complete.
+fn check(scratch: &Scratch, users: &Users) -> Result<(), Broken> {
+    repository::check(scratch, users)?;
+    let file = |name: &str| fs::read_to_string(scratch.base().join("repo").join(name));
+    let done = LANES.map(|lane| format!("{lane} done\n\n\n\n")).concat();
+    let same = |name: &str, wanted: &str| match file(name) {
+        Ok(found) if found == wanted => Ok(()),
+        found => Err(format!("base has {name} as {found:?}, not as {wanted:?}")),
+    };
+    for (name, text) in
+        [("shared.txt", &*done), ("a.txt", "a\n"), ("b.txt", "b\n"), ("C1.txt", ""), ("D1.txt", "")]
+    {
+        same(name, text)?;
+    }
+    same("both.txt", "first\nC\nD\n").or_else(|_| same("both.txt", "first\nD\nC\n"))?;
+    once(scratch)?;
+    rebuilt(scratch)?;
+    scratch.clean()
+}
+
+/// Checks that the history of base has the work of each lane once: no line of it came twice, and
+/// none was ever taken away.
+fn once(scratch: &Scratch) -> Result<(), Broken> {
+    let log = scratch.git(&["log", "--format=subject %s", "--patch", "--unified=0", "main"])?;
+    let count = |wanted: &str| log.lines().filter(|line| *line == wanted).count();
+    let mut wanted: Vec<(String, usize)> = vec![("subject A by hand".to_owned(), 1)];
+    for lane in LANES {
+        wanted.push((format!("+{lane} done"), 1));
+        wanted.push((format!("-{lane} done"), 0));
+        wanted.push((format!("-{lane} todo"), 1));
+    }
+    for line in ["a", "b", "C", "D"] {
+        wanted.extend([(format!("+{line}"), 1), (format!("-{line}"), 0)]);
+    }
+    for file in ["a.txt", "b.txt", "C1.txt", "D1.txt"] {
+        wanted.push((format!("diff --git a/{file} b/{file}"), 1));
+    }
+    match wanted.iter().find(|(line, times)| count(line) != *times) {
+        None => Ok(()),
+        Some((line, times)) => {
+            Err(format!("history has `{line}` {} times, not {times}:\n{log}", count(line)))
+        }
+    }
+}
+
+/// Checks that the checkpoints are what the ledger gives when they are written anew.
+fn rebuilt(scratch: &Scratch) -> Result<(), Broken> {
+    let file = scratch.base().join(CHECKPOINTS);
+    let read = || fs::read_to_string(&file).map_err(|e| format!("the checkpoints: {e}"));
+    let kept = read()?;
+    fs::remove_file(&file).map_err(|e| e.to_string())?;
+    completed(&scratch.start(&["resume", RUN])?.wait()?)?;
+    let again = read()?;
+    if kept == again {
+        return Ok(());
+    }
+    Err(format!("the checkpoints differ from those written anew:\n{kept}\nanew:\n{again}"))
+}
