@@ -77,6 +77,8 @@ struct Tally {
     met: BTreeMap<&'static str, u64>,
     /// How often another process read the checkpoints.
     reads: u64,
+    /// Commits that the user made beside.
+    commits: u64,
 }
 
 impl Tally {
@@ -91,6 +93,7 @@ impl Tally {
         self.kills += other.kills;
         self.hits += other.hits;
         self.reads += other.reads;
+        self.commits += other.commits;
         for (what, count) in other.met {
             *self.met.entry(what).or_default() += count;
         }
@@ -103,12 +106,17 @@ impl Tally {
         if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
     }
 
-    /// How often the checkpoints were read, in words.
-    fn looks(&self) -> String {
-        match self.reads {
-            0 => String::new(),
-            reads => format!(", checkpoints whole in {reads} reads"),
+    /// What was done beside kills, in words.
+    fn beside(&self) -> String {
+        let mut words = String::new();
+        for (count, what) in
+            [(self.commits, "commits by the user"), (self.reads, "reads of whole checkpoints")]
+        {
+            if count > 0 {
+                words.extend([", ", &count.to_string(), " ", what]);
+            }
         }
+        words
     }
 }
 
@@ -248,7 +256,7 @@ fn run(one: &Loop, options: &Options) -> std::result::Result<String, String> {
         one.acts,
         sum.told(),
         sum.hits,
-        sum.looks(),
+        sum.beside(),
         failures.len(),
         begun.elapsed().as_secs_f64(),
         options.seed,

@@ -21,7 +21,7 @@ use crate::{Failure, Result};
 pub(crate) const ROLE: &str = "__read-json";
 
 /// The pause between two reads: shorter than any write takes that is durable.
-const READ_EVERY: Duration = Duration::from_micros(500);
+const READ_EVERY: Duration = Duration::from_millis(1);
 
 /// A reader at work.
 pub(super) struct Reader(Child);

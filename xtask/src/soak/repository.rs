@@ -17,6 +17,8 @@ const OWN: &str = ".claude/";
 const OWN_REFS: &str = "refs/piton/";
 /// The branch that lanes go to.
 const BASE: &str = "refs/heads/main";
+/// What the user's own commits say.
+const USERS: &str = "by the user";
 /// Hooks of the user's that must not run on what is done inside.
 const HOOKS: [&str; 9] = [
     "commit-msg",
@@ -93,6 +95,40 @@ impl Users {
         }
         (self.config != now.config).then(|| "the configuration changed".to_owned())
     }
+}
+
+/// Commits to base as a user would, without a change; whether git let them. A commit that is made
+/// from an index that base has left behind shows as one with changes.
+pub(super) fn user_commits(scratch: &Scratch) -> Result<bool, Broken> {
+    let words =
+        ["-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--allow-empty", "-m", USERS];
+    match scratch.git(&words) {
+        Ok(_) => Ok(true),
+        // Somebody is at work there: git says so, and the user tries again later.
+        Err(said) if said.contains(".lock") || said.contains("cannot lock ref") => Ok(false),
+        Err(said) => Err(format!("the user could not commit: {said}")),
+    }
+}
+
+/// Checks that base has the user's commits, as they were made.
+pub(super) fn has_users_commits(scratch: &Scratch, wanted: u64) -> Result<(), Broken> {
+    let log = scratch.git(&["log", "--format=%T %s", "main"])?;
+    let lines: Vec<&str> = log.lines().collect();
+    let mut found = 0;
+    for pair in lines.windows(2) {
+        let (tree, subject) = pair[0].split_once(' ').unwrap_or_default();
+        if subject != USERS {
+            continue;
+        }
+        found += 1;
+        if !pair[1].starts_with(tree) {
+            return Err(format!("a commit of the user's took something back:\n{log}"));
+        }
+    }
+    if found == wanted {
+        return Ok(());
+    }
+    Err(format!("base has {found} commits of the user's, not {wanted}:\n{log}"))
 }
 
 /// Checks a repository whose lanes are merged.

@@ -279,6 +279,7 @@ impl Rooms for GitRooms {
     }
 
     fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {
+        let _held = self.hands.hold()?;
         Ok(self.refuses_merge(intent))
     }
 
@@ -302,6 +303,7 @@ impl Rooms for GitRooms {
     }
 
     fn plan_revert(&mut self, merge: &Revert) -> Result<Revert, String> {
+        let _held = self.hands.hold().map_err(|e| e.to_string())?;
         self.plan_taking_back(merge)
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::activity::{self, Watch};
 use super::kills::{completed, kill_pass};
 use super::scratch::{Scratch, Started};
-use super::{Broken, Round, record};
+use super::{Broken, Round, record, repository};
 
 pub(super) use drivers::{AIMS as DRIVER_AIMS, many as drivers};
 
@@ -37,6 +37,8 @@ const AFTER_MS: u64 = 3;
 const ANYWHERE_MS: u64 = 1500;
 /// Longest wait for what a kill aims at: a driver that is through with it ends before.
 const AIM_WAIT: Duration = Duration::from_secs(30);
+/// The user commits to base in one of so many cases: while a driver runs, and after its end.
+const COMMIT_ONE_IN: u64 = 4;
 /// One in so many kills has no aim.
 const UNAIMED_ONE_IN: u64 = 4;
 
@@ -50,6 +52,10 @@ fn kill_until_complete(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), B
     let kills = KILLS.0 + round.rng.below(KILLS.1);
     for _ in 0..kills {
         let mut driver = scratch.start(&project::words(scratch))?;
+        if round.rng.one_in(COMMIT_ONE_IN) {
+            thread::sleep(round.rng.millis_below(ANYWHERE_MS));
+            user_commits(round, scratch)?;
+        }
         let Some(met) = stop_somewhere(round, &watch, &mut driver)? else {
             return completed(&driver.wait()?);
         };
@@ -61,8 +67,16 @@ fn kill_until_complete(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), B
             1 => kill_pass(round, scratch, &mut driver, true)?,
             _ => drop(driver.kill()?),
         }
+        if round.rng.one_in(COMMIT_ONE_IN) {
+            user_commits(round, scratch)?;
+        }
     }
     completed(&scratch.start(&project::words(scratch))?.wait()?)
+}
+
+fn user_commits(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
+    round.tally.commits += u64::from(repository::user_commits(scratch)?);
+    Ok(())
 }
 
 /// Stops a driver at something it does, or anywhere; nothing when it ended first.

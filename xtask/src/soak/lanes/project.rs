@@ -33,7 +33,11 @@ pub(super) fn round(
     let reader = Reader::start(&scratch.base().join(CHECKPOINTS))?;
     let acted = act(round, &scratch);
     let read = reader.finish().map(|reads| round.tally.reads += reads);
-    let checked = acted.and(read).and_then(|()| check(&scratch, &users));
+    let commits = round.tally.commits;
+    let checked = acted.and(read).and_then(|()| {
+        repository::has_users_commits(&scratch, commits)?;
+        check(&scratch, &users)
+    });
     checked.map_err(|broken| scratch.report(&broken))
 }
 

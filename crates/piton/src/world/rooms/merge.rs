@@ -112,14 +112,22 @@ impl GitRooms {
             Probe::Done => Followed::Done,
             Probe::BaseMoved { found } => return Ok(Merging::Moved(found.unwrap_or_default())),
             Probe::RefMoved => merge::follow(&self.root, &base, from, to).map_err(of_merge)?,
-            Probe::NotDone => {
-                match merge::advance(&self.root, &base, from, to, &fence).map_err(of_merge)? {
-                    Advanced::Done(followed) => followed,
-                    Advanced::BaseMoved { found } => {
-                        return Ok(Merging::Moved(found.unwrap_or_default()));
-                    }
+            Probe::NotDone => match merge::advance(&self.root, &base, from, to, &fence) {
+                Ok(Advanced::Done(followed)) => followed,
+                Ok(Advanced::BaseMoved { found }) => {
+                    return Ok(Merging::Moved(found.unwrap_or_default()));
                 }
-            }
+                Ok(Advanced::InTheWay(paths)) => {
+                    let why = format!("your own changes are in the way: {}", paths.join(", "));
+                    let fix = "commit, stash or move them away, then `piton resume`".to_owned();
+                    return Ok(Merging::Refused(Refusal { why, fix }));
+                }
+                Err(error @ merge::Error::Locked(_)) => {
+                    let (why, fix) = (error.to_string(), "then `piton resume`".to_owned());
+                    return Ok(Merging::Refused(Refusal { why, fix }));
+                }
+                Err(error) => return Err(of_merge(error)),
+            },
         };
         Ok(Merging::Done(match followed {
             Followed::Done => String::new(),
