@@ -219,6 +219,30 @@ fn killed_before_the_ref_moved() {
     });
 }
 
+/// A run that is not gone on with must not leave the user without their index.
+#[test]
+fn an_interrupted_step_is_settled_without_the_next_merge() {
+    hermetic(|repo| {
+        let (base, old, new) = step(repo);
+        let dir = repo.root.join(".git");
+        let interrupt = || {
+            fs::write(dir.join("piton-follow"), format!("{old} {new}\n")).unwrap();
+            fs::hard_link(dir.join("piton-follow"), dir.join("index.lock")).unwrap();
+        };
+        interrupt();
+        merge::settle(&repo.root, &base, &old, &new).unwrap();
+        assert!(!dir.join("index.lock").exists() && !dir.join("piton-follow").exists());
+        assert_eq!((repo.head("main"), repo.status()), (old.clone(), String::new()));
+        move_ref(repo, &old, &new);
+        interrupt();
+        merge::settle(&repo.root, &base, &old, &new).unwrap();
+        at_new(repo);
+        assert_eq!(repo.status(), "");
+        // Nothing to settle, nothing changed.
+        merge::settle(&repo.root, &base, &old, &new).unwrap();
+    });
+}
+
 #[test]
 fn killed_between_the_ref_and_the_work_tree() {
     hermetic(|repo| {

@@ -142,8 +142,8 @@ const LOOPS: [Loop; NAMES.len()] = [
     plain(4, (50, 4), "pairs", drivers::two),
     plain(5, (50, 4), "stops", drivers::takeover),
     plain(6, (1, 1), "requests", writers::many),
-    Loop { aims: lanes::AIMS, ..plain(7, (200, 4), "kills", lanes::kill) },
-    Loop { aims: lanes::DRIVER_AIMS, ..plain(8, (50, 3), "stops", lanes::drivers) },
+    Loop { aims: lanes::AIMS, ..plain(7, (200, 2), "kills", lanes::kill) },
+    Loop { aims: lanes::DRIVER_AIMS, ..plain(8, (50, 2), "stops", lanes::drivers) },
     Loop { aims: pull_requests::AIMS, ..plain(9, (50, 3), "kills", pull_requests::kill) },
 ];
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::follow::{Followed, Step, follow, is_over};
+use super::follow::{Followed, Step, follow, is_interrupted, is_over};
 use super::{Error, Result, is_ancestor};
 use crate::checks::Base;
 use crate::refs::{self, Fence, Transaction};
@@ -106,6 +106,22 @@ fn not_moved(root: &Path, name: &str, error: crate::git::Error) -> Error {
     match Place::of(root).ok().and_then(locks) {
         Some(lock) => Error::Locked(lock),
         None => Error::Git(error),
+    }
+}
+
+/// Finishes or takes back what a step of base that was interrupted left in its work tree, so that the
+/// user's index is free again, whatever becomes of the lane.
+pub fn settle(root: &Path, base: &Base, old: &str, new: &str) -> Result<()> {
+    match probe(root, base, old, new)? {
+        Probe::RefMoved => follow(root, base, old, new).map(drop),
+        Probe::NotDone if is_interrupted(root, &base.branch)? => {
+            // Its files go back to where the step began.
+            if let Some(step) = Step::begin(root, base, old, new)? {
+                step.cancel();
+            }
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 

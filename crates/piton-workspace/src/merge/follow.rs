@@ -100,6 +100,14 @@ pub(super) fn is_followed(place: &Place, changes: &[diff::Change], new: &str) ->
     Ok(!changes.iter().any(|change| behind.contains(&change.path)))
 }
 
+/// Tells whether a step was interrupted in the work tree of base.
+pub(super) fn is_interrupted(root: &Path, branch: &str) -> Result<bool> {
+    let Some(dir) = checks::standing(root, branch).and_then(|base| base.worktree) else {
+        return Ok(false);
+    };
+    Ok(super::guard::was_interrupted(&Place::of(&dir)?.git_dir))
+}
+
 /// Tells whether nothing of a step is left to do in the work tree of base.
 pub(super) fn is_over(root: &Path, branch: &str, old: &str, new: &str) -> Result<bool> {
     let Some(dir) = checks::standing(root, branch).and_then(|base| base.worktree) else {

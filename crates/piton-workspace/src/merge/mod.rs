@@ -20,7 +20,7 @@ mod would;
 
 use std::path::{Path, PathBuf};
 
-pub use advance::{Advanced, Probe, advance, probe};
+pub use advance::{Advanced, Probe, advance, probe, settle};
 pub use conflict::with_markers;
 pub use follow::{Followed, follow};
 pub use rebase::{Rebase, rebase};

@@ -140,6 +140,15 @@ impl GitRooms {
         }))
     }
 
+    /// Frees the user's index from a move of base that was interrupted; what can't be done now is
+    /// done by the next move.
+    pub(super) fn settle_base(&self, intent: &MergeIntended) -> Option<String> {
+        let base = self.base_of(intent);
+        let settled = merge::settle(&self.root, &base, &intent.from, &intent.to);
+        let why = settled.err()?;
+        Some(format!("{}: the last merge is not settled yet: {why}", intent.lane))
+    }
+
     pub(super) fn pull_request_merged(&mut self, work: &LaneWork) -> Result<Option<String>> {
         let Some(committed) = &work.committed else { return Ok(None) };
         if merge::contains(&self.root, &work.base_branch, &committed.commit).map_err(of_merge)? {
