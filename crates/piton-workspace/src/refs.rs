@@ -37,12 +37,12 @@ impl Fence {
             .text()?;
         let fence = Self { name, blob };
         // A run's first driver finds none, so it need not look.
-        let mut old = if epoch > 1 { fence.below(dir, run_id, epoch)? } else { None };
+        let mut old = if epoch > 1 { fence.below(dir, epoch)? } else { None };
         loop {
             let moved = Transaction::default().update(&fence.name, &fence.blob, old.as_deref());
             let Err(error) = moved.commit(dir, "piton: epoch") else { return Ok(fence) };
             // Somebody else raised it between the look and the move.
-            let found = fence.below(dir, run_id, epoch)?;
+            let found = fence.below(dir, epoch)?;
             if found == old {
                 return Err(error);
             }
@@ -50,10 +50,13 @@ impl Fence {
         }
     }
 
-    /// The ref of an epoch that is not above another.
-    fn below(&self, dir: &Path, run_id: &str, epoch: u64) -> Result<Option<String>, Error> {
-        match Self::epoch(dir, run_id)?.filter(|found| *found > epoch) {
-            None => Ok(value(dir, &self.name)),
+    /// What the ref names, unless that is a higher epoch. It moves only from what was looked at: a
+    /// driver that is stopped in between must not take the place of one that came meanwhile.
+    fn below(&self, dir: &Path, epoch: u64) -> Result<Option<String>, Error> {
+        let old = value(dir, &self.name);
+        let found = old.as_deref().and_then(|blob| number(dir, blob));
+        match found.filter(|found| *found > epoch) {
+            None => Ok(old),
             Some(found) => Err(Error {
                 command: "update-ref".to_owned(),
                 code: None,
@@ -81,9 +84,13 @@ impl Fence {
     /// The epoch that stands in the repository.
     pub fn epoch(dir: &Path, run_id: &str) -> Result<Option<u64>, Error> {
         let name = format!("{}epoch", run_prefix(run_id));
-        let there = Git::at(dir).args(["cat-file", "blob", &name]).text();
-        Ok(there.ok().and_then(|text| text.trim().parse().ok()))
+        Ok(number(dir, &name))
     }
+}
+
+/// The number that a blob holds.
+fn number(dir: &Path, blob: &str) -> Option<u64> {
+    Git::at(dir).args(["cat-file", "blob", blob]).text().ok()?.trim().parse().ok()
 }
 
 /// Where the refs of a run live.

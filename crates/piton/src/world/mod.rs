@@ -2,6 +2,7 @@
 
 mod facts;
 mod files;
+mod hands;
 mod keeper;
 pub mod remarks;
 pub mod rooms;

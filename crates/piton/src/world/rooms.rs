@@ -26,6 +26,7 @@ use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Taker, Workspace};
 use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{checks, restore};
 
+use super::hands::Hands;
 use super::views::Views;
 
 /// Threads that write the files of a fresh worktree: more help little even on fast disks.
@@ -59,6 +60,7 @@ pub struct GitRooms {
     rules: Rules,
     views: Views,
     epoch: u64,
+    hands: Hands,
     fence: Option<Fence>,
     /// By the folder of a work tree.
     takers: HashMap<String, Taker>,
@@ -67,10 +69,12 @@ pub struct GitRooms {
 }
 
 impl GitRooms {
-    /// Makes the lanes of a run. `cache` is the folder for stat caches.
+    /// Makes the lanes of a run. `cache` is the folder for stat caches, `hands` the file that its
+    /// drivers lock while they act.
     pub fn new(
         root: &Path,
         cache: &Path,
+        hands: &Path,
         run_id: &str,
         options: LaneOptions,
         mut rules: Rules,
@@ -86,6 +90,7 @@ impl GitRooms {
             rules,
             views,
             epoch: FIRST_EPOCH,
+            hands: Hands::new(hands.to_owned(), FIRST_EPOCH),
             fence: None,
             takers: HashMap::new(),
             refusal: None,
@@ -102,19 +107,33 @@ impl GitRooms {
         self.takers.len() == 1 && self.takers.values().all(Taker::is_warm)
     }
 
+    /// Lets a driver act, and none that came before it.
+    pub fn take_over(&mut self, epoch: u64) -> Result<()> {
+        if self.epoch != epoch {
+            self.fence = None;
+        }
+        self.epoch = epoch;
+        self.hands.take_over(epoch)
+    }
+
     /// Brings the run log up to what the ledger says.
     pub fn rebuild_log(
         &mut self,
         run_id: &str,
         all: impl Iterator<Item = (u64, Timestamp, Event)>,
-    ) -> std::io::Result<()> {
-        self.views.rebuild_log(run_id, all)
+    ) -> Result<()> {
+        let _held = self.hands.hold()?;
+        self.views.rebuild_log(run_id, all).map_err(failed)
     }
 
     fn fenced(&mut self) -> Result<Fence> {
         if self.fence.is_none() {
             let raised = Fence::raise(&self.root, &self.run_id, self.epoch);
-            self.fence = Some(raised.map_err(failed)?);
+            self.fence = Some(raised.map_err(|error| {
+                let stands = Fence::epoch(&self.root, &self.run_id).ok().flatten();
+                let is_higher = stands.is_some_and(|stands| stands > self.epoch);
+                if is_higher { Error::TakenOver } else { failed(error) }
+            })?);
         }
         self.fence.clone().ok_or_else(|| Error::World("no fence".to_owned()))
     }
@@ -229,13 +248,15 @@ fn refusal(refusal: checks::Refusal) -> Refusal {
 
 impl Rooms for GitRooms {
     fn fence(&mut self, epoch: u64) -> Result<()> {
-        self.epoch = epoch;
-        self.fence = None;
-        if epoch == FIRST_EPOCH {
-            // Nobody drove this run before: the fence is raised with the first ref.
-            return Ok(());
+        if self.epoch != epoch {
+            self.fence = None;
         }
-        self.fenced().map(drop)
+        self.epoch = epoch;
+        // Where nobody drove this run before, the fence is raised with the first ref.
+        if epoch != FIRST_EPOCH {
+            self.fenced()?;
+        }
+        self.hands.take_over(epoch)
     }
 
     fn recover(
@@ -244,14 +265,17 @@ impl Rooms for GitRooms {
         busy: &[LanePath],
         at: Timestamp,
     ) -> Result<Vec<String>> {
+        let _held = self.hands.hold()?;
         self.mend(state, busy, at)
     }
 
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin> {
+        let _held = self.hands.hold()?;
         self.begin_lane(lane, rules, state)
     }
 
     fn make_room(&mut self, lane: &LanePath, rules: &LaneRules, work: &LaneWork) -> Result<Room> {
+        let _held = self.hands.hold()?;
         self.make_worktree(lane, rules, work)
     }
 
@@ -262,10 +286,12 @@ impl Rooms for GitRooms {
         why: &str,
         at: Timestamp,
     ) -> Result<SnapshotRef, String> {
+        let _held = self.hands.hold().map_err(|e| e.to_string())?;
         self.take(lane, dir, why, at).map(|s| recorded(&s))
     }
 
     fn reset(&mut self, lane: &LanePath, dir: &str, to: &str, at: Timestamp) -> Result<(), String> {
+        let _held = self.hands.hold().map_err(|e| e.to_string())?;
         self.go_back(Some(lane), dir, to, &restore::Scope::default(), at)
     }
 
@@ -276,18 +302,22 @@ impl Rooms for GitRooms {
         snapshot: &SnapshotRef,
         message: &str,
     ) -> Result<Commit> {
+        let _held = self.hands.hold()?;
         self.commit_work(work, snapshot, message)
     }
 
     fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
+        let _held = self.hands.hold()?;
         self.rebase_work(lane, work)
     }
 
     fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {
+        let _held = self.hands.hold()?;
         Ok(self.refuses_merge(intent))
     }
 
     fn merge(&mut self, intent: &MergeIntended) -> Result<Merging> {
+        let _held = self.hands.hold()?;
         self.move_base(intent)
     }
 
@@ -296,18 +326,22 @@ impl Rooms for GitRooms {
     }
 
     fn remove(&mut self, lane: &LanePath, work: &LaneWork, at: Timestamp) -> Result<LaneRemoved> {
+        let _held = self.hands.hold()?;
         self.remove_worktree(lane, work, at)
     }
 
     fn plan_rewind(&mut self, target: &RoomTarget, at: Timestamp) -> Result<RewindRoom, String> {
+        let _held = self.hands.hold().map_err(|e| e.to_string())?;
         self.plan_room(target, at)
     }
 
     fn plan_revert(&mut self, merge: &Revert) -> Result<Revert, String> {
+        let _held = self.hands.hold().map_err(|e| e.to_string())?;
         self.plan_taking_back(merge)
     }
 
     fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String> {
+        let _held = self.hands.hold().map_err(|e| e.to_string())?;
         self.carry_out(intent)
     }
 
@@ -315,14 +349,13 @@ impl Rooms for GitRooms {
         if !self.views.is_wanted() && state.lanes().all(|(_, l)| l.isolation.is_in_place()) {
             return Ok(Vec::new());
         }
-        if self.fence.as_ref().is_some_and(|fence| !fence.holds(&self.root)) {
-            return Err(Error::TakenOver);
-        }
+        let _held = self.hands.hold()?;
         self.views.write(plan, state).map_err(failed)?;
         Ok(self.views.take_warnings())
     }
 
     fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> Result<()> {
+        let _held = self.hands.hold()?;
         self.views.log(run_id, events).map_err(failed)
     }
 }

@@ -159,6 +159,9 @@ impl GitRooms {
         let root = self.root.clone();
         std::thread::spawn(move || worktree::empty_trash(&root));
         for (lane, found) in state.lanes().filter(|(path, _)| !busy.contains(path)) {
+            if let Some(intent) = found.work.as_deref().and_then(|work| work.merging.as_ref()) {
+                notes.extend(self.settle_base(intent));
+            }
             let Some(work) = found.work.as_deref().filter(|w| w.ready && !w.removed) else {
                 continue;
             };

@@ -205,6 +205,10 @@ impl GitRooms {
             Advanced::BaseMoved { .. } => {
                 Err(format!("{} moved meanwhile; try again", revert.base_branch))
             }
+            Advanced::InTheWay(paths) => Err(format!(
+                "your own changes are in the way: {}; commit, stash or move them away, then try again",
+                paths.join(", ")
+            )),
         }
     }
 
