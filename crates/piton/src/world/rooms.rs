@@ -11,7 +11,7 @@ mod rewind;
 use std::path::{Path, PathBuf};
 
 use piton_core::event::{
-    LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindRoom,
+    LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindKind, RewindRoom,
 };
 use piton_core::lane::{LaneRules, Missed, SnapshotRef};
 use piton_core::lane_state::LaneWork;
@@ -270,8 +270,8 @@ impl Rooms for GitRooms {
         self.plan_room(target, at)
     }
 
-    fn plan_revert(&mut self, merge: &Revert) -> Result<Revert, String> {
-        self.plan_taking_back(merge)
+    fn plan_revert(&mut self, merge: &Revert, kind: RewindKind) -> Result<Revert, String> {
+        self.plan_taking_back(merge, kind)
     }
 
     fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String> {
