@@ -20,7 +20,7 @@ mod records;
 mod rewind;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 5;
+pub const APPLY_VERSION: u32 = 6;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

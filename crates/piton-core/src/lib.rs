@@ -26,6 +26,7 @@ pub mod step_event;
 pub mod step_state;
 pub mod summary;
 pub mod time;
+pub mod undo;
 
 mod apply;
 

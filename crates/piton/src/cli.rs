@@ -206,6 +206,12 @@ pub struct RollbackArgs {
 pub struct UndoArgs {
     /// The run; without it, the newest.
     pub run: Option<String>,
+    /// Undo this act, not the last one; `--list` numbers them.
+    #[arg(long, value_name = "N")]
+    pub act: Option<u64>,
+    /// List the acts that can be undone, the newest first, and change nothing.
+    #[arg(long, conflicts_with_all = ["act", "dry_run", "takeover"])]
+    pub list: bool,
     /// Print what would change, and change nothing.
     #[arg(long)]
     pub dry_run: bool,

@@ -322,6 +322,7 @@ fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMe
                 from: String::new(),
                 to: String::new(),
             }],
+            undoes: None,
             undone: false,
         },
     );
@@ -358,6 +359,7 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
             lanes: vec![(event.lane.clone(), Some(work))],
             rooms: vec![room],
             reverts: Vec::new(),
+            undoes: None,
             undone: false,
         },
     );
@@ -377,6 +379,7 @@ pub fn skipped(state: &mut RunState, at: Timestamp, path: &StepPath) {
             lanes: Vec::new(),
             rooms: Vec::new(),
             reverts: Vec::new(),
+            undoes: None,
             undone: false,
         },
     );

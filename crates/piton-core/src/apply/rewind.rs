@@ -42,14 +42,30 @@ fn remember(
         id: state.events,
         at,
         act,
-        words: format!("{} to {}", act.as_str(), intent.to),
+        words: if act == Act::Undo {
+            of_undo(&intent.to)
+        } else {
+            format!("{} to {}", act.as_str(), intent.to)
+        },
         steps,
         lanes,
         rooms: intent.rooms.clone(),
         reverts: intent.reverts.clone(),
+        undoes: intent.undoes,
         undone: false,
     };
     push(state, undo);
+}
+
+/// What an undo of an act is called, however often it goes back and forth.
+fn of_undo(words: &str) -> String {
+    const UNDO: &str = "undo of the ";
+    const RETURN: &str = "return of the ";
+    match (words.strip_prefix(UNDO), words.strip_prefix(RETURN)) {
+        (Some(act), _) => format!("{RETURN}{act}"),
+        (_, Some(act)) => format!("{UNDO}{act}"),
+        _ => format!("{UNDO}{words}"),
+    }
 }
 
 fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
@@ -160,6 +176,8 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
                 work.removed = false;
             }
             Act::Merge => {
+                // Nothing of it is under way: the move of base is undone too.
+                (work.onto, work.merging) = (None, None);
                 work.held = true;
                 work.blocked = Some((
                     "its merge was undone".to_owned(),

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use piton_core::event::{
-    LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindRoom,
+    LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindKind, RewindRoom,
 };
 use piton_core::lane::{LaneRules, Missed, SnapshotRef};
 use piton_core::lane_state::LaneWork;
@@ -335,9 +335,9 @@ impl Rooms for GitRooms {
         self.plan_room(target, at)
     }
 
-    fn plan_revert(&mut self, merge: &Revert) -> Result<Revert, String> {
+    fn plan_revert(&mut self, merge: &Revert, kind: RewindKind) -> Result<Revert, String> {
         let _held = self.hands.hold().map_err(|e| e.to_string())?;
-        self.plan_taking_back(merge)
+        self.plan_taking_back(merge, kind)
     }
 
     fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String> {

@@ -148,7 +148,9 @@ impl Views {
 
     /// Appends what happened to the run's log.
     pub fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> io::Result<()> {
-        events.iter().for_each(|(_, _, event)| self.look_at(event));
+        for (_, _, event) in events {
+            self.look_at(event);
+        }
         if !self.is_wanted() {
             return Ok(());
         }
