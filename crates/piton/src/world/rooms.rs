@@ -355,6 +355,9 @@ impl Rooms for GitRooms {
     }
 
     fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> Result<()> {
+        if !self.views.notice(events) {
+            return Ok(());
+        }
         let _held = self.hands.hold()?;
         self.views.log(run_id, events).map_err(failed)
     }
