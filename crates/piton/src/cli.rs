@@ -329,7 +329,7 @@ pub struct LogArgs {
 /// Arguments of `runs`.
 #[derive(Debug, Args)]
 pub struct RunsArgs {
-    /// Show archived runs too.
+    /// Show all runs, also those of long ago.
     #[arg(short, long)]
     pub all: bool,
 }
