@@ -218,7 +218,7 @@ pub fn take(
         let tree = captured.head.tree.to_string();
         if captured.head.anchor != (chain.to_owned(), tip.clone()) {
             // Nobody knows whether the one who moved the ref lived to sync it.
-            repo.sync_ref(&captured.head.settings, chain, true)?;
+            crate::refs::sync_ref(&repo.common, chain).map_err(|e| Error::file(&repo.common, e))?;
         }
         captured.keep(chain, tip, workspace);
         return Ok(Snapshot { commit: tip.clone(), tree, degraded, changed: false });
@@ -237,7 +237,6 @@ pub fn take(
         written.release();
     }
     moved?;
-    repo.sync_ref(&captured.head.settings, chain, tip.is_none())?;
     let tree = captured.head.tree.to_string();
     captured.keep(chain, &commit, workspace);
     packs::join_when_many(workspace, &repo);
