@@ -301,6 +301,9 @@ pub struct RewindRoom {
     pub present: SnapshotRef,
     /// The snapshot its files come from.
     pub target: String,
+    /// A snapshot of whose files the target has all that were there, ignored ones too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// Only these paths; all where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,

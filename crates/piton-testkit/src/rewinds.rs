@@ -115,6 +115,7 @@ pub fn undo_of(act: &Undoable) -> Rewind {
         lane: room.lane.clone(),
         dir: room.dir.clone(),
         target: room.present.commit.clone(),
+        beside: Some(room.target.clone()),
         paths: room.paths.clone(),
         windows: Vec::new(),
         exact: true,

@@ -139,11 +139,31 @@ impl GitRooms {
         snapshot::take(&workspace, &self.rules, &chain, &fence, &meta).map_err(|e| e.to_string())
     }
 
-    /// Snapshots a workspace for whoever does not drive, in a chain apart.
+    /// Snapshots a workspace that shall become what another snapshot is.
+    fn take_before(
+        &mut self,
+        lane: Option<&LanePath>,
+        dir: &str,
+        to: &str,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<Snapshot, String> {
+        let fence = self.fenced().map_err(|e| e.to_string())?;
+        let message = format!("{}: {why}", self.run_id);
+        let meta = Meta { message: &message, at: at.0 };
+        std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
+        let (workspace, chain) = (self.workspace(dir), self.chain(lane));
+        let taken = restore::present(&workspace, &self.rules, &chain, &fence, &meta, to);
+        taken.map_err(|e| e.to_string())
+    }
+
+    /// Snapshots a workspace for whoever does not drive, in a chain apart; `to` is what it shall
+    /// become.
     pub fn look(
         &mut self,
         lane: Option<&LanePath>,
         dir: &str,
+        to: Option<&str>,
         at: Timestamp,
     ) -> Result<SnapshotRef, String> {
         let fence = Fence::current(&self.root, &self.run_id).map_err(|e| e.to_string())?;
@@ -152,7 +172,11 @@ impl GitRooms {
         let chain = self.chain(lane).replacen(&prefix, &format!("{prefix}look/"), 1);
         let message = format!("{}: a look", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let taken = snapshot::take(&self.workspace(dir), &self.rules, &chain, &fence, &meta);
+        let workspace = self.workspace(dir);
+        let taken = match to {
+            None => snapshot::take(&workspace, &self.rules, &chain, &fence, &meta),
+            Some(to) => restore::present(&workspace, &self.rules, &chain, &fence, &meta, to),
+        };
         taken.map(|s| recorded(&s)).map_err(|e| e.to_string())
     }
 
@@ -165,7 +189,7 @@ impl GitRooms {
         scope: &restore::Scope,
         at: Timestamp,
     ) -> Result<(), String> {
-        let present = self.take(lane, dir, "before going back", at)?;
+        let present = self.take_before(lane, dir, to, "before going back", at)?;
         let workspace = self.workspace(dir);
         let plan = restore::plan(&workspace, &self.rules, &present, to, scope);
         let plan = plan.map_err(|e| e.to_string())?;
