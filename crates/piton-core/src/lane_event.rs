@@ -273,6 +273,9 @@ pub struct RewindIntended {
     /// Steps that finished after this event run again.
     #[serde(default)]
     pub after_event: u64,
+    /// The same for lanes that go back to a point of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<(LanePath, u64)>,
     /// The lanes whose steps go back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<LanePath>,
@@ -287,6 +290,14 @@ pub struct RewindIntended {
     pub undoes: Option<u64>,
     /// Who asked.
     pub by: String,
+}
+
+impl RewindIntended {
+    /// The event a lane goes back to: what it did later does not count any more.
+    pub fn point(&self, lane: &LanePath) -> u64 {
+        let own = self.points.iter().find(|(path, _)| path == lane);
+        own.map_or(self.after_event, |(_, event)| *event)
+    }
 }
 
 /// A work tree that a rewind changes.
