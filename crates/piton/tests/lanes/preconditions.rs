@@ -151,7 +151,7 @@ fn open_gates_are_listed_and_hold_only_the_lanes_that_need_them() {
 fn missing_task_fields_are_a_request_for_a_plan_update() {
     let text = document("", &[lane("SL-1")], "");
     let scene = Scene::with(&text.replace("| SL-1-01.txt | - | `test", "| | - | `test"), "");
-    let said = scene.run(&[]).exits(2).says("SL-1-01").says("plan update");
+    let said = scene.run(&[]).exits(4).says("SL-1-01").says("plan update");
     assert!(said.stderr.contains("phase-1.md:"), "it names the line: {}", said.stderr);
     assert_eq!(scene.branches(), Vec::<String>::new());
     assert!(!scene.project.has(super::scene::CHECKPOINTS));
