@@ -28,6 +28,8 @@ use crate::world::{RealWorld, Signals, last_line};
 
 /// The folder of stat caches, within the state folder.
 pub const CACHE_DIR: &str = "cache";
+/// The file in the folder of a run that its drivers lock while they act on the repository.
+const HANDS_FILE: &str = "hands";
 
 /// A run about to be driven: its lease is held.
 pub struct Session {
@@ -99,7 +101,8 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
         ..Rules::default()
     };
     let cache = project.state_dir.join(CACHE_DIR);
-    Some(GitRooms::new(&root, &cache, &run_id, options, rules, views))
+    let hands = context.run_dir(&run_id).join(HANDS_FILE);
+    Some(GitRooms::new(&root, &cache, &hands, &run_id, options, rules, views))
 }
 
 /// Whether a run has no checkpoints because the settings say so; worktrees need them.
@@ -152,6 +155,7 @@ pub fn drive(
         rooms.refuse(remarks.refusal);
     }
     if let (Some(rooms), true) = (&mut rooms, session.loaded.seq > 0) {
+        rooms.take_over(epoch)?;
         bring_up(store, &session.loaded, &session.plan, rooms)?;
     }
     let mut world =
@@ -215,11 +219,13 @@ pub fn write_views(
     store: &mut Store,
     loaded: &Loaded,
     plan: &Plan,
+    epoch: u64,
 ) -> Result<()> {
-    match rooms(context, &loaded.state, &DriveArgs::default()) {
-        Some(mut rooms) => bring_up(store, loaded, plan, &mut rooms),
-        None => Ok(()),
-    }
+    let Some(mut rooms) = rooms(context, &loaded.state, &DriveArgs::default()) else {
+        return Ok(());
+    };
+    rooms.take_over(epoch)?;
+    bring_up(store, loaded, plan, &mut rooms)
 }
 
 /// Brings the views up to what the ledger says; a driver that died may have left them behind.

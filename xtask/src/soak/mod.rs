@@ -11,6 +11,7 @@ mod kills;
 mod lanes;
 mod processes;
 mod pull_requests;
+mod reader;
 mod record;
 mod repository;
 mod scratch;
@@ -26,8 +27,10 @@ use crate::args::Args;
 use crate::rng::Rng;
 use crate::{Failure, Result, shell};
 
+pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
+
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 9] = [
+pub(crate) const NAMES: [&str; 10] = [
     "kill-driver",
     "kill-all",
     "kill-keeper",
@@ -36,6 +39,7 @@ pub(crate) const NAMES: [&str; 9] = [
     "takeover",
     "many-writers",
     "lanes",
+    "lanes-drivers",
     "pull-requests",
 ];
 
@@ -71,22 +75,48 @@ struct Tally {
     hits: u64,
     /// Kills by what they met, where a loop aims.
     met: BTreeMap<&'static str, u64>,
+    /// How often another process read the checkpoints.
+    reads: u64,
+    /// Commits that the user made beside.
+    commits: u64,
 }
 
 impl Tally {
+    /// Counts a kill for each of what it met.
+    fn met(&mut self, all: &[&'static str]) {
+        for what in all {
+            *self.met.entry(what).or_default() += 1;
+        }
+    }
+
     fn add(&mut self, other: Self) {
         self.kills += other.kills;
         self.hits += other.hits;
+        self.reads += other.reads;
+        self.commits += other.commits;
         for (what, count) in other.met {
             *self.met.entry(what).or_default() += count;
         }
     }
 
     /// What kills met, in words.
-    fn met(&self) -> String {
+    fn told(&self) -> String {
         let parts: Vec<String> =
             self.met.iter().map(|(what, count)| format!("{what} {count}")).collect();
         if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    }
+
+    /// What was done beside kills, in words.
+    fn beside(&self) -> String {
+        let mut words = String::new();
+        for (count, what) in
+            [(self.commits, "commits by the user"), (self.reads, "reads of whole checkpoints")]
+        {
+            if count > 0 {
+                words.extend([", ", &count.to_string(), " ", what]);
+            }
+        }
+        words
     }
 }
 
@@ -112,8 +142,9 @@ const LOOPS: [Loop; NAMES.len()] = [
     plain(4, (50, 4), "pairs", drivers::two),
     plain(5, (50, 4), "stops", drivers::takeover),
     plain(6, (1, 1), "requests", writers::many),
-    Loop { aims: lanes::AIMS, ..plain(7, (200, 4), "kills", lanes::kill) },
-    Loop { aims: pull_requests::AIMS, ..plain(8, (50, 3), "kills", pull_requests::kill) },
+    Loop { aims: lanes::AIMS, ..plain(7, (200, 2), "kills", lanes::kill) },
+    Loop { aims: lanes::DRIVER_AIMS, ..plain(8, (50, 2), "stops", lanes::drivers) },
+    Loop { aims: pull_requests::AIMS, ..plain(9, (50, 3), "kills", pull_requests::kill) },
 ];
 
 /// A loop without aims: its place, full and sample number of rounds, what a kill is called.
@@ -220,11 +251,12 @@ fn run(one: &Loop, options: &Options) -> std::result::Result<String, String> {
         }
     }
     let line = format!(
-        "{done} rounds, {} {}{}, {} hit a running step, {} failed, {:.1} s (seed {})",
+        "{done} rounds, {} {}{}, {} hit a running step{}, {} failed, {:.1} s (seed {})",
         sum.kills,
         one.acts,
-        sum.met(),
+        sum.told(),
         sum.hits,
+        sum.beside(),
         failures.len(),
         begun.elapsed().as_secs_f64(),
         options.seed,

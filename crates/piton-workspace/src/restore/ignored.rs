@@ -14,7 +14,7 @@ use crate::refs::Fence;
 use crate::snapshot::repo::{Repo, Settings};
 use crate::snapshot::rules::Ignores;
 use crate::snapshot::trees::parent;
-use crate::snapshot::{self, Error, Meta, Rules, Snapshot, Workspace, os_path};
+use crate::snapshot::{Error, Meta, Rules, Snapshot, Taker, os_path};
 
 /// The name of the files with rules.
 const RULES: &[u8] = b".gitignore";
@@ -22,17 +22,18 @@ const RULES: &[u8] = b".gitignore";
 /// Takes the snapshot of the present that the way to a target begins at: all that is not ignored,
 /// and the files that the target has and that are ignored by now.
 pub fn present(
-    workspace: &Workspace,
+    taker: &mut Taker,
     rules: &Rules,
     chain: &str,
     fence: &Fence,
     meta: &Meta<'_>,
     target: &str,
 ) -> Result<Snapshot, Error> {
-    let plain = snapshot::take(workspace, rules, chain, fence, meta)?;
-    let steps = state::compare(&workspace.dir, &plain.commit, target)?;
+    let plain = taker.take(rules, chain, fence, meta)?;
+    let dir = taker.workspace().dir.clone();
+    let steps = state::compare(&dir, &plain.commit, target)?;
     let hidden = |step: &&Step| {
-        let about = || workspace.dir.join(os_path(&step.path)).symlink_metadata();
+        let about = || dir.join(os_path(&step.path)).symlink_metadata();
         step.from == State::Absent
             && step.to.oid().is_some()
             && !rules.excludes(&step.path)
@@ -43,7 +44,7 @@ pub fn present(
         return Ok(plain);
     }
     let rules = Rules { also, ..rules.clone() };
-    snapshot::take(workspace, &rules, chain, fence, meta)
+    taker.take(&rules, chain, fence, meta)
 }
 
 /// The paths that would be deleted, but that the target's own rules ignore.

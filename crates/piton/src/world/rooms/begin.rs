@@ -8,7 +8,7 @@ use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Refusal, Room};
-use piton_workspace::{Git, checks, merge, restore, worktree};
+use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
 use super::{GitRooms, failed, of_worktree, ready, recorded, refusal, spec};
 use crate::context::now;
@@ -71,8 +71,9 @@ impl GitRooms {
                 return Begin::Refused(Refusal { why, fix });
             }
         };
-        let branch = Git::at(&self.root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text();
-        let head = piton_workspace::refs::value(&self.root, "HEAD");
+        let project = Project::discover(&self.root).ok();
+        let branch = project.as_ref().and_then(Project::branch);
+        let head = project.and_then(|p| p.head());
         Begin::Ready(Box::new(LaneBegun {
             lane: lane.clone(),
             isolation: piton_core::lane::Isolation::InPlace,
@@ -154,6 +155,9 @@ impl GitRooms {
         let root = self.root.clone();
         std::thread::spawn(move || worktree::empty_trash(&root));
         for (lane, found) in state.lanes().filter(|(path, _)| !busy.contains(path)) {
+            if let Some(intent) = found.work.as_deref().and_then(|work| work.merging.as_ref()) {
+                notes.extend(self.settle_base(intent));
+            }
             let Some(work) = found.work.as_deref().filter(|w| w.ready && !w.removed) else {
                 continue;
             };

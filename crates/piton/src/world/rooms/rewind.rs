@@ -239,6 +239,10 @@ impl GitRooms {
         match moved {
             Advanced::Done(_) => Ok(()),
             Advanced::BaseMoved { .. } => Err(format!("{branch} moved meanwhile; try again")),
+            Advanced::InTheWay(paths) => Err(format!(
+                "your own changes are in the way: {}; commit, stash or move them away, then try again",
+                paths.join(", ")
+            )),
         }
     }
 

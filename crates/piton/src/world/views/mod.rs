@@ -146,16 +146,18 @@ impl Views {
         checkpoints.and(report).and(gates)
     }
 
+    /// Takes note of what happened; says whether it goes into the run's log.
+    pub fn notice(&mut self, events: &[(u64, Timestamp, &Event)]) -> bool {
+        for (_, _, event) in events {
+            self.look_at(event);
+        }
+        self.is_wanted()
+    }
+
     /// Appends what happened to the run's log.
     pub fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> io::Result<()> {
-        let mut lines = String::new();
-        for (_, at, event) in events {
-            self.look_at(event);
-            lines.push_str(&entries::lines(run_id, *at, event));
-        }
-        if !self.is_wanted() {
-            return Ok(());
-        }
+        let lines = events.iter().map(|(_, at, event)| entries::lines(run_id, *at, event));
+        let lines: String = lines.collect();
         log::append(&self.files, &self.root.join(self.paths.run_log(run_id)), &lines)
     }
 
