@@ -406,6 +406,7 @@ impl Rooms for SimRooms {
             dir: target.dir.clone(),
             present,
             target: target.target.clone(),
+            beside: target.beside.clone(),
             paths: target.paths.clone(),
             keep,
             branch: target.branch.clone(),

@@ -3,6 +3,7 @@
 //! A driver that was taken over holds an older epoch: its transactions fail as a whole, so it can
 //! move no ref. The epoch ref names a blob with the number; it is raised when a driver attaches.
 
+mod durable;
 mod journal;
 
 use std::fmt::Write as _;
@@ -10,6 +11,7 @@ use std::path::Path;
 
 use crate::git::{Error, Git};
 use crate::worktree::Place;
+pub(crate) use durable::sync_ref;
 use journal::Underway;
 
 /// Where all refs of Piton live; nothing of the user's does.
@@ -147,7 +149,7 @@ impl Transaction {
         self
     }
 
-    /// Carries it out, durably. Locks that an earlier one left because git was killed in it go
+    /// Carries it out, durably: when it returns, a power cut can't take the moves back. Locks that an earlier one left because git was killed in it go
     /// first.
     pub fn commit(self, dir: &Path, why: &str) -> Result<(), Error> {
         let place = Place::of(dir)?;
@@ -166,18 +168,25 @@ impl Transaction {
         let input = format!("start\n{}prepare\ncommit\n", self.lines);
         let underway = Underway::begin(place, &input).map_err(|e| unwritten(&e))?;
         let file = underway.input().map_err(|e| unwritten(&e))?;
+        let folders = durable::folders(&place.common, &self.lines);
         Git::at(dir)
             .durable()
             .config(PATIENCE)
             .args(["update-ref", "-m", why, "--stdin"])
             .reads(file)
-            .run()
+            .run()?;
+        durable::sync(&folders).map_err(|e| unsynced(&e))
     }
 }
 
 fn unwritten(error: &std::io::Error) -> Error {
     let message =
         format!("the transaction could not be written down: {error}; see that the disk has room");
+    Error { command: "update-ref".to_owned(), code: None, message }
+}
+
+fn unsynced(error: &std::io::Error) -> Error {
+    let message = format!("moved refs could not be synced: {error}; see that the disk is in order");
     Error { command: "update-ref".to_owned(), code: None, message }
 }
 

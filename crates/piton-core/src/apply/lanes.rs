@@ -342,6 +342,7 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
         dir: work.dir.clone(),
         present: snapshot.clone(),
         target: snapshot.commit.clone(),
+        beside: None,
         paths: Vec::new(),
         keep: Vec::new(),
         branch: work.branch.clone(),

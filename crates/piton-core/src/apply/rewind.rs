@@ -77,7 +77,7 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         for step in &mut lane.steps {
             let name = StepPath::new(&path.phase, &path.lane, &step.id);
             steps.push((name, step.clone()));
-            let early = step.done_event <= intent.after_event;
+            let early = step.done_event <= intent.point(path);
             let stays = step.progress.is_over() && early && !over;
             if !stays {
                 *step = StepState {
@@ -93,7 +93,7 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         lane.settle(0);
         works.push((path.clone(), lane.work.clone()));
         if let Some(work) = &mut lane.work {
-            wind_back(work, intent, over);
+            wind_back(work, intent, intent.point(path), over);
             let room = intent.rooms.iter().find(|r| r.lane.as_ref() == Some(path));
             let room = room.or_else(|| intent.rooms.iter().find(|r| r.lane.is_none()));
             if let Some(room) = room {
@@ -109,9 +109,9 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
     remember(state, at, intent, Act::Rollback, steps, works);
 }
 
-fn wind_back(work: &mut LaneWork, intent: &RewindIntended, over: bool) {
+fn wind_back(work: &mut LaneWork, intent: &RewindIntended, point: u64, over: bool) {
     for record in &mut work.records {
-        let later = record.event > intent.after_event
+        let later = record.event > point
             || (record.stage != Stage::RetryAttempt
                 && intent.stage.is_some_and(|s| record.stage > s));
         if later && Some(record.stage) != intent.stage {

@@ -100,6 +100,8 @@ pub struct RoomTarget {
     pub dir: String,
     /// The snapshot to go to.
     pub target: String,
+    /// A snapshot of whose files the target has all that were there, ignored ones too.
+    pub beside: Option<String>,
     /// Only these paths; all where there are none.
     pub paths: Vec<String>,
     /// Attempts at work since then: the files each found, and those it left, if it ended.

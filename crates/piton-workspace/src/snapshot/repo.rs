@@ -60,29 +60,6 @@ impl Repo {
     }
 }
 
-impl Repo {
-    /// Makes the name of a ref durable: git syncs the file, but not the folder it is renamed into.
-    pub(crate) fn sync_ref(
-        &self,
-        settings: &Settings,
-        name: &str,
-        fresh: bool,
-    ) -> Result<(), Error> {
-        if settings.reftable {
-            return Ok(());
-        }
-        let top = self.common.join("refs");
-        let file = self.common.join(name);
-        // For a ref that was there only its folder changed; for a new one perhaps all above.
-        let folders = file.ancestors().skip(1).take_while(|folder| folder.starts_with(&top));
-        for folder in folders.take(if fresh { usize::MAX } else { 1 }) {
-            let synced = std::fs::File::open(folder).and_then(|f| f.sync_all());
-            synced.map_err(|e| Error::file(folder, e))?;
-        }
-        Ok(())
-    }
-}
-
 /// A file, and how it was when it was read; `None` where it did not exist.
 type Source = (PathBuf, Option<Stat>);
 

@@ -123,8 +123,25 @@ impl Repo {
         restore::plan(&self.workspace, &self.rules, &self.take(), target, scope).unwrap()
     }
 
+    /// The present as a restore begins at it.
+    pub fn present(&self, target: &str) -> Snapshot {
+        let meta = Meta { message: "present", at: 1_700_000_000_123 };
+        let mut taker = snapshot::Taker::new(self.workspace.clone());
+        restore::present(&mut taker, &self.rules, CHAIN, &self.fence, &meta, target).unwrap()
+    }
+
     pub fn restore(&self, target: &str) -> Restored {
-        let plan = self.plan(target, &Scope::default());
+        self.restore_beside(target, None)
+    }
+
+    /// Goes back to the present that a restore to another snapshot began at.
+    pub fn undo(&self, present: &str, other: &str) -> Restored {
+        self.restore_beside(present, Some(other.to_owned()))
+    }
+
+    fn restore_beside(&self, target: &str, beside: Option<String>) -> Restored {
+        let (present, scope) = (self.present(target), Scope { beside, ..Scope::default() });
+        let plan = restore::plan(&self.workspace, &self.rules, &present, target, &scope).unwrap();
         restore::execute(&self.workspace, &self.rules, &plan).unwrap()
     }
 

@@ -121,6 +121,7 @@ fn reverse(act: &Undoable) -> Rewind {
             lane: room.lane.clone(),
             dir: if room.lane.is_some() { room.dir.clone() } else { String::new() },
             target: room.present.commit.clone(),
+            beside: Some(room.target.clone()),
             paths: room.paths.clone(),
             windows: Vec::new(),
             exact: true,

@@ -165,21 +165,44 @@ impl GitRooms {
         let fence = self.fenced().map_err(|e| e.to_string())?;
         let message = format!("{}: {why}", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let chain = self.chain(lane);
+        let (chain, rules) = (self.chain(lane), self.rules.clone());
+        let taker = self.taker(dir)?;
+        taker.take(&rules, &chain, &fence, &meta).map_err(|e| e.to_string())
+    }
+
+    fn taker(&mut self, dir: &str) -> Result<&mut Taker, String> {
         if !self.takers.contains_key(dir) {
             std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
             let taker = Taker::new(self.workspace(dir));
             self.takers.insert(dir.to_owned(), taker);
         }
-        let taker = self.takers.get_mut(dir).ok_or("no work tree")?;
-        taker.take(&self.rules, &chain, &fence, &meta).map_err(|e| e.to_string())
+        self.takers.get_mut(dir).ok_or_else(|| "no work tree".to_owned())
     }
 
-    /// Snapshots a workspace for whoever does not drive, in a chain apart.
+    /// Snapshots a workspace that shall become what another snapshot is.
+    fn take_before(
+        &mut self,
+        lane: Option<&LanePath>,
+        dir: &str,
+        to: &str,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<Snapshot, String> {
+        let fence = self.fenced().map_err(|e| e.to_string())?;
+        let message = format!("{}: {why}", self.run_id);
+        let meta = Meta { message: &message, at: at.0 };
+        let (chain, rules) = (self.chain(lane), self.rules.clone());
+        let taker = self.taker(dir)?;
+        restore::present(taker, &rules, &chain, &fence, &meta, to).map_err(|e| e.to_string())
+    }
+
+    /// Snapshots a workspace for whoever does not drive, in a chain apart; `to` is what it shall
+    /// become.
     pub fn look(
         &mut self,
         lane: Option<&LanePath>,
         dir: &str,
+        to: Option<&str>,
         at: Timestamp,
     ) -> Result<SnapshotRef, String> {
         std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
@@ -192,7 +215,12 @@ impl GitRooms {
         let _turn = turn(&self.cache.join(LOOK_LOCK)).map_err(|e| e.to_string())?;
         loop {
             let fence = Fence::current(&self.root, &self.run_id).map_err(|e| e.to_string())?;
-            match snapshot::take(&workspace, &self.rules, &chain, &fence, &meta) {
+            let mut taker = Taker::new(workspace.clone());
+            let taken = match to {
+                None => taker.take(&self.rules, &chain, &fence, &meta),
+                Some(to) => restore::present(&mut taker, &self.rules, &chain, &fence, &meta, to),
+            };
+            match taken {
                 Ok(taken) => return Ok(recorded(&taken)),
                 // A driver attached meanwhile; each does so once.
                 Err(_) if !fence.holds(&self.root) => {}
@@ -210,7 +238,7 @@ impl GitRooms {
         scope: &restore::Scope,
         at: Timestamp,
     ) -> Result<(), String> {
-        let present = self.take(lane, dir, "before going back", at)?;
+        let present = self.take_before(lane, dir, to, "before going back", at)?;
         let workspace = self.workspace(dir);
         let plan = restore::plan(&workspace, &self.rules, &present, to, scope);
         let plan = plan.map_err(|e| e.to_string())?;

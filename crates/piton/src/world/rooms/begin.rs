@@ -41,15 +41,11 @@ impl GitRooms {
             let own: Vec<&str> = self.rules.exclude.iter().map(String::as_str).collect();
             match checks::clean(dir, &own) {
                 Ok(()) => {}
-                Err(_) if self.options.seed_dirty => {
+                Err(found) if found.code == "dirty" && self.options.seed_dirty => {
                     let taken = self.take(None, "", &format!("seed of {lane}"), now());
                     snapshot = Some(recorded(&taken.map_err(failed)?));
                 }
-                Err(found) => {
-                    let mut refused = refusal(found);
-                    refused.fix.push_str(", or start lanes from these changes with `--seed-dirty`");
-                    return Ok(Begin::Refused(refused));
-                }
+                Err(found) => return Ok(Begin::Refused(refusal(found))),
             }
         }
         let dir = self.root.join(&self.options.worktrees).join(&lane.phase).join(&lane.lane);

@@ -38,7 +38,8 @@ impl GitRooms {
         let lane = target.lane.as_ref();
         let there = self.root.join(&target.dir).is_dir();
         let present = if there {
-            recorded(&self.take(lane, &target.dir, "before it is taken back", at)?)
+            let why = "before it is taken back";
+            recorded(&self.take_before(lane, &target.dir, &target.target, why, at)?)
         } else {
             // Its worktree is gone; it comes back as the target has it.
             recorded(&snapshot::load(&self.root, &target.target).map_err(|e| e.to_string())?)
@@ -52,6 +53,7 @@ impl GitRooms {
             dir,
             present,
             target: target.target.clone(),
+            beside: target.beside.clone(),
             paths: target.paths.clone(),
             keep,
             branch: target.branch.clone(),
@@ -66,7 +68,7 @@ impl GitRooms {
         let keep = self.staying(target, present)?;
         let before = snapshot::load(&self.root, present).map_err(said)?;
         let workspace = self.workspace(&target.dir);
-        let scope = scope(&target.paths, &keep);
+        let scope = scope(&target.paths, &keep, target.beside.as_deref());
         let plan = restore::plan(&workspace, &self.rules, &before, &target.target, &scope);
         let plan = plan.map_err(said)?;
         let touched: BTreeSet<&[u8]> = plan.writes().chain(plan.deletes()).collect();
@@ -268,7 +270,10 @@ impl GitRooms {
         }
         let mut keep = keep.to_vec();
         keep.extend(self.newcomers(room)?);
-        let scope = scope(&room.paths, &keep);
+        // After a failure the way leads back to the present, which was taken beside the target.
+        let forth = target == room.target;
+        let beside = if forth { room.beside.as_deref() } else { Some(room.target.as_str()) };
+        let scope = scope(&room.paths, &keep, beside);
         let dir = if room.lane.is_some() { room.dir.as_str() } else { "" };
         self.go_back(room.lane.as_ref(), dir, target, &scope, at())
     }
@@ -289,8 +294,9 @@ fn moves(reverts: &[Revert]) -> Vec<Move<'_>> {
     all
 }
 
-fn scope(paths: &[String], keep: &[String]) -> Scope {
+fn scope(paths: &[String], keep: &[String], beside: Option<&str>) -> Scope {
     Scope {
+        beside: beside.map(str::to_owned),
         paths: paths.iter().map(std::path::PathBuf::from).collect(),
         keep: keep.iter().map(|k| k.clone().into_bytes()).collect(),
     }
