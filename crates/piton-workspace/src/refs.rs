@@ -26,24 +26,33 @@ impl Fence {
     /// Raises the epoch of a run; a lower one than is there is refused.
     pub fn raise(dir: &Path, run_id: &str, epoch: u64) -> Result<Self, Error> {
         let name = format!("{}epoch", run_prefix(run_id));
-        // The ref moves only from what was looked at: a driver that is stopped in between must not
-        // take the place of one that came meanwhile.
-        let old = value(dir, &name);
-        let found = old.as_deref().and_then(|blob| number(dir, blob));
-        if let Some(found) = found.filter(|found| *found > epoch) {
-            return Err(Error {
-                command: "update-ref".to_owned(),
-                code: None,
-                message: format!("epoch {epoch} was superseded by {found}"),
-            });
-        }
         let blob = Git::at(dir)
             .durable()
             .args(["hash-object", "-w", "--stdin"])
             .input(format!("{epoch}\n"))
             .text()?;
-        Transaction::default().update(&name, &blob, old.as_deref()).commit(dir, "piton: epoch")?;
-        Ok(Self { name, blob })
+        let fence = Self { name, blob };
+        let mut old = value(dir, &fence.name);
+        loop {
+            // The ref moves only from what is looked at here: a driver that is stopped in between
+            // must not take the place of one that came meanwhile.
+            let found = old.as_deref().and_then(|blob| number(dir, blob));
+            if let Some(found) = found.filter(|found| *found > epoch) {
+                return Err(Error {
+                    command: "update-ref".to_owned(),
+                    code: None,
+                    message: format!("epoch {epoch} was superseded by {found}"),
+                });
+            }
+            let moved = Transaction::default().update(&fence.name, &fence.blob, old.as_deref());
+            let Err(error) = moved.commit(dir, "piton: epoch") else { return Ok(fence) };
+            let now = value(dir, &fence.name);
+            if now == old {
+                return Err(error);
+            }
+            // Somebody else raised it between the look and the move.
+            old = now;
+        }
     }
 
     /// The fence that stands, for whoever does not drive; one is put up where there is none.

@@ -28,6 +28,7 @@ mod rules;
 pub(crate) mod side;
 pub(crate) mod stat;
 mod store;
+mod taker;
 pub(crate) mod trees;
 mod visit;
 pub(crate) mod walk;
@@ -38,12 +39,9 @@ use std::path::{Path, PathBuf};
 pub use costs::{Costs, costs, packed};
 pub use entry::Why;
 use oid::Oid;
+pub use taker::{Taker, take};
 
 use crate::git::{self, Git};
-use crate::refs::{Fence, Transaction};
-
-/// Who snapshots are by; no configuration of the user's is needed.
-const IDENTITY: &str = "piton <piton@localhost>";
 
 /// A work tree to take snapshots of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,62 +194,6 @@ impl Error {
     pub(crate) fn io(path: &Path, errno: rustix::io::Errno) -> Self {
         Self::file(path, errno.into())
     }
-}
-
-/// Takes a snapshot and appends it to a chain, unless nothing changed since the chain's last.
-///
-/// `chain` is a ref of the fence's run. Everything is synced when this returns.
-pub fn take(
-    workspace: &Workspace,
-    rules: &Rules,
-    chain: &str,
-    fence: &Fence,
-    meta: &Meta<'_>,
-) -> Result<Snapshot, Error> {
-    let mut captured = capture::Capture::new(workspace, rules)?;
-    let repo = captured.repo.clone();
-    let tip = repo.ref_value(&captured.head.settings, chain);
-    let degraded = captured.head.missed.clone();
-    if let Some(tip) = tip.as_ref()
-        && captured.root_of(tip)? == Some(captured.head.root)
-    {
-        let tree = captured.head.tree.to_string();
-        if captured.head.anchor != (chain.to_owned(), tip.clone()) {
-            // Nobody knows whether the one who moved the ref lived to sync it.
-            repo.sync_ref(&captured.head.settings, chain, true)?;
-        }
-        captured.keep(chain, tip, workspace);
-        return Ok(Snapshot { commit: tip.clone(), tree, degraded, changed: false });
-    }
-    let commit = captured.put_commit(&commit(captured.head.root, tip.as_deref(), meta))?;
-    let written = captured.finish_objects()?;
-    let why = "piton: snapshot";
-    if let Some(written) = &written {
-        // Before the ref moves: a mark that a crash leaves is only looked for on listed packs.
-        packs::remember(workspace, &written.name());
-    }
-    let moved = Transaction::fenced(fence).update(chain, &commit, tip.as_deref());
-    let moved = moved.commit(&repo.dir, why);
-    if let Some(written) = written {
-        // Also when the ref did not move: then the objects are garbage, and git may have them.
-        written.release();
-    }
-    moved?;
-    repo.sync_ref(&captured.head.settings, chain, tip.is_none())?;
-    let tree = captured.head.tree.to_string();
-    captured.keep(chain, &commit, workspace);
-    packs::join_when_many(workspace, &repo);
-    Ok(Snapshot { commit, tree, degraded, changed: true })
-}
-
-fn commit(root: Oid, parent: Option<&str>, meta: &Meta<'_>) -> Vec<u8> {
-    let seconds = meta.at.div_euclid(1000);
-    let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
-    let by = format!("{IDENTITY} {seconds} +0000");
-    let mut text = format!("tree {root}\n{parent}author {by}\ncommitter {by}\n\n");
-    text.push_str(meta.message.trim_end());
-    text.push('\n');
-    text.into_bytes()
 }
 
 /// Reads a snapshot that was taken before.

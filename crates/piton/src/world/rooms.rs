@@ -8,6 +8,8 @@ mod begin;
 mod merge;
 mod rewind;
 
+use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use piton_core::event::{
@@ -20,7 +22,7 @@ use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
 use piton_engine::{Error, Result};
 use piton_workspace::refs::{self, Fence};
-use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Workspace};
+use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Taker, Workspace};
 use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{checks, restore};
 
@@ -31,6 +33,8 @@ use super::views::Views;
 pub const CHECKOUT_WORKERS: usize = 4;
 /// The first epoch: no driver before it could hold a fence.
 const FIRST_EPOCH: u64 = 1;
+/// Held by whoever snapshots without driving, in the folder of stat caches.
+const LOOK_LOCK: &str = "look.lock";
 
 /// What a person or the settings say about lanes.
 #[derive(Clone, Debug)]
@@ -58,6 +62,8 @@ pub struct GitRooms {
     epoch: u64,
     hands: Hands,
     fence: Option<Fence>,
+    /// By the folder of a work tree.
+    takers: HashMap<String, Taker>,
     /// Why no lane can have a worktree in this repository.
     refusal: Option<Refusal>,
 }
@@ -86,6 +92,7 @@ impl GitRooms {
             epoch: FIRST_EPOCH,
             hands: Hands::new(hands.to_owned(), FIRST_EPOCH),
             fence: None,
+            takers: HashMap::new(),
             refusal: None,
         }
     }
@@ -102,6 +109,11 @@ impl GitRooms {
         }
         self.epoch = epoch;
         self.hands.take_over(epoch)
+    }
+
+    /// Whether all there is to do is to look at a small work tree again.
+    pub fn is_quick(&self) -> bool {
+        self.takers.len() == 1 && self.takers.values().all(Taker::is_warm)
     }
 
     /// Brings the run log up to what the ledger says.
@@ -153,9 +165,14 @@ impl GitRooms {
         let fence = self.fenced().map_err(|e| e.to_string())?;
         let message = format!("{}: {why}", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
-        let (workspace, chain) = (self.workspace(dir), self.chain(lane));
-        snapshot::take(&workspace, &self.rules, &chain, &fence, &meta).map_err(|e| e.to_string())
+        let chain = self.chain(lane);
+        if !self.takers.contains_key(dir) {
+            std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
+            let taker = Taker::new(self.workspace(dir));
+            self.takers.insert(dir.to_owned(), taker);
+        }
+        let taker = self.takers.get_mut(dir).ok_or("no work tree")?;
+        taker.take(&self.rules, &chain, &fence, &meta).map_err(|e| e.to_string())
     }
 
     /// Snapshots a workspace for whoever does not drive, in a chain apart.
@@ -165,14 +182,23 @@ impl GitRooms {
         dir: &str,
         at: Timestamp,
     ) -> Result<SnapshotRef, String> {
-        let fence = Fence::current(&self.root, &self.run_id).map_err(|e| e.to_string())?;
         std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
         let prefix = refs::run_prefix(&self.run_id);
         let chain = self.chain(lane).replacen(&prefix, &format!("{prefix}look/"), 1);
         let message = format!("{}: a look", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let taken = snapshot::take(&self.workspace(dir), &self.rules, &chain, &fence, &meta);
-        taken.map(|s| recorded(&s)).map_err(|e| e.to_string())
+        let workspace = self.workspace(dir);
+        // All who look append to one chain: one after the other.
+        let _turn = turn(&self.cache.join(LOOK_LOCK)).map_err(|e| e.to_string())?;
+        loop {
+            let fence = Fence::current(&self.root, &self.run_id).map_err(|e| e.to_string())?;
+            match snapshot::take(&workspace, &self.rules, &chain, &fence, &meta) {
+                Ok(taken) => return Ok(recorded(&taken)),
+                // A driver attached meanwhile; each does so once.
+                Err(_) if !fence.holds(&self.root) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
     }
 
     /// Takes files back to a snapshot; what is there is snapshotted first.
@@ -190,6 +216,13 @@ impl GitRooms {
         let plan = plan.map_err(|e| e.to_string())?;
         restore::execute(&workspace, &self.rules, &plan).map(drop).map_err(|e| e.to_string())
     }
+}
+
+/// Waits until nobody else holds a lock file; it is free again when the result is dropped.
+fn turn(path: &Path) -> std::io::Result<File> {
+    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    file.lock()?;
+    Ok(file)
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
