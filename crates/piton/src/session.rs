@@ -153,9 +153,9 @@ pub fn drive(
         let remarks = remarks::look(&context.project, &root_of(context, state), worktrees);
         remarks.lines.iter().for_each(|line| ui::say(line));
         rooms.refuse(remarks.refusal);
+        rooms.take_over(epoch)?;
     }
     if let (Some(rooms), true) = (&mut rooms, session.loaded.seq > 0) {
-        rooms.take_over(epoch)?;
         bring_up(store, &session.loaded, &session.plan, rooms)?;
     }
     let mut world =

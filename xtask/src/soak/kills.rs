@@ -46,7 +46,7 @@ pub(super) fn driver(round: &mut Round<'_>) -> Result<(), Broken> {
 fn kill_drivers(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
     loop {
         let mut driver = scratch.start(&next_words(scratch))?;
-        let moment = round.rng.millis_below(KILL_WITHIN_MS);
+        let moment = round.moment(KILL_WITHIN_MS);
         let ended = match driver.wait_for(moment)? {
             Some(ended) => ended,
             None => driver.kill()?,
@@ -79,7 +79,7 @@ fn kill_everything(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broke
         let mut driver = scratch.start(&next_words(scratch))?;
         // Undisturbed once in a while, else a run whose every step is cut short would never end.
         let patience = if round.rng.one_in(4) { 4 } else { 1 };
-        let moment = round.rng.millis_below(KILL_WITHIN_MS * patience);
+        let moment = round.moment(KILL_WITHIN_MS * patience);
         if let Some(ended) = driver.wait_for(moment)? {
             completed(&ended)?;
             gone(scratch, strays.take())?;

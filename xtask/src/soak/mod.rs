@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::args::Args;
 use crate::rng::Rng;
@@ -66,6 +66,19 @@ struct Round<'a> {
     keep_failed: bool,
     /// What it counted.
     tally: Tally,
+}
+
+/// So many kills of one round do not hurry it: one that is not through by then runs on a busy
+/// machine, where a driver needs longer to get to work.
+const HURRIED_KILLS: u64 = 10;
+
+impl Round<'_> {
+    /// A time below so many milliseconds; more of them the more kills the round has seen, or a
+    /// machine with other things to do would never let a driver come further.
+    fn moment(&mut self, end_ms: u64) -> Duration {
+        let patience = 1 + self.tally.kills / HURRIED_KILLS;
+        self.rng.millis_below(end_ms * patience)
+    }
 }
 
 /// What a loop counts.
