@@ -250,6 +250,7 @@ fn texts(step: &mut Step) -> Vec<&mut String> {
             found
         }
         Work::Tests(tests) => tests.iter_mut().flat_map(command_texts).collect(),
+        Work::Tasks(_) => Vec::new(),
     };
     found.extend(step.test.iter_mut().flat_map(command_texts));
     found.extend(step.env.iter_mut().map(|(_, value)| value));

@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use piton_core::Millis;
 use piton_core::budget::Budgets;
 use piton_core::id::{ID_BYTES_MAX, LanePath, is_valid_id};
-use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role, VALIDATION_LANE};
+use piton_core::lane::{
+    Isolation, LaneRules, Merge, OnRetry, Role, TaskWorktrees, VALIDATION_LANE,
+};
 use piton_core::plan::{self, Command, OnFailure, Plan, Step, Work};
 
 use super::super::fix::VALIDATION_STEP;
@@ -211,6 +213,7 @@ impl Builder<'_> {
             on_failure: self.defaults.on_failure,
             budgets: self.defaults.budgets.clone(),
             phases: vec![phase],
+            task_worktrees: TaskWorktrees::Off,
         };
         Planned { plan, holds, mixed, renamed }
     }
@@ -291,6 +294,7 @@ impl Builder<'_> {
             provides: lane.provides.clone(),
             frozen: frozen.map(|gate| gate.raw.clone()).collect(),
             tests: lane_tests(tasks),
+            task: None,
         }
     }
 
