@@ -3,7 +3,7 @@
 use crate::decide::{lane_ready, phase_ready};
 use crate::event::Verdict;
 use crate::id::{GateRef, StepPath};
-use crate::state::{LaneState, PhaseState, Progress, RunState};
+use crate::state::{LaneState, PhaseState, Progress, RunState, StepState};
 use crate::status::Status;
 
 /// The status of a lane.
@@ -62,12 +62,15 @@ fn tasks_status(
 }
 
 /// The status of a step in words; one that waits for tasks is at work while they are.
-pub fn step_status(state: &RunState, path: &StepPath) -> Option<Status> {
-    let step = state.step(path)?;
-    let (phase, lane) = (state.phase(&path.phase)?, state.lane(&path.lane())?);
-    let here = lane.current().is_some_and(|at| lane.steps[at].id == path.step);
-    let waits = if here { tasks_status(state, phase, lane, &path.step) } else { None };
-    Some(waits.unwrap_or_else(|| step.status()))
+pub fn step_status(
+    state: &RunState,
+    phase: &PhaseState,
+    lane: &LaneState,
+    step: &StepState,
+) -> Status {
+    let waits = || tasks_status(state, phase, lane, &step.id);
+    let open = Some(step).filter(|s| s.progress == Progress::Pending);
+    open.and_then(|_| waits()).unwrap_or_else(|| step.status())
 }
 
 fn waits(state: &RunState, gate: &GateRef) -> bool {

@@ -134,7 +134,9 @@ fn a_task_that_fails_is_its_lanes_failure_and_goes_on_when_retried() {
     let state = &ending.state;
     assert_eq!((status(state, "P/A"), status(state, "P/A.T3")), (Status::Failed, Status::Failed));
     let waits = "P/A/tasks".parse().expect("a step");
-    assert_eq!(step_status(state, &waits), Some(Status::Failed));
+    let phase = state.phase("P").expect("there is one phase");
+    let (lane, step) = (&phase.lanes[0], &phase.lanes[0].steps[1]);
+    assert_eq!(step_status(state, phase, lane, step), Status::Failed);
     assert_eq!(progress(state, "P/A/tasks"), Progress::Pending);
     let told = lane_support::record(state, "P/A", Stage::AfterLaneStart);
     assert_eq!(told.status, StageStatus::Failed);

@@ -208,8 +208,10 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
         state.lane(&event.step.lane()).is_some_and(super::super::state::LaneState::steps_are_over);
     let ended = |work: &mut LaneWork, context: Vec<String>| match &event.outcome {
         Outcome::Succeeded => {
-            let retry = work.records.iter_mut().find(|r| r.stage == Stage::RetryAttempt);
-            retry.into_iter().for_each(|r| r.status = StageStatus::Complete);
+            let mut records = work.records.iter_mut();
+            if let Some(retry) = records.find(|r| r.stage == Stage::RetryAttempt) {
+                retry.status = StageStatus::Complete;
+            }
         }
         Outcome::Failed { class, error, next, .. } => {
             let failure = Failure { class: *class, error, next: *next, failures, context };

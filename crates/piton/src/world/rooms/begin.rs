@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use piton_core::event::LaneBegun;
-use piton_core::lane::LaneRules;
+use piton_core::lane::{LaneRules, TaskOf};
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Refusal, Room};
+use piton_formats::lanes::naming::task_branch;
 use piton_workspace::{Git, checks, merge, restore, worktree};
 
-use super::{GitRooms, failed, of_worktree, ready, recorded, refusal, spec};
+use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
 use crate::context::now;
 
 impl GitRooms {
@@ -25,6 +26,9 @@ impl GitRooms {
         }
         if let Some(refusal) = &self.refusal {
             return Ok(Begin::Refused(refusal.clone()));
+        }
+        if let Some(task) = &rules.task {
+            return Ok(self.begin_task(lane, task, state));
         }
         let wanted = self.wanted_base(state);
         let base = match checks::base(&self.root, wanted.as_deref()) {
@@ -65,6 +69,29 @@ impl GitRooms {
         })))
     }
 
+    /// A task starts from the branch of the lane it is a part of, and lies within its worktree.
+    fn begin_task(&self, lane: &LanePath, task: &TaskOf, state: &RunState) -> Begin {
+        let whole = LanePath { phase: lane.phase.clone(), lane: task.lane.clone() };
+        let work = state.lane(&whole).and_then(|l| l.work.as_deref());
+        let branch = work.map(|w| w.branch.clone()).unwrap_or_default();
+        let (Some(work), Some(head)) = (work, branch_head(&self.root, &branch)) else {
+            let why = format!("branch {branch} of {whole} is gone");
+            let fix = "bring it back, then `piton resume`".to_owned();
+            return Begin::Refused(Refusal { why, fix });
+        };
+        let dir = Path::new(&work.dir).join("tasks").join(&task.task);
+        Begin::Ready(Box::new(LaneBegun {
+            lane: lane.clone(),
+            isolation: piton_core::lane::Isolation::Worktree,
+            dir: dir.display().to_string(),
+            branch: task_branch(&whole.phase, &whole.lane, &task.task),
+            base_branch: branch,
+            base_sha: Some(head),
+            snapshot: None,
+            note: String::new(),
+        }))
+    }
+
     fn begin_in_place(&mut self, lane: &LanePath) -> Begin {
         let snapshot = match self.take(None, "", &format!("before {lane}"), now()) {
             Ok(taken) => recorded(&taken),
@@ -92,7 +119,8 @@ impl GitRooms {
     /// The base asked for; else that of the lanes before, wherever the user is now.
     fn wanted_base(&self, state: &RunState) -> Option<String> {
         let before = || {
-            let works = state.lanes().filter_map(|(_, l)| l.work.as_ref());
+            let whole = state.lanes().filter(|(_, l)| l.task.is_none());
+            let works = whole.filter_map(|(_, l)| l.work.as_ref());
             let mut isolated = works.filter(|w| !w.isolation.is_in_place());
             isolated.find(|w| !w.base_branch.is_empty()).map(|w| w.base_branch.clone())
         };
