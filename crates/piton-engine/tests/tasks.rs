@@ -90,7 +90,10 @@ fn tasks_run_at_once_and_come_back_in_order() {
         "P/A merged",
     ];
     assert_eq!(merges(&rig), expected);
-    assert_eq!(rig.machine.borrow().repo.as_ref().map(|r| r.branches()), Some(Vec::new()));
+    assert_eq!(
+        rig.machine.borrow().repo.as_ref().map(piton_testkit::SimRepo::branches),
+        Some(Vec::new())
+    );
     // The first was at work while the others were; nobody had to mend anything.
     let begun = |step: &str| {
         let at = |(_, at, e): &(u64, _, Event)| match e {

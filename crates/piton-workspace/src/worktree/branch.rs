@@ -172,7 +172,7 @@ pub fn drop_branch(root: &Path, (run_id, lane): (&str, &str), fence: &Fence) -> 
             return Ok(BranchEnd::InUse(path));
         }
         let name = refs::component(&lane.replace('/', "%"));
-        let kept = format!("{}dropped/{name}", refs::run_prefix(run_id));
+        let kept = format!("{}dropped/{name}/{head}", refs::run_prefix(run_id));
         transaction = transaction.set(&kept, &head).delete(&full, &head);
     }
     for name in [start_name, record_name] {

@@ -185,6 +185,40 @@ fn a_driver_killed_while_tasks_are_at_work_goes_on_with_them() {
     scene.nothing_left();
 }
 
+/// Lost: after a power cut a lane's files would be those from before its tasks, and what the tasks did
+/// would leave it again.
+#[test]
+fn a_lane_that_waits_for_tasks_has_their_work_after_a_power_cut() {
+    let scene = scene(APART);
+    let out = scene.outside("").display().to_string();
+    let waits = "until [ -e OUT/go ]; do sleep 0.02; done; touch T2.txt";
+    scene.agent("T1", "echo whole > T1.txt");
+    scene.agent("T2", &waits.replace("OUT", &out));
+    let mut driver = scene.project.spawn(&["run", DOCUMENT, "--task-worktrees", "auto"]);
+    let merged = scene.room("SL-1").join("T1.txt");
+    let gone = scene.room("SL-1").join("tasks/T1");
+    wait_until("the first task is back", || merged.exists() && !gone.exists());
+    driver.kill();
+    scene.project.kill_all();
+    // The machine that comes up again is another one to the worktrees, and files are torn.
+    std::fs::write(&merged, "").unwrap();
+    for admin in std::fs::read_dir(scene.project.root().join(".git/worktrees")).unwrap() {
+        for file in std::fs::read_dir(admin.unwrap().path()).unwrap() {
+            let file = file.unwrap().path();
+            let Ok(text) = std::fs::read_to_string(&file) else { continue };
+            let before = text.lines().find(|l| l.starts_with("boot ")).unwrap_or_default();
+            if !before.is_empty() {
+                std::fs::write(&file, text.replace(before, "boot before")).unwrap();
+            }
+        }
+    }
+    std::fs::write(scene.outside("go"), "").unwrap();
+    scene.resume(&[]).exits(0).says("the machine restarted");
+    assert_eq!(scene.project.read("T1.txt"), "whole\n");
+    assert!(scene.project.has("T2.txt"));
+    scene.nothing_left();
+}
+
 /// Kills the driver at a call of git, resumes, and checks that nothing is lost, doubled or left.
 #[track_caller]
 fn survives(pattern: &str, after: bool) {
@@ -246,6 +280,19 @@ fn a_rollback_of_the_lane_ends_its_tasks_and_an_undo_brings_its_files_back() {
     scene.resume(&[]).exits(0);
     assert!(project.has("T1.txt") && project.has("T2.txt") && !project.has("half.txt"));
     scene.nothing_left();
+}
+
+/// Lost: worktrees of tasks would keep that of their lane, or stay for ever.
+#[test]
+fn worktrees_of_tasks_of_a_deleted_run_go_with_that_of_their_lane() {
+    let scene = scene(APART);
+    scene.agent("T2", "exit 7");
+    asked(&scene, "auto").exits(1);
+    assert_eq!(scene.worktrees().len(), 2);
+    scene.usual_agent("T2");
+    scene.run(&["--fresh"]).exits(0);
+    scene.project.piton(&["gc", "--keep-runs", "0", "--yes"]).exits(0);
+    assert_eq!(scene.worktrees(), Vec::<String>::new());
 }
 
 /// Lost: work would be redone or lost because a run went on with another value of the option.

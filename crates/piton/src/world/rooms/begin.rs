@@ -197,8 +197,16 @@ impl GitRooms {
             let wanted = spec(&self.run_id, &lane, work, &start, &[]);
             let added = worktree::add(&self.root, &wanted, &fence).map_err(of_worktree)?;
             if let (true, Some(whole)) = (added.machine_restarted, &work.snapshot) {
-                let scope = restore::Scope::default();
-                self.go_back(Some(&lane), &work.dir, whole, &scope, at).map_err(failed)?;
+                if work.forked.is_some() {
+                    // All it did is committed, and tasks that came back since are in its branch.
+                    self.take(Some(&lane), &work.dir, "before going back", at).map_err(failed)?;
+                    let dir = Path::new(&work.dir);
+                    worktree::move_to(dir, &added.head, worktree::Files::Follow, &fence)
+                        .map_err(of_worktree)?;
+                } else {
+                    let scope = restore::Scope::default();
+                    self.go_back(Some(&lane), &work.dir, whole, &scope, at).map_err(failed)?;
+                }
                 notes.push(format!(
                     "{lane}: the machine restarted, so its files are those of its last checkpoint"
                 ));
