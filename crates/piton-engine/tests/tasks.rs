@@ -14,8 +14,9 @@ use piton_core::request::Request;
 use piton_core::state::Progress;
 use piton_core::summary::{lane_status, step_status};
 use piton_core::{Millis, Plan, RunState, Status};
+use piton_engine::world::Rewind;
 use piton_ledger::Liveness;
-use piton_testkit::{Behaviour, Care, Rig, Script, plans};
+use piton_testkit::{Behaviour, Care, CrashPoint, Rig, Script, Side, plans, rollback_to};
 
 const FILES: &[(&str, &str)] =
     &[("first", "of A"), ("one", "of T1"), ("two", "of T2"), ("three", "of T3")];
@@ -90,10 +91,7 @@ fn tasks_run_at_once_and_come_back_in_order() {
         "P/A merged",
     ];
     assert_eq!(merges(&rig), expected);
-    assert_eq!(
-        rig.machine.borrow().repo.as_ref().map(piton_testkit::SimRepo::branches),
-        Some(Vec::new())
-    );
+    assert_eq!(branches(&rig), Vec::<String>::new());
     // The first was at work while the others were; nobody had to mend anything.
     let begun = |step: &str| {
         let at = |(_, at, e): &(u64, _, Event)| match e {
@@ -214,4 +212,48 @@ fn tasks_of_a_lane_that_runs_alone_run_beside_each_other_only() {
     let rig = rig(made, script());
     let ending = run(&rig);
     is_whole("", &rig, &ending, Care::MayRunAgain, FILES);
+}
+
+/// A run whose second task has failed, so that the first, though done, did not come back.
+fn half_done() -> Rig {
+    let tasks = [("T1", plans::step("work")), ("T3", plans::step("work"))];
+    let rig = rig(plan(plans::with_tasks("A", &tasks, 1, &[TEST])), script());
+    assert_eq!(run(&rig).verdict, Verdict::Failed);
+    rig
+}
+
+fn to_the_start(rig: &Rig) -> Rewind {
+    let events = rig.events().expect("the ledger is readable");
+    let state = rig.load().expect("the run is there").state;
+    let lanes = [path("P/A")];
+    rollback_to(&state, &events, &lanes, Stage::BeforeLaneStart).expect("the lane began")
+}
+
+fn branches(rig: &Rig) -> Vec<String> {
+    rig.machine.borrow().repo.as_ref().map(piton_testkit::SimRepo::branches).unwrap_or_default()
+}
+
+#[test]
+fn a_rollback_that_falls_anywhere_lets_tasks_start_over() {
+    let whole = half_done();
+    assert_eq!(branches(&whole), ["lane-task/P/A.T1", "lane-task/P/A.T3", "lane/P/A"]);
+    let count = CrashPoint::never();
+    whole.rewind(&count, to_the_start(&whole)).expect("it goes back");
+    assert_eq!(branches(&whole), ["lane/P/A"]);
+    for (index, name) in count.names().iter().enumerate() {
+        for side in [Side::Before, Side::After] {
+            let (rig, place) = (half_done(), format!("{side:?} {index} ({name})"));
+            let fell = rig.rewind(&CrashPoint::at(index + 1, side), to_the_start(&rig));
+            let all = events(&rig);
+            if fell.is_err() && !all.iter().any(|e| matches!(e, Event::RewindIntended(_))) {
+                // Nothing was intended yet: the person asks again.
+                rig.rewind(&CrashPoint::never(), to_the_start(&rig)).expect("it goes back");
+            }
+            rig.finish().expect("what was begun is finished");
+            assert_eq!(branches(&rig), ["lane/P/A"], "{place}\n{}", story(&rig));
+            let ending = run(&rig);
+            is_whole(&place, &rig, &ending, Care::MayRunAgain, TWO);
+            assert_eq!(starts(&rig, "P/A.T1/work"), 2, "{place}");
+        }
+    }
 }
