@@ -327,9 +327,9 @@ pub const TABLE: &[Entry] = &[
     },
     Entry {
         code: "task-worktrees",
-        title: "tasks get no worktrees of their own",
-        cause: "`--task-worktrees on` was asked for, and the tasks of a lane run one after the other in the worktree of their lane.",
-        next: "Leave the option out, or make tasks that can run at once lanes of their own.",
+        title: "there are no tasks to give worktrees to",
+        cause: "`--task-worktrees on` was asked for, and the plan is no phase document: its lanes have steps, not tasks.",
+        next: "Leave the option out; make steps that can run at once lanes of their own.",
     },
     Entry {
         code: "unknown-code",

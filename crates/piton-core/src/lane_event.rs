@@ -217,6 +217,35 @@ pub struct LaneRemoved {
     pub branch_head: Option<String>,
 }
 
+/// What the lane did so far is a commit of its branch, from which its tasks start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LaneForked {
+    /// Which lane.
+    pub lane: LanePath,
+    /// Its step that waits for the tasks.
+    pub step: StepPath,
+    /// The branch's commit now.
+    pub commit: String,
+    /// Its files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotRef>,
+}
+
+/// All tasks that a step of the lane waited for are in its branch and its files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LaneJoined {
+    /// Which lane.
+    pub lane: LanePath,
+    /// Its step that waited.
+    pub step: StepPath,
+    /// Hash of the step's definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Sha>,
+    /// Its files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotRef>,
+}
+
 /// What another tool recorded of the lane is taken over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaneImported {

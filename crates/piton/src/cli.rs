@@ -150,8 +150,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "STAGE|CHECKPOINT", requires = "rollback")]
     pub to: Option<String>,
     /// Whether tasks of a lane get worktrees of their own; `auto` where they can run at once.
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
-    pub task_worktrees: TaskWorktrees,
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub task_worktrees: Option<TaskWorktrees>,
     /// When the phase is complete, say so with the document of the next one, as the last line.
     #[arg(long, value_name = "PLAN", requires = "plan", conflicts_with_all = ["rollback", "detach"])]
     pub next_phase: Option<PathBuf>,
@@ -164,16 +164,24 @@ pub struct RunArgs {
 }
 
 /// Whether tasks of a lane get worktrees of their own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TaskWorktrees {
-    /// Never: they work in the lane's worktree.
+    /// Never: they work in the lane's worktree, one after the other.
     Off,
-    /// Those that can run at once and own different files. Tasks of a lane run one after the other,
-    /// so today there are none.
-    #[default]
+    /// Those that can run at once and own different files.
     Auto,
-    /// Always.
+    /// All of them.
     On,
+}
+
+impl From<TaskWorktrees> for piton_core::lane::TaskWorktrees {
+    fn from(when: TaskWorktrees) -> Self {
+        match when {
+            TaskWorktrees::Off => Self::Off,
+            TaskWorktrees::Auto => Self::Auto,
+            TaskWorktrees::On => Self::On,
+        }
+    }
 }
 
 /// Arguments of `rollback`.

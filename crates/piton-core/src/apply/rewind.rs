@@ -105,6 +105,8 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
             work.ready = false;
             work.removed = true;
         }
+        let reason = format!("rolled back to {}", intent.to);
+        super::tasks::start_over(state, path, &reason, (&mut steps, &mut works));
     }
     remember(state, at, intent, Act::Rollback, steps, works);
 }
@@ -131,6 +133,7 @@ fn wind_back(work: &mut LaneWork, intent: &RewindIntended, point: u64, over: boo
     work.committed.take_if(|c| head.as_ref() != Some(&c.commit));
     work.reopened = Reopenings::default();
     work.held = false;
+    work.forked = None;
     work.onto = None;
     work.conflict = None;
     work.merging = None;
@@ -164,6 +167,10 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         let before = std::mem::replace(&mut lane.work, saved);
         let stood = before.as_ref().is_some_and(|w| w.ready && !w.removed);
         works.push((path.clone(), before));
+        if lane.task.is_some() && !lane.is_over() {
+            // Its worktree went when its lane was taken back.
+            super::tasks::drop_work(lane, "its lane was taken back and forth");
+        }
         let Some(work) = &mut lane.work else { continue };
         if old.act == Act::Undo && stood && work.removed {
             // A worktree that had come back goes again with the next driver.

@@ -80,6 +80,7 @@ impl Driver<'_> {
         let reverted = done.err().unwrap_or_default();
         self.record(Event::Rewound(Rewound { reverted: reverted.clone() }))?;
         self.commit()?;
+        self.clear_dropped()?;
         Ok(Some(reverted).filter(|why| !why.is_empty()))
     }
 }

@@ -16,6 +16,9 @@ pub const ON_RETRY: &[&str] = &["keep", "reset"];
 /// The choices of `views`.
 pub const VIEWS: &[&str] = &["auto", "on", "off"];
 
+/// The choices of `task_worktrees`.
+pub const TASK_WORKTREES: &[&str] = &["off", "auto", "on"];
+
 /// What lanes inherit: on a lane for itself, elsewhere for all lanes below.
 pub(crate) const INHERITED: &[Key] = &[
     key(
@@ -73,6 +76,11 @@ pub static LANES: Section = Section::new(
             "how often a merge begins again because base moved (5)",
         ),
         key("worktrees", Kind::Path, "the folder of the worktrees (`.worktrees`)"),
+        key(
+            "task_worktrees",
+            Kind::Choice(TASK_WORKTREES),
+            "whether tasks of a phase document get worktrees of their own (`off`)",
+        ),
         key("views", Kind::Choice(VIEWS), "whether the files below are written"),
         key(
             "checkpoints",

@@ -3,7 +3,7 @@
 //! Only values: who makes worktrees, opens pull requests and takes snapshots is told here how, and
 //! decides nothing by itself.
 
-use piton_core::lane::{Isolation, Merge, OnRetry};
+use piton_core::lane::{Isolation, Merge, OnRetry, TaskWorktrees};
 use piton_core::lane_state::MERGE_ROUNDS_MAX;
 use piton_core::plan::Command;
 
@@ -107,6 +107,8 @@ pub struct Lanes {
     pub merge_rounds: u32,
     /// The folder of the worktrees.
     pub worktrees: String,
+    /// Whether tasks of phase documents get worktrees of their own.
+    pub task_worktrees: TaskWorktrees,
     /// Whether views are written.
     pub views: Views,
     /// The file of the checkpoints.
@@ -126,6 +128,7 @@ impl Default for Lanes {
             message: None,
             merge_rounds: MERGE_ROUNDS_MAX,
             worktrees: ".worktrees".to_owned(),
+            task_worktrees: TaskWorktrees::Off,
             views: Views::default(),
             checkpoints: ".claude/ai-dev-kit/run-logs/checkpoints.json".to_owned(),
             run_logs: ".claude/run-logs".to_owned(),
@@ -241,6 +244,14 @@ pub(super) fn read_lanes(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Lanes {
         message: read_message(&node, "message", true, sink),
         merge_rounds: node.count32("merge_rounds", sink).unwrap_or(usual.merge_rounds),
         worktrees: read_path(&node, "worktrees", sink).unwrap_or(usual.worktrees),
+        task_worktrees: node.choice("task_worktrees", sink).map_or(
+            usual.task_worktrees,
+            |choice| match choice {
+                "on" => TaskWorktrees::On,
+                "auto" => TaskWorktrees::Auto,
+                _ => TaskWorktrees::Off,
+            },
+        ),
         views: node.choice("views", sink).map_or(usual.views, |choice| match choice {
             "on" => Views::On,
             "off" => Views::Off,
@@ -315,6 +326,7 @@ base = "trunk"
 message = "{{ lane.id }} of {{ spec }}"
 merge_rounds = 2
 worktrees = "./trees/"
+task_worktrees = "auto"
 views = "off"
 checkpoints = "c.json"
 run_logs = "logs"
@@ -356,6 +368,7 @@ files_max = 7
                 message: Some("{{ lane.id }} of {{ spec }}".to_owned()),
                 merge_rounds: 2,
                 worktrees: "trees".to_owned(),
+                task_worktrees: TaskWorktrees::Auto,
                 views: Views::Off,
                 checkpoints: "c.json".to_owned(),
                 run_logs: "logs".to_owned(),

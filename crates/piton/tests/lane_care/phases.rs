@@ -96,12 +96,18 @@ fn a_run_of_one_lane_is_named_by_it() {
 /// Lost: tasks would silently share a worktree although a person asked for one each.
 #[test]
 fn worktrees_of_tasks_are_refused_rather_than_left_out() {
-    let scene = Scene::of(&[lane("SL-1")]);
+    let scene = Scene::planned("[[phase]]\nid = \"P\"\nrun = \"true\"\n");
     let project = &scene.project;
-    let asked = |when| ["run", DOCUMENT, "--task-worktrees", when];
-    project.piton(&asked("on")).exits(2).says("error[task-worktrees]").says("one after the other");
-    project.piton(&asked("auto")).exits(0);
-    project.piton(&[&asked("off")[..], &["--fresh"]].concat()).exits(0);
+    let asked = |plan, when| ["run", plan, "--task-worktrees", when];
+    project.piton(&asked("plan.toml", "on")).exits(2).says("error[task-worktrees]");
+    project.piton(&asked("plan.toml", "auto")).exits(0);
+    let in_place = "[defaults]\nisolation = \"in-place\"";
+    let settings = project.read("piton.toml").replace("[defaults]", in_place);
+    project.write("piton.toml", &settings);
+    project.write(DOCUMENT, &document("", &[lane("SL-1")], ""));
+    project.commit();
+    project.piton(&asked(DOCUMENT, "on")).exits(2).says("these work in place");
+    project.piton(&asked(DOCUMENT, "auto")).exits(0);
 }
 
 /// Lost: snapshots would be published by a push to a mirror without a word.

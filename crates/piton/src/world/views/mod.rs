@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use piton_core::event::Shape;
 use piton_core::lane::Isolation;
-use piton_core::{Event, Plan, RunState, Status, Timestamp};
+use piton_core::{Event, LanePath, Plan, RunState, Status, Timestamp};
 use piton_formats::lanes::{naming, time};
 
 pub use prompt::Told;
@@ -95,6 +95,8 @@ pub struct Views {
     document: Option<String>,
     /// Whether a lane works in a worktree.
     isolated: bool,
+    /// Lanes that do tasks of other lanes, as far as events told.
+    parts: entries::Parts,
     /// Gates that were seen ticked: a tick that a person takes away afterwards stays away.
     ticked: BTreeSet<String>,
     /// When the run last did something: the name of what is kept aside.
@@ -111,6 +113,7 @@ impl Views {
             files: Replacer::new(lock_dir),
             document: None,
             isolated: false,
+            parts: entries::Parts::new(),
             ticked: BTreeSet::new(),
             last_at: Timestamp::default(),
         }
@@ -181,7 +184,8 @@ impl Views {
 
     /// Appends what happened to the run's log.
     pub fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> io::Result<()> {
-        let lines = events.iter().map(|(_, at, event)| entries::lines(run_id, *at, event));
+        let lines =
+            events.iter().map(|(_, at, event)| entries::lines(run_id, *at, &self.parts, event));
         let lines: String = lines.collect();
         log::append(&self.files, &self.root.join(self.paths.run_log(run_id)), &lines)
     }
@@ -196,7 +200,7 @@ impl Views {
         for (_, at, event) in all {
             self.look_at(&event);
             self.last_at = at;
-            lines.push_str(&entries::lines(run_id, at, &event));
+            lines.push_str(&entries::lines(run_id, at, &self.parts, &event));
         }
         if !self.is_wanted() {
             return Ok(());
@@ -235,13 +239,20 @@ impl Views {
             let mut lanes = shape.phases.iter().flat_map(|phase| &phase.lanes);
             lanes.any(|lane| lane.isolation == Isolation::Worktree)
         };
-        match event {
+        let shape = match event {
             Event::RunCreated(e) => {
                 self.look_at_plan(&e.plan_path);
-                self.isolated |= isolated(&e.shape);
+                &e.shape
             }
-            Event::PlanAccepted(e) => self.isolated |= isolated(&e.shape),
-            _ => {}
+            Event::PlanAccepted(e) => &e.shape,
+            _ => return,
+        };
+        self.isolated |= isolated(shape);
+        for phase in &shape.phases {
+            let parts = phase.lanes.iter().filter_map(|l| Some((l, l.task.clone()?)));
+            self.parts.extend(parts.map(|(lane, task)| {
+                (LanePath { phase: phase.id.clone(), lane: lane.id.clone() }, task)
+            }));
         }
     }
 }
