@@ -108,7 +108,7 @@ impl Then<'_> {
             return known.clone();
         }
         let above = match parent(folder) {
-            Some(above) if !folder.is_empty() => self.within(&above.to_vec()),
+            Some(above) if !folder.is_empty() => self.within(above),
             _ => self.top.clone(),
         };
         let file = crate::snapshot::walk::join(folder, RULES);
