@@ -239,6 +239,38 @@ fn killed_before_the_ref_moved() {
     });
 }
 
+/// Between an interrupted step and its end there is no moment in which the user could commit from the
+/// old index.
+#[test]
+fn the_index_is_not_let_go_between_a_kill_and_the_end_of_the_step() {
+    hermetic(|repo| {
+        let (base, old, new) = step(repo);
+        let dir = repo.root.join(".git");
+        move_ref(repo, &old, &new);
+        fs::write(dir.join("piton-follow"), format!("{old} {new}\n")).unwrap();
+        let lock = dir.join("index.lock");
+        fs::hard_link(dir.join("piton-follow"), &lock).unwrap();
+        let behind = fs::read(dir.join("index")).unwrap();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let user = scope.spawn(|| {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    if fs::File::create_new(&lock).is_ok() {
+                        let found = fs::read(dir.join("index")).unwrap();
+                        fs::remove_file(&lock).unwrap();
+                        return found;
+                    }
+                }
+                Vec::new()
+            });
+            assert_eq!(merge::follow(&repo.root, &base, &old, &new).unwrap(), Followed::Done);
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_ne!(user.join().unwrap(), behind, "the user got the old index");
+        });
+        at_new(repo);
+    });
+}
+
 /// A run that is not gone on with must not leave the user without their index.
 #[test]
 fn an_interrupted_step_is_settled_without_the_next_merge() {

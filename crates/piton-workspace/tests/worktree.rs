@@ -322,6 +322,33 @@ fn moving_takes_branch_index_and_files_along() {
     });
 }
 
+/// A user who commits to base while a branch goes must not make it stay for ever.
+#[test]
+fn a_branch_goes_although_base_moves_meanwhile() {
+    hermetic(|repo| {
+        let lane = repo.lane("SL-1");
+        write(&lane.path, "new.txt", "work\n");
+        let head = tree_support::commit(&lane.path, "work");
+        worktree::remove(&repo.root, &lane.path, &repo.fence()).unwrap();
+        repo.git(&["merge", "-q", "--ff-only", "lane/P1/SL-1"]);
+        let fence = repo.fence();
+        std::thread::scope(|scope| {
+            // Fewer than it is tried, so that it cannot fail each time.
+            let user = scope.spawn(|| {
+                for _ in 0..8 {
+                    repo.git(&["commit", "-q", "--allow-empty", "-m", "theirs"]);
+                }
+            });
+            let who = (RUN, "P1/SL-1");
+            let end = worktree::delete_branch_if_contained(&repo.root, who, &head, "main", &fence);
+            assert_eq!(end.unwrap(), BranchEnd::Deleted);
+            user.join().unwrap();
+        });
+        assert!(!repo.tries(&["rev-parse", "--verify", "-q", "lane/P1/SL-1"]));
+        assert_eq!(repo.git(&["rev-list", "--count", &format!("{head}..main")]), "8");
+    });
+}
+
 #[test]
 fn a_branch_goes_only_when_base_contains_it() {
     hermetic(|repo| {

@@ -54,9 +54,10 @@ pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) ->
     if found.as_deref() != Some(old) {
         return Ok(Advanced::BaseMoved { found });
     }
-    let step = Step::begin(root, base, old, new)?;
+    let mut step = Step::begin(root, base, old, new)?;
     let paths = step.as_ref().map_or_else(|| Ok(Vec::new()), Step::in_the_way)?;
     let moved = if paths.is_empty() {
+        step.iter_mut().for_each(Step::stays);
         move_ref(root, base, old, new, fence)
     } else {
         Ok(Some(Advanced::InTheWay(paths)))

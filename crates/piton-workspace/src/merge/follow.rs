@@ -22,9 +22,10 @@ pub enum Followed {
 /// Lets the work tree of base go from one commit to another, after the ref did. May be called
 /// again after a kill at any point.
 pub fn follow(root: &Path, base: &Base, old: &str, new: &str) -> Result<Followed> {
-    let Some(step) = Step::begin(root, base, old, new)? else {
+    let Some(mut step) = Step::begin(root, base, old, new)? else {
         return Ok(Followed::NotCheckedOut);
     };
+    step.stays();
     if step.is_over {
         step.cancel();
         return Ok(Followed::Done);
@@ -68,6 +69,11 @@ impl Step {
         let copy = guard.copy()?;
         let commits = (old.to_owned(), new.to_owned());
         Ok(Some(Self { place, guard, changes, commits, is_over, copy }))
+    }
+
+    /// From here on base is ahead: should the step fail, the index stays held.
+    pub fn stays(&mut self) {
+        self.guard.stays = true;
     }
 
     /// The user's own changes that stand in its way.

@@ -5,7 +5,7 @@
 //! The anchor also says which step was under way. The new index is made aside and renamed over the
 //! user's at the end, so that theirs is the old or the new one, never something in between.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -22,40 +22,60 @@ const ANCHOR: &str = "piton-follow";
 /// waits for an editor for as long as the user writes.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
+/// How long another process of ours is waited for that moves the same work tree, for another run: a
+/// large merge takes that long.
+const ANCHOR_WAIT: Duration = Duration::from_secs(60);
+
 /// How often it is looked whether it is gone.
 const LOCK_LOOK: Duration = Duration::from_millis(5);
 
 /// The index made aside.
 const INDEX: &str = "piton-index";
 
-/// The user's index, held. Dropped without [`Guard::finish`], it is let go as it was, and the
-/// anchor stays, because files may have been changed.
+/// The user's index, held. Dropped without [`Guard::finish`], it is let go as it was, unless base is
+/// ahead of its work tree; and the anchor stays, because files may have been changed.
 #[derive(Debug)]
 pub(super) struct Guard {
     git_dir: PathBuf,
+    /// The anchor, locked: another process of ours that finds it so waits.
+    anchor: File,
     /// From and to of an earlier step that was interrupted.
     pub interrupted: Option<(String, String)>,
+    /// Base is ahead: a commit from this index would take back what it has.
+    pub stays: bool,
 }
 
 impl Guard {
-    /// Takes the index of the work tree with this git folder.
+    /// Takes the index of the work tree with this git folder. One that an earlier step left is taken
+    /// as it is, so that the user has no moment in between to commit in.
     pub fn take(git_dir: &Path, old: &str, new: &str) -> Result<Self> {
-        let interrupted = release(git_dir)?;
-        let anchor = git_dir.join(ANCHOR);
-        let steps = interrupted.clone().unwrap_or_else(|| (old.to_owned(), new.to_owned()));
-        crate::worktree::replace(&anchor, format!("{} {}\n", steps.0, steps.1).as_bytes())?;
+        let anchor = hold_anchor(git_dir)?;
+        let path = git_dir.join(ANCHOR);
+        let text = fs::read_to_string(&path).at(&path)?;
+        let steps = text.trim_end().split_once(' ');
+        let interrupted = steps.map(|(old, new)| (old.to_owned(), new.to_owned()));
+        let mut guard = Self { git_dir: git_dir.to_owned(), anchor, interrupted, stays: false };
+        for name in [INDEX.to_owned(), format!("{INDEX}.lock")] {
+            let _ = fs::remove_file(git_dir.join(name));
+        }
+        if guard.interrupted.is_none() {
+            guard.note(old, new)?;
+        }
+        if is_ours(git_dir) {
+            return Ok(guard);
+        }
         let lock = git_dir.join("index.lock");
         let began = Instant::now();
-        let mut linked = fs::hard_link(&anchor, &lock);
+        let mut linked = fs::hard_link(&path, &lock);
         while is_taken(&linked) && began.elapsed() < LOCK_WAIT {
             thread::sleep(LOCK_LOOK);
-            linked = fs::hard_link(&anchor, &lock);
+            linked = fs::hard_link(&path, &lock);
         }
         match linked {
-            Ok(()) => Ok(Self { git_dir: git_dir.to_owned(), interrupted }),
+            Ok(()) => Ok(guard),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                if interrupted.is_none() {
-                    let _ = fs::remove_file(&anchor);
+                if guard.interrupted.is_none() {
+                    let _ = fs::remove_file(&path);
                 }
                 Err(Error::Locked(lock))
             }
@@ -66,9 +86,14 @@ impl Guard {
     /// Notes that the interrupted step was undone and another one begins.
     pub fn begin(&mut self, old: &str, new: &str) -> Result<()> {
         self.interrupted = None;
-        // Written in place: the lock must stay the same file.
-        let anchor = self.git_dir.join(ANCHOR);
-        Ok(fs::write(&anchor, format!("{old} {new}\n")).at(&anchor)?)
+        self.note(old, new)
+    }
+
+    /// Writes down which step is under way, in place: the lock must stay the same file.
+    fn note(&mut self, old: &str, new: &str) -> Result<()> {
+        let path = self.git_dir.join(ANCHOR);
+        fs::write(&path, format!("{old} {new}\n")).at(&path)?;
+        Ok(self.anchor.sync_all().at(path)?)
     }
 
     /// A copy of the user's index to work on.
@@ -90,32 +115,52 @@ impl Guard {
     }
 
     /// Lets the index go; the step is over, or nothing was changed.
-    pub fn finish(self) {
+    pub fn finish(mut self) {
         let _ = fs::remove_file(self.git_dir.join("index.lock"));
         let _ = fs::remove_file(self.git_dir.join(ANCHOR));
+        self.stays = true;
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let _ = release(&self.git_dir);
+        if !self.stays && is_ours(&self.git_dir) {
+            let _ = fs::remove_file(self.git_dir.join("index.lock"));
+        }
     }
 }
 
-/// Lets go of a lock that an earlier step left, if it is ours; returns the step it was.
-fn release(git_dir: &Path) -> Result<Option<(String, String)>> {
-    let anchor = git_dir.join(ANCHOR);
-    let Ok(found) = fs::metadata(&anchor) else { return Ok(None) };
-    let lock = git_dir.join("index.lock");
-    let ours = |lock: fs::Metadata| (lock.dev(), lock.ino()) == (found.dev(), found.ino());
-    if fs::metadata(&lock).is_ok_and(ours) {
-        fs::remove_file(&lock).at(&lock)?;
+/// Opens the anchor and waits for other processes of ours that have it.
+fn hold_anchor(git_dir: &Path) -> Result<File> {
+    let path = git_dir.join(ANCHOR);
+    let began = Instant::now();
+    loop {
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(false).open(&path);
+        let file = file.at(&path)?;
+        match file.try_lock() {
+            // Whoever had it may have removed it meanwhile.
+            Ok(()) if same(file.metadata(), fs::metadata(&path)) => return Ok(file),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) if began.elapsed() < ANCHOR_WAIT => {
+                thread::sleep(LOCK_LOOK);
+            }
+            Err(TryLockError::WouldBlock) => return Err(crate::worktree::Error::Busy.into()),
+            Err(TryLockError::Error(source)) => {
+                return Err(crate::worktree::Error::File { path, source }.into());
+            }
+        }
     }
-    for name in [INDEX.to_owned(), format!("{INDEX}.lock")] {
-        let _ = fs::remove_file(git_dir.join(name));
-    }
-    let text = fs::read_to_string(&anchor).at(&anchor)?;
-    Ok(text.trim_end().split_once(' ').map(|(old, new)| (old.to_owned(), new.to_owned())))
+}
+
+fn same(one: std::io::Result<fs::Metadata>, other: std::io::Result<fs::Metadata>) -> bool {
+    let (Ok(one), Ok(other)) = (one, other) else { return false };
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Tells whether git's lock is the anchor.
+fn is_ours(git_dir: &Path) -> bool {
+    same(fs::metadata(git_dir.join("index.lock")), fs::metadata(git_dir.join(ANCHOR)))
 }
 
 fn is_taken(linked: &std::io::Result<()>) -> bool {
@@ -136,10 +181,7 @@ pub(super) fn foreign_lock(git_dir: &Path) -> Option<PathBuf> {
 
 fn foreign(git_dir: &Path) -> Option<PathBuf> {
     let lock = git_dir.join("index.lock");
-    let found = fs::metadata(&lock).ok()?;
-    let anchor = fs::metadata(git_dir.join(ANCHOR)).ok();
-    let ours = anchor.is_some_and(|a| (a.dev(), a.ino()) == (found.dev(), found.ino()));
-    (!ours).then_some(lock)
+    (lock.exists() && !is_ours(git_dir)).then_some(lock)
 }
 
 /// Tells whether a step was interrupted here.

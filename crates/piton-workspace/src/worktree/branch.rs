@@ -11,6 +11,9 @@ use super::{Error, Place, Result, Spec, fenced};
 use crate::git::Git;
 use crate::refs::{self, Fence, Transaction};
 
+/// How often a branch is tried to be deleted while base moves; nobody commits that fast by hand.
+const DELETE_ROUNDS_MAX: u32 = 10;
+
 /// What became of a branch that should go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BranchEnd {
@@ -130,30 +133,53 @@ pub fn delete_branch_if_contained(
     fence: &Fence,
 ) -> Result<BranchEnd> {
     let place = Place::of(root)?;
-    let (record_name, start_name) = names(run_id, lane);
-    let Some((branch, _)) = record(root, &record_name) else { return Ok(BranchEnd::Deleted) };
+    let owner = names(run_id, lane);
+    let base = format!("refs/heads/{base}");
+    let mut rounds = 0;
+    loop {
+        let before = refs::value(root, &base);
+        match delete_once(&place, &owner, head, &base, fence) {
+            // The user committed to base meanwhile: it is looked at again.
+            Err(Error::Git(_))
+                if rounds < DELETE_ROUNDS_MAX && refs::value(root, &base) != before =>
+            {
+                rounds += 1;
+            }
+            ended => return ended,
+        }
+    }
+}
+
+fn delete_once(
+    place: &Place,
+    (record_name, start_name): &(String, String),
+    head: &str,
+    base: &str,
+    fence: &Fence,
+) -> Result<BranchEnd> {
+    let root = &place.root;
+    let Some((branch, _)) = record(root, record_name) else { return Ok(BranchEnd::Deleted) };
     let full = format!("refs/heads/{branch}");
     let mut transaction = Transaction::fenced(fence);
     if let Some(found) = refs::value(root, &full) {
         if found != head {
             return Ok(BranchEnd::Moved(found));
         }
-        if let Some(path) = used_elsewhere(&place, &branch) {
+        if let Some(path) = used_elsewhere(place, &branch) {
             return Ok(BranchEnd::InUse(path));
         }
-        let base = format!("refs/heads/{base}");
-        let Some(tip) = refs::value(root, &base) else { return Ok(BranchEnd::NotContained) };
+        let Some(tip) = refs::value(root, base) else { return Ok(BranchEnd::NotContained) };
         if !crate::merge::is_ancestor(root, head, &tip)? {
             return Ok(BranchEnd::NotContained);
         }
-        transaction = transaction.verify(&base, &tip).delete(&full, head);
+        transaction = transaction.verify(base, &tip).delete(&full, head);
     }
-    if let Some(start) = refs::value(root, &start_name) {
-        transaction = transaction.delete(&start_name, &start);
+    if let Some(start) = refs::value(root, start_name) {
+        transaction = transaction.delete(start_name, &start);
     }
     // Last, for as long as the record is there the rest can be found and deleted again.
-    if let Some(blob) = refs::value(root, &record_name) {
-        transaction = transaction.delete(&record_name, &blob);
+    if let Some(blob) = refs::value(root, record_name) {
+        transaction = transaction.delete(record_name, &blob);
     }
     transaction.commit(root, "piton: lane merged").map_err(|error| fenced(root, fence, error))?;
     Ok(BranchEnd::Deleted)

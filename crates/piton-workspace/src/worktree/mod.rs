@@ -25,7 +25,6 @@ mod stand;
 use std::path::PathBuf;
 
 pub use add::{Added, Spec, add};
-pub(crate) use admin::replace;
 pub use adopt::adopt;
 pub use branch::{BranchEnd, delete_branch_if_contained, drop_branch};
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
