@@ -336,7 +336,10 @@ fn a_branch_goes_although_base_moves_meanwhile() {
             // Fewer than it is tried, so that it cannot fail each time.
             let user = scope.spawn(|| {
                 for _ in 0..8 {
-                    repo.git(&["commit", "-q", "--allow-empty", "-m", "theirs"]);
+                    // On a busy machine a lock of ours is held for longer than git waits by itself.
+                    let patience = "core.filesRefLockTimeout=10000";
+                    let args = ["-c", patience, "commit", "-q", "--allow-empty", "-m", "theirs"];
+                    repo.git(&args);
                 }
             });
             let who = (RUN, "P1/SL-1");

@@ -161,6 +161,9 @@ impl Repo {
         let _ = fs::remove_file(&index);
         if self.path(".git/index").exists() {
             fs::copy(self.path(".git/index"), &index).unwrap();
+            // A younger copy would hide edits within the second of the user's index from git.
+            let written = fs::metadata(self.path(".git/index")).unwrap().modified().unwrap();
+            fs::File::options().write(true).open(&index).unwrap().set_modified(written).unwrap();
         }
         let run = |args: &[&str]| {
             let mut command = command(self.dir(), args);
