@@ -18,9 +18,10 @@ mod import;
 mod lanes;
 mod records;
 mod rewind;
+mod tasks;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 5;
+pub const APPLY_VERSION: u32 = 6;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,6 +101,7 @@ pub fn apply(state: &mut RunState, at: Timestamp, event: &Event) -> Result<(), I
     if let Some(step) = event.step() {
         state.settle(step);
     }
+    tasks::settle(state, event);
     Ok(())
 }
 
@@ -162,9 +164,10 @@ fn phases_of(shape: &Shape, old: &RunState) -> Vec<PhaseState> {
                     let (id, needs, gate) = (l.id.clone(), l.needs.clone(), l.gate.clone());
                     let path = LanePath { phase: p.id.clone(), lane: l.id.clone() };
                     let work = old.lane(&path).and_then(|o| o.work.clone());
-                    let (isolation, alone) = (l.isolation, l.alone);
+                    let (isolation, alone, task) = (l.isolation, l.alone, l.task.clone());
+                    let over = 0;
                     let mut lane =
-                        LaneState { id, needs, gate, steps, over: 0, isolation, alone, work };
+                        LaneState { id, needs, gate, steps, over, isolation, alone, task, work };
                     lane.settle(0);
                     lane
                 })

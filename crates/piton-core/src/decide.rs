@@ -10,6 +10,7 @@ use crate::state::{LaneState, PhaseState, Progress, RunState};
 use crate::time::{Millis, Timestamp};
 
 mod lanes;
+mod tasks;
 
 use lanes::{Active, Startable};
 pub use lanes::{LaneAct, worker};
@@ -66,9 +67,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    fn selects(&self, phase: &str, lane: &str) -> bool {
+    /// A lane is chosen with all its parts.
+    fn selects(&self, phase: &str, lane: &LaneState) -> bool {
         self.phase.as_deref().is_none_or(|p| p == phase)
-            && self.lane.as_deref().is_none_or(|l| l == lane)
+            && self.lane.as_deref().is_none_or(|l| l == lane.whole())
     }
 
     fn is_selection(&self) -> bool {
@@ -167,7 +169,7 @@ fn selection_is_over(state: &RunState, limits: &Limits) -> bool {
         .phases
         .iter()
         .flat_map(|p| p.lanes.iter().map(move |l| (p, l)))
-        .filter(|(p, l)| limits.selects(&p.id, &l.id))
+        .filter(|(p, l)| limits.selects(&p.id, l))
         .all(|(_, l)| l.is_over())
 }
 
@@ -175,14 +177,15 @@ fn survey(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) -> Sur
     let mut survey = Survey::default();
     for phase in &state.phases {
         let phase_ready = phase_ready(state, phase);
-        let wanted = phase.lanes.iter().any(|l| limits.selects(&phase.id, &l.id) && !l.is_over());
+        let wanted = phase.lanes.iter().any(|l| limits.selects(&phase.id, l) && !l.is_over());
         let phase_open = phase_ready
             && wanted
             && gate_open(state, GateRef(phase.id.clone()), phase.gate.as_ref(), &mut survey);
         for lane in &phase.lanes {
-            let selected = limits.selects(&phase.id, &lane.id);
+            let selected = limits.selects(&phase.id, lane);
             let view = View { plan, state, limits, phase, lane, selected, now };
-            survey_lane(&view, phase_open && selected, &mut survey);
+            let open = phase_open && selected && tasks::is_awaited(phase, lane);
+            survey_lane(&view, open, &mut survey);
         }
     }
     survey
@@ -202,6 +205,9 @@ struct View<'a> {
 fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
     let (state, lane) = (view.state, view.lane);
     if lane.is_over() {
+        return;
+    }
+    if tasks::clears(view, survey) {
         return;
     }
     lanes::note_active(view, survey);
@@ -242,7 +248,7 @@ pub fn phase_ready(state: &RunState, phase: &PhaseState) -> bool {
 
 /// Whether the lanes needed are satisfied.
 pub fn lane_ready(state: &RunState, lane: &LaneState) -> bool {
-    lane.needs.iter().all(|path| state.lane(path).is_some_and(LaneState::satisfies))
+    lane.needs.iter().all(|path| state.satisfies(path))
 }
 
 fn gate_open(state: &RunState, gate: GateRef, name: Option<&String>, survey: &mut Survey) -> bool {
@@ -263,7 +269,7 @@ fn gate_open(state: &RunState, gate: GateRef, name: Option<&String>, survey: &mu
 
 /// The lanes and phases that wait for a step's lane through `needs`, for a person about to skip it.
 pub fn dependents(state: &RunState, step: &StepPath) -> Vec<String> {
-    let lane = step.lane();
+    let lane = state.whole_of(&step.lane());
     let mut found = Vec::new();
     for phase in &state.phases {
         if phase.needs.contains(&lane.phase) {

@@ -214,8 +214,8 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "nothing-to-undo",
         title: "there is nothing to undo",
-        cause: "No rollback, restore, merge, skip or removal of a worktree of this run is left that was not undone already.",
-        next: "`piton show RUN` lists what happened; `piton rollback` takes lanes back to a checkpoint.",
+        cause: "No rollback, restore, merge, skip or removal of a worktree of this run is left that was not undone already; or the one that was named is undone, or others of its lanes came later.",
+        next: "`piton undo --list` numbers what can be undone; `piton rollback` takes lanes back to a checkpoint.",
     },
     Entry {
         code: "plan-changed",
@@ -327,9 +327,9 @@ pub const TABLE: &[Entry] = &[
     },
     Entry {
         code: "task-worktrees",
-        title: "tasks get no worktrees of their own",
-        cause: "`--task-worktrees on` was asked for, and the tasks of a lane run one after the other in the worktree of their lane.",
-        next: "Leave the option out, or make tasks that can run at once lanes of their own.",
+        title: "there are no tasks to give worktrees to",
+        cause: "`--task-worktrees on` was asked for, and the plan is no phase document: its lanes have steps, not tasks.",
+        next: "Leave the option out; make steps that can run at once lanes of their own.",
     },
     Entry {
         code: "unknown-code",

@@ -74,6 +74,10 @@ pub enum Event {
     PullRequestOpened(PullRequestOpened),
     /// A lane's worktree is gone.
     LaneRemoved(LaneRemoved),
+    /// What a lane did is committed, and its tasks may start from it.
+    LaneForked(Box<LaneForked>),
+    /// The tasks of a lane are back in it.
+    LaneJoined(Box<LaneJoined>),
     /// What another tool recorded of a lane is taken over.
     LaneImported(Box<LaneImported>),
     /// The intent to take files and steps back.
@@ -110,6 +114,7 @@ impl Event {
             Self::StepRetried(e) => Some(&e.step),
             Self::StepSkipped(e) => Some(&e.step),
             Self::StepProven(e) => Some(&e.step),
+            Self::LaneJoined(e) => Some(&e.step),
             _ => None,
         }
     }

@@ -12,6 +12,9 @@ pub const SETUP_STEP: &str = "setup";
 pub const TESTS_STEP: &str = "tests";
 /// The implicit step that opens a lane's pull request, or finds the one there is.
 pub const PULL_REQUEST_STEP: &str = "pull-request";
+/// The implicit step that puts right what went wrong after the last tasks of a lane, which were done
+/// in worktrees of their own; without trouble it does not run.
+pub const MEND_STEP: &str = "mend";
 /// The lane that runs a phase's tests after the last merge.
 pub const VALIDATION_LANE: &str = "validation";
 
@@ -45,6 +48,50 @@ pub struct LaneRules {
     /// Commands that must pass on exactly the tree that is merged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<Command>,
+    /// The task it does, where it is a part of another lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskOf>,
+}
+
+/// Which task of which lane a lane does. It starts from that lane's branch and goes back to it,
+/// while the step that waits for it is that lane's current one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskOf {
+    /// The lane of the same phase that it is a part of.
+    pub lane: String,
+    /// The step of that lane that waits for it.
+    pub step: String,
+    /// The task's own id.
+    pub task: String,
+}
+
+/// Whether tasks of a lane get worktrees of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskWorktrees {
+    /// Never: they work in the lane's worktree, one after the other.
+    #[default]
+    Off,
+    /// Those that can run at once and own different files.
+    Auto,
+    /// All of them.
+    On,
+}
+
+impl TaskWorktrees {
+    /// Whether there are none.
+    pub fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
+
+    /// The word on the command line and in settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Auto => "auto",
+            Self::On => "on",
+        }
+    }
 }
 
 impl LaneRules {
@@ -127,6 +174,10 @@ pub enum Role {
     Tests,
     /// Opens the pull request.
     PullRequest,
+    /// Waits for tasks that are done in worktrees of their own; no process runs for it.
+    Tasks,
+    /// Runs only when the lane's work must go on after its last tasks.
+    Mend,
 }
 
 impl Role {

@@ -217,6 +217,35 @@ pub struct LaneRemoved {
     pub branch_head: Option<String>,
 }
 
+/// What the lane did so far is a commit of its branch, from which its tasks start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LaneForked {
+    /// Which lane.
+    pub lane: LanePath,
+    /// Its step that waits for the tasks.
+    pub step: StepPath,
+    /// The branch's commit now.
+    pub commit: String,
+    /// Its files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotRef>,
+}
+
+/// All tasks that a step of the lane waited for are in its branch and its files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LaneJoined {
+    /// Which lane.
+    pub lane: LanePath,
+    /// Its step that waited.
+    pub step: StepPath,
+    /// Hash of the step's definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Sha>,
+    /// Its files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotRef>,
+}
+
 /// What another tool recorded of the lane is taken over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaneImported {
@@ -273,6 +302,9 @@ pub struct RewindIntended {
     /// Steps that finished after this event run again.
     #[serde(default)]
     pub after_event: u64,
+    /// The same for lanes that go back to a point of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<(LanePath, u64)>,
     /// The lanes whose steps go back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<LanePath>,
@@ -289,6 +321,14 @@ pub struct RewindIntended {
     pub by: String,
 }
 
+impl RewindIntended {
+    /// The event a lane goes back to: what it did later does not count any more.
+    pub fn point(&self, lane: &LanePath) -> u64 {
+        let own = self.points.iter().find(|(path, _)| path == lane);
+        own.map_or(self.after_event, |(_, event)| *event)
+    }
+}
+
 /// A work tree that a rewind changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RewindRoom {
@@ -301,6 +341,9 @@ pub struct RewindRoom {
     pub present: SnapshotRef,
     /// The snapshot its files come from.
     pub target: String,
+    /// A snapshot of whose files the target has all that were there, ignored ones too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// Only these paths; all where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,

@@ -86,6 +86,13 @@ pub struct LaneWork {
     /// Why it can't go on, and what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<(String, String)>,
+    /// The step whose tasks may start from its branch: all it did before is committed there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<String>,
+    /// Whether it starts over, and what it did so far goes first: the lane it is a part of went
+    /// back behind it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dropped: bool,
     /// The checkpoint it was rolled back to, until it goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<String>,
@@ -192,6 +199,9 @@ pub struct Undoable {
     /// The moves of base it made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverts: Vec<Revert>,
+    /// The act that it undid, where it is an undo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<u64>,
     /// Whether it was undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undone: bool,

@@ -25,7 +25,9 @@ pub mod status;
 pub mod step_event;
 pub mod step_state;
 pub mod summary;
+pub mod tasks;
 pub mod time;
+pub mod undo;
 
 mod apply;
 

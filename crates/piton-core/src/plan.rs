@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Budgets;
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, StepPath};
-use crate::lane::{LaneRules, Role};
+use crate::lane::{LaneRules, Role, TaskWorktrees};
 use crate::time::Millis;
 
 /// The lane that a phase's short form stands for.
@@ -33,6 +33,9 @@ pub struct Plan {
     pub budgets: Budgets,
     /// The phases, in the order of the document.
     pub phases: Vec<Phase>,
+    /// Whether tasks of its lanes got worktrees of their own: a resume reads the document alike.
+    #[serde(default, skip_serializing_if = "TaskWorktrees::is_off")]
+    pub task_worktrees: TaskWorktrees,
 }
 
 /// What a failed step does to the rest of the run.
@@ -128,6 +131,8 @@ pub enum Work {
     },
     /// Runs tests one after the other; the first that fails is the failure.
     Tests(Vec<Command>),
+    /// Waits for these lanes of the same phase, each a task in a worktree of its own.
+    Tasks(Vec<String>),
 }
 
 /// A command; each text is a template.
@@ -161,6 +166,7 @@ impl Work {
             Self::Tests(tests) => {
                 tests.iter().map(Command::display).collect::<Vec<_>>().join(" && ")
             }
+            Self::Tasks(lanes) => format!("wait for {}", lanes.join(", ")),
         }
     }
 }

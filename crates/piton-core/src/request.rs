@@ -12,7 +12,7 @@ use crate::event::{
     StepRetried, StepSkipped,
 };
 use crate::id::{GateRef, StepPath};
-use crate::state::{Progress, RunState};
+use crate::state::{Progress, RunState, StepState};
 use crate::status::Status;
 
 /// Something asked of a run from outside its driver.
@@ -222,6 +222,10 @@ fn retry(
     by: &str,
 ) -> Result<Vec<Event>, Refusal> {
     let step = state.step(path).ok_or_else(|| Refusal::NoStep(path.to_string()))?;
+    let tasks = task_steps(state, path);
+    if !tasks.is_empty() {
+        return retry_tasks(path, step, &tasks, again, by);
+    }
     let first = match step.progress {
         Progress::Running { .. } => return Err(Refusal::Running(path.clone())),
         Progress::Done if !again => return Err(Refusal::Finished(path.clone())),
@@ -250,9 +254,49 @@ fn retry(
     Ok(events)
 }
 
-/// The steps that come after one: later in its lane, in lanes that need it, in later phases.
-fn after<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a crate::state::StepState)> {
-    let mut lanes = vec![path.lane()];
+/// The steps of the tasks that a step waits for.
+fn task_steps<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a StepState)> {
+    let lanes = state.tasks_at(path);
+    state.steps().filter(|(p, _)| lanes.contains(&p.lane())).collect()
+}
+
+/// Whoever means a step that waits for tasks means the tasks.
+fn retry_tasks(
+    path: &StepPath,
+    waits: &StepState,
+    tasks: &[(StepPath, &StepState)],
+    again: bool,
+    by: &str,
+) -> Result<Vec<Event>, Refusal> {
+    let mut events = Vec::new();
+    for (step, state) in tasks {
+        let step = step.clone();
+        match state.progress {
+            Progress::Running { .. } if again => return Err(Refusal::Running(step)),
+            Progress::Failed | Progress::Waiting { .. } | Progress::Skipped { .. } => {
+                events.push(Event::StepRetried(StepRetried { step, by: by.to_owned() }));
+            }
+            Progress::Done if again => {
+                let reason = format!("{by} asked for {path} to run again");
+                events.push(Event::StepReset(StepReset { step, reason }));
+            }
+            _ => {}
+        }
+    }
+    match waits.progress {
+        _ if !events.is_empty() => Ok(events),
+        Progress::Done => Err(Refusal::Finished(path.clone())),
+        _ => Err(Refusal::NotFailed(path.clone(), waits.status().to_string())),
+    }
+}
+
+/// The steps that come after one: later in its lane, in lanes that need it, in later phases. After a
+/// task comes what its lane does then.
+fn after<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a StepState)> {
+    let at = state.awaits(&path.lane()).unwrap_or_else(|| path.clone());
+    let place = |step: &StepPath| state.position(step).map(|(_, _, step)| step);
+    let later = |step: &StepPath| step.lane() == at.lane() && place(step) > place(&at);
+    let mut lanes = vec![at.lane()];
     let mut phases = vec![path.phase.clone()];
     // Lanes and phases are few; going round until nothing is added finds all that depend on these.
     loop {
@@ -264,7 +308,11 @@ fn after<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a crate::
             }
             for lane in &phase.lanes {
                 let place = crate::id::LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
-                let depends = (whole && phase.id != path.phase)
+                let part = state.awaits(&place).is_some_and(|waits| {
+                    later(&waits) || (waits.lane() != at.lane() && lanes.contains(&waits.lane()))
+                });
+                let depends = part
+                    || (whole && phase.id != path.phase)
                     || lane.needs.iter().any(|n| lanes.contains(n));
                 if depends && !lanes.contains(&place) {
                     lanes.push(place);
@@ -278,30 +326,32 @@ fn after<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a crate::
             break;
         }
     }
-    let mut own_lane_reached = false;
-    state
-        .steps()
-        .filter(|(p, _)| {
-            if p == path {
-                own_lane_reached = true;
-                return false;
-            }
-            if p.lane() == path.lane() { own_lane_reached } else { lanes.contains(&p.lane()) }
-        })
-        .collect()
+    let follows = |step: &StepPath| {
+        let lane = step.lane();
+        let own = lane == path.lane() && place(step) > place(path);
+        own || later(step) || (lane != at.lane() && lanes.contains(&lane))
+    };
+    state.steps().filter(|(p, _)| follows(p)).collect()
 }
 
 fn skip(state: &RunState, path: &StepPath, satisfy: bool, by: &str) -> Result<Vec<Event>, Refusal> {
     let step = state.step(path).ok_or_else(|| Refusal::NoStep(path.to_string()))?;
-    match step.progress {
-        Progress::Running { .. } => Err(Refusal::Running(path.clone())),
-        Progress::Done => Err(Refusal::Finished(path.clone())),
-        _ => Ok(vec![Event::StepSkipped(StepSkipped {
-            step: path.clone(),
-            satisfy,
-            by: by.to_owned(),
-        })]),
+    // To leave out a step that waits for tasks is to leave out those of them that are not done.
+    let tasks = task_steps(state, path);
+    let open = tasks.into_iter().filter(|(_, s)| !s.progress.is_over());
+    let mut meant: Vec<(StepPath, &StepState)> = open.collect();
+    if meant.is_empty() {
+        meant.push((path.clone(), step));
     }
+    let skipped = |(path, step): (StepPath, &StepState)| match step.progress {
+        Progress::Running { .. } => Err(Refusal::Running(path)),
+        Progress::Done => Err(Refusal::Finished(path)),
+        _ => {
+            let by = by.to_owned();
+            Ok(Event::StepSkipped(StepSkipped { step: path, satisfy, by }))
+        }
+    };
+    meant.into_iter().map(skipped).collect()
 }
 
 /// What a skipped step leaves waiting, in words; empty where nothing needs its lane.

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::LanePath;
-use crate::lane::Isolation;
+use crate::lane::{Isolation, TaskOf};
 use crate::plan::Plan;
 
 /// The structure of a plan: what a state is made of.
@@ -52,6 +52,9 @@ pub struct ShapeLane {
     /// Whether no other lane may run beside it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
+    /// The task it does, where it is a part of another lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskOf>,
 }
 
 impl From<&Plan> for Shape {
@@ -63,6 +66,7 @@ impl From<&Plan> for Shape {
             steps: lane.steps.iter().map(|s| s.id.clone()).collect(),
             isolation: lane.rules.isolation,
             alone: lane.rules.alone,
+            task: lane.rules.task.clone(),
         };
         let phase = |phase: &crate::plan::Phase| ShapePhase {
             id: phase.id.clone(),

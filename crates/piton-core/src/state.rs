@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{FileHash, RewindIntended, Verdict};
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, RunId, StepPath};
-use crate::lane::{Isolation, SnapshotRef};
+use crate::lane::{Isolation, SnapshotRef, TaskOf};
 use crate::lane_state::{LaneWork, Undoable};
 use crate::status::Status;
 pub use crate::step_state::{FailedAttempt, Progress, StepState};
@@ -139,6 +139,9 @@ pub struct LaneState {
     /// Whether no other lane may run beside it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
+    /// The task it does, where it is a part of another lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskOf>,
     /// Its workspace, stages and way to base, once it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Box<LaneWork>>,

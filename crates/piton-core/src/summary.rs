@@ -3,7 +3,7 @@
 use crate::decide::{lane_ready, phase_ready};
 use crate::event::Verdict;
 use crate::id::{GateRef, StepPath};
-use crate::state::{LaneState, PhaseState, Progress, RunState};
+use crate::state::{LaneState, PhaseState, Progress, RunState, StepState};
 use crate::status::Status;
 
 /// The status of a lane.
@@ -13,6 +13,9 @@ pub fn lane_status(state: &RunState, phase: &PhaseState, lane: &LaneState) -> St
         return if skipped { Status::Skipped } else { Status::Complete };
     }
     let current = lane.current().map(|i| &lane.steps[i]);
+    if let Some(status) = current.and_then(|step| tasks_status(state, phase, lane, &step.id)) {
+        return status;
+    }
     let begun = lane.work.is_some() || lane.steps.iter().any(|s| s.attempts > 0);
     if let Some(work) = &lane.work {
         if work.blocked.is_some() {
@@ -42,6 +45,34 @@ pub fn lane_status(state: &RunState, phase: &PhaseState, lane: &LaneState) -> St
     }
 }
 
+/// The status of a lane that waits for its tasks: what holds one of them up holds it up.
+fn tasks_status(
+    state: &RunState,
+    phase: &PhaseState,
+    lane: &LaneState,
+    step: &str,
+) -> Option<Status> {
+    lane.work.as_ref().filter(|w| w.forked.as_deref() == Some(step) && w.blocked.is_none())?;
+    let open = phase.tasks_at(&lane.id, step).filter(|task| !task.is_over());
+    let tasks: Vec<Status> = open.map(|task| lane_status(state, phase, task)).collect();
+    Some(match combine(&tasks) {
+        Status::Pending | Status::Complete | Status::Skipped => Status::Running,
+        held => held,
+    })
+}
+
+/// The status of a step in words; one that waits for tasks is at work while they are.
+pub fn step_status(
+    state: &RunState,
+    phase: &PhaseState,
+    lane: &LaneState,
+    step: &StepState,
+) -> Status {
+    let waits = || tasks_status(state, phase, lane, &step.id);
+    let open = Some(step).filter(|s| s.progress == Progress::Pending);
+    open.and_then(|_| waits()).unwrap_or_else(|| step.status())
+}
+
 fn waits(state: &RunState, gate: &GateRef) -> bool {
     state.gates.get(gate).is_some_and(|g| g.decision.is_none())
 }
@@ -53,7 +84,10 @@ fn held_by_skip(state: &RunState, phase: &PhaseState, lane: &LaneState) -> bool 
         return true;
     }
     let lane_held = !lane_ready(state, lane)
-        && lane.needs.iter().any(|n| state.lane(n).is_some_and(|l| l.is_over() && !l.satisfies()));
+        && lane
+            .needs
+            .iter()
+            .any(|n| state.lane(n).is_some_and(LaneState::is_over) && !state.satisfies(n));
     let phase_held = !phase_ready(state, phase)
         && phase
             .needs

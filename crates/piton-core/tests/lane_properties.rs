@@ -7,8 +7,8 @@ mod lane_events;
 mod support;
 
 use lane_events::{
-    TEST, begun, blocked, committed, intended, merged, missed, proven, ready, rebased, removed,
-    reopened, snapshot,
+    TEST, begun, blocked, committed, forked, intended, joined, merged, missed, proven, ready,
+    rebased, removed, reopened, snapshot,
 };
 use piton_core::decide::{LaneAct, worker};
 use piton_core::event::{Class, Event, MergedBy, Next, Outcome, StepReset, Verdict};
@@ -31,10 +31,17 @@ fn any_lane() -> impl Strategy<Value = (bool, bool, u8, u32, bool)> {
 
 fn any_plan() -> impl Strategy<Value = Plan> {
     (proptest::collection::vec(any_lane(), 1..5), any::<bool>()).prop_map(|(lanes, goes_on)| {
-        let built = lanes.iter().enumerate().map(|(n, (apart, tests, merge, retries, alone))| {
+        let lanes = lanes.iter().enumerate();
+        let built = lanes.flat_map(|(n, (apart, tests, merge, retries, alone))| {
             let id = format!("L{n}");
             let steps = vec![Step { retries: *retries, ..plans::step("work") }];
             let tests: &[&str] = if *tests { &[TEST] } else { &[] };
+            if *apart && *merge == 2 {
+                let tasks = [("T1", steps[0].clone()), ("T2", steps[0].clone())];
+                let mut lanes = plans::with_tasks(&id, &tasks, *retries, tests);
+                lanes[0].rules.alone = *alone;
+                return lanes;
+            }
             let mut lane = match (apart, merge) {
                 (false, _) => plans::lane(&id, steps),
                 (true, 0) => plans::through_pull_request(&id, steps, tests),
@@ -44,7 +51,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
                 lane.rules.merge = Merge::None;
             }
             lane.rules.alone = *alone;
-            lane
+            vec![lane]
         });
         let mut plan = plans::plan(vec![plans::phase("P", built.collect())]);
         plan.on_failure = if goes_on { OnFailure::Continue } else { OnFailure::Stop };
@@ -74,12 +81,22 @@ impl<D: Iterator<Item = u8>> Scene<D> {
         work.cloned().unwrap_or_default()
     }
 
+    /// The step a lane is at.
+    fn current(&self, path: &LanePath) -> String {
+        let lane = self.run.state.lane(path).expect("it is there");
+        format!("{path}/{}", lane.steps[lane.current().expect("it is not over")].id)
+    }
+
     /// Lets the lane work again, or stops it when its retries are used up.
     fn reopen(&mut self, path: &LanePath, lane: &Lane, class: Class) {
         let retries = lane.steps[worker(lane).unwrap_or_default()].retries;
         let name = path.to_string();
         if self.work(path).reopened.count < retries {
-            self.run.take(reopened(&name, class, retries));
+            let Event::LaneReopened(mut event) = reopened(&name, class, retries) else {
+                unreachable!("it is what it says")
+            };
+            event.step.step.clone_from(&lane.steps[worker(lane).unwrap_or_default()].id);
+            self.run.take(Event::LaneReopened(event));
         } else if class == Class::Conflict {
             self.run.take(blocked(&name, Stage::PrePr));
         }
@@ -95,7 +112,9 @@ impl<D: Iterator<Item = u8>> Scene<D> {
             LaneAct::Begin => begun(&name, lane.rules.isolation),
             LaneAct::MakeRoom if self.goes_wrong() => blocked(&name, Stage::AfterLaneStart),
             LaneAct::MakeRoom => ready(&name, "start"),
-            LaneAct::Prove => proven(&format!("{name}/tests"), &work.tree.unwrap_or_default()),
+            LaneAct::Prove => proven(&self.current(path), &work.tree.unwrap_or_default()),
+            LaneAct::Fork => forked(&self.current(path), &work.tree.unwrap_or(tree)),
+            LaneAct::Join => joined(&self.current(path), &tree),
             LaneAct::Commit => {
                 committed(&name, &work.tree.unwrap_or(tree), !self.roll().is_multiple_of(3))
             }

@@ -28,6 +28,7 @@ mod leave;
 mod outcome;
 mod recover;
 mod rewind;
+mod tasks;
 mod views;
 
 pub use inbox::REFUSED;

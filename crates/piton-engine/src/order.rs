@@ -60,6 +60,7 @@ pub fn order(
         Work::Prompt { command, prompt, .. } => {
             (vec![fill(command, &vars)?], Some(template::render(prompt, &vars)?))
         }
+        Work::Tasks(_) => (Vec::new(), None),
         Work::Tests(tests) => {
             (tests.iter().map(|t| fill(t, &vars)).collect::<Result<_, _>>()?, None)
         }

@@ -73,6 +73,8 @@ pub fn tag(event: &Event) -> &'static str {
         Event::LaneMerged(_) => "lane.merged",
         Event::PullRequestOpened(_) => "pull_request.opened",
         Event::LaneRemoved(_) => "lane.removed",
+        Event::LaneForked(_) => "lane.forked",
+        Event::LaneJoined(_) => "lane.joined",
         Event::LaneImported(_) => "lane.imported",
         Event::RewindIntended(_) => "rewind.intended",
         Event::Rewound(_) => "rewind.done",
@@ -112,6 +114,8 @@ pub fn encode(event: &Event) -> Encoded {
         Event::LaneMerged(x) => serde_json::to_vec(x),
         Event::PullRequestOpened(x) => serde_json::to_vec(x),
         Event::LaneRemoved(x) => serde_json::to_vec(x),
+        Event::LaneForked(x) => serde_json::to_vec(x),
+        Event::LaneJoined(x) => serde_json::to_vec(x),
         Event::LaneImported(x) => serde_json::to_vec(x),
         Event::RewindIntended(x) => serde_json::to_vec(x),
         Event::Rewound(x) => serde_json::to_vec(x),
@@ -156,6 +160,8 @@ pub fn decode(tag: &str, version: u32, body: &[u8]) -> Result<Event, Error> {
         "lane.merged" => read(body).map(Event::LaneMerged),
         "pull_request.opened" => read(body).map(Event::PullRequestOpened),
         "lane.removed" => read(body).map(Event::LaneRemoved),
+        "lane.forked" => read::<e::LaneForked>(body).map(|x| Event::LaneForked(Box::new(x))),
+        "lane.joined" => read::<e::LaneJoined>(body).map(|x| Event::LaneJoined(Box::new(x))),
         "lane.imported" => read::<e::LaneImported>(body).map(|x| Event::LaneImported(Box::new(x))),
         "rewind.intended" => {
             read::<e::RewindIntended>(body).map(|x| Event::RewindIntended(Box::new(x)))

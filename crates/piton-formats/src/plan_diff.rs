@@ -3,7 +3,7 @@
 //! Tells a changed definition (which asks whether finished work still counts) from changed limits
 //! (which never do). Does not decide what a change means for a run: the core does.
 
-use piton_core::lane::LaneRules;
+use piton_core::lane::{LaneRules, TaskOf};
 use piton_core::plan::{Command, Lane, Phase, Step, Work};
 use piton_core::{Plan, StepPath};
 
@@ -133,12 +133,13 @@ fn work_texts(old: &Work, new: &Work) -> (&'static str, String, String) {
     let text = |work: &Work| match work {
         Work::Run(command) => command_text(command),
         Work::Prompt { prompt, .. } => prompt.clone(),
-        Work::Tests(_) => work.display(),
+        Work::Tests(_) | Work::Tasks(_) => work.display(),
     };
     let name = match (old, new) {
         (Work::Run(_), Work::Run(_)) => "run",
         (Work::Prompt { .. }, Work::Prompt { .. }) => "prompt",
         (Work::Tests(_), Work::Tests(_)) => "tests",
+        (Work::Tasks(_), Work::Tasks(_)) => "tasks",
         _ => "work",
     };
     (name, text(old), text(new))
@@ -146,7 +147,7 @@ fn work_texts(old: &Work, new: &Work) -> (&'static str, String, String) {
 
 fn agent_text(work: &Work) -> String {
     match work {
-        Work::Run(_) | Work::Tests(_) => "none".to_owned(),
+        Work::Run(_) | Work::Tests(_) | Work::Tasks(_) => "none".to_owned(),
         Work::Prompt { agent, command, .. } => format!("{agent}: {}", command_text(command)),
     }
 }
@@ -266,7 +267,12 @@ fn rule_changes(old: &LaneRules, new: &LaneRules) -> impl Iterator<Item = String
         frozen,
         // Every test belongs to a step, and its change is shown there.
         tests: _,
+        task,
     } = new;
+    let task_text = |of: &Option<TaskOf>| {
+        of.as_ref()
+            .map_or("none".to_owned(), |of| format!("{} at {}/{}", of.task, of.lane, of.step))
+    };
     let message_text = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
     let list = |items: &[String]| format!("[{}]", items.join(", "));
     [
@@ -278,6 +284,7 @@ fn rule_changes(old: &LaneRules, new: &LaneRules) -> impl Iterator<Item = String
         ("alone", old.alone.to_string(), alone.to_string()),
         ("provides", list(&old.provides), list(provides)),
         ("gates it waits for", list(&old.frozen), list(frozen)),
+        ("task", task_text(&old.task), task_text(task)),
     ]
     .into_iter()
     .filter(|(_, was, is)| was != is)

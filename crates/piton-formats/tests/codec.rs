@@ -287,3 +287,30 @@ fn an_import_goes_there_and_back_under_its_frozen_tag() {
     assert_eq!((stored.tag, stored.version), ("lane.imported", 1));
     assert!(decode(stored.tag, stored.version, &stored.body).is_ok_and(|back| back == event));
 }
+
+/// Lost: a run whose tasks have worktrees of their own could not be read again.
+#[test]
+fn tasks_of_a_lane_go_there_and_back_under_their_frozen_tags() {
+    use piton_core::event::{LaneForked, LaneJoined};
+    let step = piton_core::StepPath::new("P", "A", "tasks-1");
+    let (lane, commit) = (step.lane(), "c0".to_owned());
+    let forked = LaneForked { lane: lane.clone(), step: step.clone(), commit, snapshot: None };
+    let joined = LaneJoined { lane, step, definition: None, snapshot: None };
+    for (event, tag, body) in [
+        (
+            Event::LaneForked(Box::new(forked)),
+            "lane.forked",
+            r#"{"lane":"P/A","step":"P/A/tasks-1","commit":"c0"}"#,
+        ),
+        (
+            Event::LaneJoined(Box::new(joined)),
+            "lane.joined",
+            r#"{"lane":"P/A","step":"P/A/tasks-1"}"#,
+        ),
+    ] {
+        let stored = encode(&event);
+        assert_eq!((stored.tag, stored.version), (tag, 1));
+        assert_eq!(String::from_utf8_lossy(&stored.body), body);
+        assert!(decode(stored.tag, stored.version, &stored.body).is_ok_and(|back| back == event));
+    }
+}

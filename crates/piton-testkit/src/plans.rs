@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use piton_core::budget::Budgets;
-use piton_core::lane::{Isolation, LaneRules, Merge, PULL_REQUEST_STEP, Role, TESTS_STEP};
+use piton_core::lane::{
+    Isolation, LaneRules, MEND_STEP, Merge, PULL_REQUEST_STEP, Role, TESTS_STEP, TaskOf,
+    TaskWorktrees,
+};
 use piton_core::plan::{Command, Lane, OnFailure, Phase, Step, Work};
 use piton_core::{Millis, Plan};
 
@@ -64,6 +67,24 @@ pub fn through_pull_request(id: &str, steps: Vec<Step>, tests: &[&str]) -> Lane 
     lane
 }
 
+/// A lane in a worktree whose step `tasks` waits for tasks in worktrees of their own, with those
+/// tasks: all are lanes of one phase. A step before it and the step that mends are there too.
+pub fn with_tasks(id: &str, tasks: &[(&str, Step)], retries: u32, tests: &[&str]) -> Vec<Lane> {
+    let names = tasks.iter().map(|(task, _)| format!("{id}.{task}")).collect();
+    let steps = vec![
+        step("first"),
+        Step { work: Work::Tasks(names), role: Role::Tasks, ..step("tasks") },
+        Step { role: Role::Mend, retries, ..step(MEND_STEP) },
+    ];
+    let parts = tasks.iter().map(|(task, step)| {
+        let mut part = apart(&format!("{id}.{task}"), vec![step.clone()], tests);
+        let (lane, step, task) = (id.to_owned(), "tasks".to_owned(), (*task).to_owned());
+        part.rules.task = Some(TaskOf { lane, step, task });
+        part
+    });
+    std::iter::once(apart(id, steps, tests)).chain(parts).collect()
+}
+
 /// A phase of lanes, without gate and needs.
 pub fn phase(id: &str, lanes: Vec<Lane>) -> Phase {
     Phase { id: id.to_owned(), needs: Vec::new(), after: Vec::new(), gate: None, lanes }
@@ -84,6 +105,7 @@ pub fn plan(phases: Vec<Phase>) -> Plan {
         on_failure: OnFailure::Stop,
         budgets: Budgets::default(),
         phases: ordered.collect(),
+        task_worktrees: TaskWorktrees::Off,
     }
 }
 

@@ -29,6 +29,11 @@ pub(crate) fn place(dir: &str, path: &str) -> String {
     if dir.is_empty() { path.to_owned() } else { format!("{dir}/{path}") }
 }
 
+/// The folder in which a branch is checked out.
+pub(crate) fn room_of(branch: &str) -> String {
+    branch.strip_prefix("lane/").map(|lane| format!("{WORKTREES}{lane}")).unwrap_or_default()
+}
+
 /// Whether git would see a file.
 pub(crate) fn is_seen(path: &str) -> bool {
     !path.starts_with(WORKTREES) && !path.starts_with(IGNORED)

@@ -8,7 +8,8 @@ use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 
 use piton_core::event::{
-    LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindRoom,
+    LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindKind,
+    RewindRoom,
 };
 use piton_core::lane::{Isolation, LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
@@ -18,7 +19,7 @@ use piton_engine::{Error, Result};
 
 use crate::crash::{CrashPoint, Fallen};
 use crate::machine::SimMachine;
-use crate::repo::{BASE, MARKER, SimRepo, Tree, WORKTREES, differing, merge, place};
+use crate::repo::{BASE, MARKER, SimRepo, Tree, WORKTREES, differing, merge, place, room_of};
 use crate::verify_lanes::view_of;
 
 /// A driver's hands on repository and worktrees.
@@ -116,26 +117,27 @@ impl SimRooms {
         })
     }
 
-    /// Lets the root follow base where it still has the files of before.
-    fn follow(&self, what: &str, from: &str, to: &str) -> Result<(), Trouble> {
+    /// Lets the root, or the worktree of a branch, follow where it still has the files of before.
+    fn follow(&self, what: &str, base: &str, from: &str, to: &str) -> Result<(), Trouble> {
         let (old, new) = (self.repo().tree(from), self.repo().tree(to));
         self.act(&format!("{what}: the root follows"), |machine| {
             for path in differing(&old, &new) {
-                if machine.text(&path).as_ref() != old.get(&path) {
+                let there = place(&room_of(base), &path);
+                if machine.text(&there).as_ref() != old.get(&path) {
                     continue;
                 }
                 match new.get(&path) {
-                    Some(text) => machine.put(&path, text),
-                    None => machine.remove(&path),
+                    Some(text) => machine.put(&there, text),
+                    None => machine.remove(&there),
                 }
             }
             machine.head = machine.repo.as_ref().and_then(|r| r.head(BASE));
         })
     }
 
-    fn dirty(&self) -> Vec<String> {
-        let head = self.repo().head(BASE).unwrap_or_default();
-        differing(&self.repo().tree(&head), &self.tree(""))
+    fn dirty(&self, base: &str) -> Vec<String> {
+        let head = self.repo().head(base).unwrap_or_default();
+        differing(&self.repo().tree(&head), &self.tree(&room_of(base)))
     }
 
     /// Puts both sides of a conflict into a lane's worktree.
@@ -175,7 +177,7 @@ impl SimRooms {
                 m.repo.as_mut().map(|r| r.worktrees.remove(&room.dir));
             };
             self.act(&format!("{what}: files go"), gone)?;
-            return self.drop_branch(&what, &room.branch).map(drop);
+            return self.drop_branch(&what, &room.branch, BASE).map(drop);
         }
         if let (Some(to), false) = (&room.head_to, room.branch.is_empty()) {
             self.set(&format!("{what}: branch"), &room.branch, Some(to.clone()))?;
@@ -195,10 +197,10 @@ impl SimRooms {
         self.check_out(&what, &room.dir, &wanted)
     }
 
-    /// Removes a branch that base contains; where it stood.
-    fn drop_branch(&self, what: &str, branch: &str) -> Result<Option<String>, Trouble> {
+    /// Removes a branch that another contains; where it stood.
+    fn drop_branch(&self, what: &str, branch: &str, base: &str) -> Result<Option<String>, Trouble> {
         let head = self.repo().head(branch);
-        let contained = head.clone().filter(|head| self.repo().contains(BASE, head));
+        let contained = head.clone().filter(|head| self.repo().contains(base, head));
         if contained.is_some() {
             self.set(&format!("{what}: branch goes"), branch, None)?;
         }
@@ -212,7 +214,7 @@ impl Rooms for SimRooms {
         Ok(self.fenced("fence", |repo| repo.epoch = repo.epoch.max(epoch))?)
     }
 
-    fn begin(&mut self, lane: &LanePath, rules: &LaneRules, _: &RunState) -> Result<Begin> {
+    fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin> {
         self.crash.check().map_err(Trouble::from)?;
         let mut begun = LaneBegun {
             lane: lane.clone(),
@@ -228,7 +230,14 @@ impl Rooms for SimRooms {
             begun.snapshot = Some(self.keep("", &format!("begin {lane}"))?);
             return Ok(Begin::Ready(Box::new(begun)));
         }
-        let dirty = self.dirty();
+        if let Some(whole) = state.awaits(lane).and_then(|step| state.lane(&step.lane())) {
+            begun.base_branch = whole.work.as_ref().map(|w| w.branch.clone()).unwrap_or_default();
+            begun.base_sha = self.repo().head(&begun.base_branch);
+            begun.dir = format!("{WORKTREES}tasks/{lane}");
+            begun.branch = format!("lane-task/{lane}");
+            return Ok(Begin::Ready(Box::new(begun)));
+        }
+        let dirty = self.dirty(BASE);
         if !dirty.is_empty() {
             let why = format!("base is not clean: {}", dirty.join(", "));
             return Ok(Begin::Refused(refuse(&why, "commit it")));
@@ -303,7 +312,7 @@ impl Rooms for SimRooms {
     }
 
     fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
-        let onto = self.repo().head(BASE).unwrap_or_default();
+        let onto = self.repo().head(&work.base_branch).unwrap_or_default();
         let head = self.repo().head(&work.branch).unwrap_or_default();
         let replayed =
             self.fenced(&format!("rebase {lane}: objects"), |repo| repo.replay(&head, &onto))?;
@@ -320,7 +329,8 @@ impl Rooms for SimRooms {
     fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {
         self.crash.check().map_err(Trouble::from)?;
         let changes = differing(&self.repo().tree(&intent.from), &self.repo().tree(&intent.to));
-        let torn = self.dirty().into_iter().any(|path| changes.contains(&path));
+        let dirty = self.dirty(&intent.base_branch);
+        let torn = dirty.into_iter().any(|path| changes.contains(&path));
         Ok(torn.then(|| refuse("base has changes that the merge would overwrite", "commit them")))
     }
 
@@ -331,16 +341,17 @@ impl Rooms for SimRooms {
             self.machine.borrow_mut().commit_as_person(&path, &text);
         }
         let moved = self.fenced(&format!("{what}: base moves"), |repo| {
-            let tip = repo.head(BASE).unwrap_or_default();
+            let base = &intent.base_branch;
+            let tip = repo.head(base).unwrap_or_default();
             if tip == intent.from {
-                repo.set(BASE, Some(intent.to.clone()), self.epoch);
+                repo.set(base, Some(intent.to.clone()), self.epoch);
             }
-            Some(tip).filter(|_| !repo.contains(BASE, &intent.to))
+            Some(tip).filter(|_| !repo.contains(base, &intent.to))
         })?;
         if let Some(found) = moved {
             return Ok(Merging::Moved(found));
         }
-        self.follow(&what, &intent.from, &intent.to)?;
+        self.follow(&what, &intent.base_branch, &intent.from, &intent.to)?;
         Ok(Merging::Done(String::new()))
     }
 
@@ -372,7 +383,10 @@ impl Rooms for SimRooms {
                 machine.repo.as_mut().map(|r| r.worktrees.remove(&work.dir));
             })?;
         }
-        let mut branch_head = self.drop_branch(&what, &work.branch)?;
+        if work.dropped {
+            self.set(&format!("{what}: branch goes"), &work.branch, None)?;
+        }
+        let mut branch_head = self.drop_branch(&what, &work.branch, &work.base_branch)?;
         if branch_head.is_none() && self.repo().head(&work.branch).is_none() {
             // It went before a fall.
             branch_head = work.committed.as_ref().map(|c| c.commit.clone());
@@ -405,6 +419,7 @@ impl Rooms for SimRooms {
             dir: target.dir.clone(),
             present,
             target: target.target.clone(),
+            beside: target.beside.clone(),
             paths: target.paths.clone(),
             keep,
             branch: target.branch.clone(),
@@ -413,7 +428,7 @@ impl Rooms for SimRooms {
         })
     }
 
-    fn plan_revert(&mut self, revert: &Revert) -> Result<Revert, String> {
+    fn plan_revert(&mut self, revert: &Revert, _: RewindKind) -> Result<Revert, String> {
         let tip = self.repo().head(BASE).unwrap_or_default();
         let from = if revert.from.is_empty() { tip } else { revert.from.clone() };
         let (tree, conflicts) = {
@@ -443,7 +458,7 @@ impl Rooms for SimRooms {
             if let Some(found) = moved {
                 return Err(format!("base moved to {found} meanwhile"));
             }
-            self.follow(&what, &revert.from, &revert.to)?;
+            self.follow(&what, BASE, &revert.from, &revert.to)?;
         }
         for room in &intent.rooms {
             self.rewind_room(room)?;

@@ -65,6 +65,26 @@ fn base_and_its_work_tree_advance_and_again_is_the_same() {
 }
 
 #[test]
+fn base_goes_back_to_an_earlier_commit_unless_it_went_on() {
+    hermetic(|repo| {
+        let (base, old, new) = step(repo);
+        assert_eq!(advance(repo, &base, &old, &new), Advanced::Done(Followed::Done));
+        assert_eq!(merge::probe(&repo.root, &base, &new, &old).unwrap(), Probe::NotDone);
+        repo.write("b.txt", "on top\n");
+        let top = repo.commit("on top");
+        let moved = Probe::BaseMoved { found: Some(top.clone()) };
+        assert_eq!(merge::probe(&repo.root, &base, &new, &old).unwrap(), moved);
+        repo.git(&["reset", "--quiet", "--hard", &new]);
+        assert_eq!(advance(repo, &base, &new, &old), Advanced::Done(Followed::Done));
+        assert_eq!((repo.head("main"), repo.status()), (old.clone(), String::new()));
+        assert_eq!(merge::probe(&repo.root, &base, &new, &old).unwrap(), Probe::Done);
+        repo.write("b.txt", "on top of the old\n");
+        repo.commit("on top of the old");
+        assert_eq!(merge::probe(&repo.root, &base, &new, &old).unwrap(), Probe::Done);
+    });
+}
+
+#[test]
 fn unrelated_changes_of_the_user_survive() {
     hermetic(|repo| {
         let (base, old, new) = step(repo);

@@ -150,8 +150,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "STAGE|CHECKPOINT", requires = "rollback")]
     pub to: Option<String>,
     /// Whether tasks of a lane get worktrees of their own; `auto` where they can run at once.
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
-    pub task_worktrees: TaskWorktrees,
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub task_worktrees: Option<TaskWorktrees>,
     /// When the phase is complete, say so with the document of the next one, as the last line.
     #[arg(long, value_name = "PLAN", requires = "plan", conflicts_with_all = ["rollback", "detach"])]
     pub next_phase: Option<PathBuf>,
@@ -164,16 +164,24 @@ pub struct RunArgs {
 }
 
 /// Whether tasks of a lane get worktrees of their own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TaskWorktrees {
-    /// Never: they work in the lane's worktree.
+    /// Never: they work in the lane's worktree, one after the other.
     Off,
-    /// Those that can run at once and own different files. Tasks of a lane run one after the other,
-    /// so today there are none.
-    #[default]
+    /// Those that can run at once and own different files.
     Auto,
-    /// Always.
+    /// All of them.
     On,
+}
+
+impl From<TaskWorktrees> for piton_core::lane::TaskWorktrees {
+    fn from(when: TaskWorktrees) -> Self {
+        match when {
+            TaskWorktrees::Off => Self::Off,
+            TaskWorktrees::Auto => Self::Auto,
+            TaskWorktrees::On => Self::On,
+        }
+    }
 }
 
 /// Arguments of `rollback`.
@@ -206,6 +214,12 @@ pub struct RollbackArgs {
 pub struct UndoArgs {
     /// The run; without it, the newest.
     pub run: Option<String>,
+    /// Undo this act, not the last one; `--list` numbers them.
+    #[arg(long, value_name = "N")]
+    pub act: Option<u64>,
+    /// List the acts that can be undone, the newest first, and change nothing.
+    #[arg(long, conflicts_with_all = ["act", "dry_run", "takeover"])]
+    pub list: bool,
     /// Print what would change, and change nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -323,7 +337,7 @@ pub struct LogArgs {
 /// Arguments of `runs`.
 #[derive(Debug, Args)]
 pub struct RunsArgs {
-    /// Show archived runs too.
+    /// Show all runs, also those of long ago.
     #[arg(short, long)]
     pub all: bool,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use piton_core::lane::LaneRules;
+use piton_core::lane::{LaneRules, TaskWorktrees};
 use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{REPLACEMENT, Redactor, VALUE_BYTES_MIN, is_secret_name};
 use piton_core::{LanePath, Plan, StepPath};
@@ -35,13 +35,19 @@ pub struct PlanFile {
 }
 
 impl PlanFile {
-    /// Reads a plan from where the person is.
-    pub fn read(context: &Context, path: &Path) -> Result<Self> {
-        Self::read_and(context, path, true)
+    /// Reads a plan from where the person is; `tasks` says over the settings whether tasks get
+    /// worktrees of their own.
+    pub fn read(context: &Context, path: &Path, tasks: Option<TaskWorktrees>) -> Result<Self> {
+        Self::read_and(context, path, tasks, true)
     }
 
     /// Reads a plan; `asks` lets a person be asked what a document leaves open.
-    fn read_and(context: &Context, path: &Path, asks: bool) -> Result<Self> {
+    fn read_and(
+        context: &Context,
+        path: &Path,
+        tasks: Option<TaskWorktrees>,
+        asks: bool,
+    ) -> Result<Self> {
         let full = context.cwd.join(path);
         let text = std::fs::read_to_string(&full).map_err(|e| {
             CommandError::usage("plan-unreadable", format!("{}: {e}", path.display()))
@@ -49,7 +55,15 @@ impl PlanFile {
         })?;
         let root = &context.project.root;
         if phase::is_phase(&text) && full.extension().is_none_or(|e| e != "toml") {
-            return phase_document::read(context, path, &full, &text, asks);
+            let tasks = tasks.unwrap_or(context.settings.lanes.task_worktrees);
+            return phase_document::read(context, path, &full, &text, (tasks, asks));
+        }
+        if tasks == Some(TaskWorktrees::On) {
+            let message =
+                format!("{} has no tasks: they are parts of phase documents", path.display());
+            return Err(CommandError::usage("task-worktrees", message).hint(
+                "leave out `--task-worktrees on`; lanes of a plan have worktrees of their own",
+            ));
         }
         let input = Input {
             file: &path.display().to_string(),
@@ -104,15 +118,19 @@ impl PlanFile {
         self
     }
 
-    /// Reads the plan of a run, if its file is still there.
-    pub fn of_run(context: &Context, recorded_path: &str) -> Result<Option<Self>> {
+    /// Reads the plan of a run, if its file is still there; `tasks` is what the run was begun with.
+    pub fn of_run(
+        context: &Context,
+        recorded_path: &str,
+        tasks: Option<TaskWorktrees>,
+    ) -> Result<Option<Self>> {
         let full = context.project.root.join(recorded_path);
         if !full.exists() {
             return Ok(None);
         }
         let shown = full.strip_prefix(&context.cwd).map(Path::to_owned).unwrap_or(full);
         // What was asked when the run began is on record.
-        Self::read_and(context, &shown, false).map(Some)
+        Self::read_and(context, &shown, tasks, false).map(Some)
     }
 
     /// The same with what the recorded plan had taken out taken out too: a process that does not
@@ -250,6 +268,7 @@ fn texts(step: &mut Step) -> Vec<&mut String> {
             found
         }
         Work::Tests(tests) => tests.iter_mut().flat_map(command_texts).collect(),
+        Work::Tasks(_) => Vec::new(),
     };
     found.extend(step.test.iter_mut().flat_map(command_texts));
     found.extend(step.env.iter_mut().map(|(_, value)| value));

@@ -228,6 +228,16 @@ pub fn write_views(
     bring_up(store, loaded, plan, &mut rooms)
 }
 
+/// Renames the views of a run that was archived, so that its successor's are not taken for them.
+pub fn set_views_aside(context: &Context, store: &mut Store, run_id: &str) -> Result<()> {
+    let loaded = store.load(run_id)?;
+    let plan = store.plan(&loaded.state)?;
+    if let Err(error) = views(context, &loaded.state).set_aside(&plan, &loaded.state) {
+        ui::say(&format!("warning: the views of {run_id} were not renamed: {error}"));
+    }
+    Ok(())
+}
+
 /// Brings the views up to what the ledger says; a driver that died may have left them behind.
 fn bring_up(store: &mut Store, loaded: &Loaded, plan: &Plan, rooms: &mut GitRooms) -> Result<()> {
     if !has_views(&loaded.state) {

@@ -24,3 +24,5 @@ mod queue;
 mod rooms;
 #[path = "lanes/scene.rs"]
 mod scene;
+#[path = "lanes/tasks.rs"]
+mod tasks;

@@ -1,7 +1,7 @@
 //! How events change lanes beside their steps: workspaces, stage records, the way to base.
 
 use super::records::{Failure, blank, context_of, filled, put, record_failure, tested};
-use super::{Illegal, import};
+use super::{Illegal, import, tasks};
 use crate::event::{
     Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Outcome, StepFinished, StepStarted,
 };
@@ -9,7 +9,7 @@ use crate::id::{LanePath, StepPath};
 use crate::lane::{PULL_REQUEST_STEP, SETUP_STEP, SnapshotRef, Stage, StageStatus, TESTS_STEP};
 use crate::lane_event::MergedBy;
 use crate::lane_event::{Revert, RewindRoom};
-use crate::lane_state::{Act, Committed, LaneWork, Undoable};
+use crate::lane_state::{Act, Committed, LaneWork, StageRecord, Undoable};
 use crate::state::{FAILURES_KEPT_MAX, FailedAttempt, LaneState, Progress, RunState};
 use crate::time::Timestamp;
 
@@ -28,6 +28,11 @@ pub fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
         Event::LaneMerged(e) => (&e.lane, true),
         Event::PullRequestOpened(e) => (&e.lane, true),
         Event::LaneRemoved(e) => (&e.lane, true),
+        Event::LaneForked(e) => (&e.lane, true),
+        Event::LaneJoined(e) if state.step(&e.step).is_none() => {
+            return Err(Illegal::NoStep(e.step.clone()));
+        }
+        Event::LaneJoined(e) => (&e.lane, true),
         Event::LaneImported(e) => (&e.lane, false),
         Event::Rewound(_) if state.rewinding.is_none() => return Err(Illegal::NotRewinding),
         _ => return Ok(()),
@@ -87,6 +92,8 @@ pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             }
         }),
         Event::LaneRemoved(e) => removed(state, at, e),
+        Event::LaneForked(e) => tasks::forked(state, at, e),
+        Event::LaneJoined(e) => tasks::joined(state, at, e),
         Event::LaneImported(e) => import::imported(state, e),
         _ => {}
     }
@@ -125,7 +132,9 @@ fn blocked(state: &mut RunState, at: Timestamp, event: &LaneBlocked) {
         retries.stage = Stage::RetryAttempt;
         put(work, retries);
     }
-    put(work, record);
+    put(work, record.clone());
+    let stage = Stage::AfterLaneStart;
+    tasks::show(state, &event.lane, StageRecord { stage, status: StageStatus::Blocked, ..record });
 }
 
 fn begun(state: &mut RunState, at: Timestamp, event: &LaneBegun) {
@@ -160,21 +169,15 @@ fn begun(state: &mut RunState, at: Timestamp, event: &LaneBegun) {
 /// A step of a lane was started.
 pub fn started(state: &mut RunState, at: Timestamp, event: &StepStarted) {
     let number = state.events;
+    tasks::with_whole(state, &event.step.lane(), |work| tasks::goes_on(work, at));
     with(state, &event.step.lane(), |work| {
-        work.rolled_back = None;
-        work.blocked = None;
         saw(work, event.before.as_ref());
         if ![SETUP_STEP, TESTS_STEP, PULL_REQUEST_STEP].contains(&event.step.step.as_str()) {
             // Its work goes on: what was committed or merged is not all of it any more.
             (work.committed, work.onto, work.merging) = (None, None, None);
-            (work.merged, work.stays) = (None, false);
+            (work.merged, work.stays, work.forked) = (None, false, None);
         }
-        let started = work.records.iter_mut().find(|r| r.stage == Stage::AfterLaneStart);
-        if let Some(record) = started.filter(|r| r.status != StageStatus::InProgress) {
-            (record.status, record.at) = (StageStatus::InProgress, at);
-            record.notes.clear();
-            (record.exit_code, record.last_command) = (None, None);
-        }
+        tasks::goes_on(work, at);
         if event.step.step == PULL_REQUEST_STEP && !work.isolation.is_in_place() {
             let record = blank(Stage::PrePr, StageStatus::InProgress, at, number);
             put(work, record);
@@ -203,31 +206,34 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
     }
     let over =
         state.lane(&event.step.lane()).is_some_and(super::super::state::LaneState::steps_are_over);
+    let ended = |work: &mut LaneWork, context: Vec<String>| match &event.outcome {
+        Outcome::Succeeded => {
+            let mut records = work.records.iter_mut();
+            if let Some(retry) = records.find(|r| r.stage == Stage::RetryAttempt) {
+                retry.status = StageStatus::Complete;
+            }
+        }
+        Outcome::Failed { class, error, next, .. } => {
+            let failure = Failure { class: *class, error, next: *next, failures, context };
+            record_failure(work, at, number, event, failure);
+        }
+        Outcome::Interrupted { .. } | Outcome::Unknown => {}
+    };
+    tasks::with_whole(state, &event.step.lane(), |work| ended(work, context.clone()));
     with(state, &event.step.lane(), |work| {
         saw(work, event.after.as_ref());
-        match &event.outcome {
-            Outcome::Succeeded => {
-                let tree = work.tree.clone().unwrap_or_default();
-                for test in &event.tests {
-                    work.passed(test, &tree);
-                }
-                if let Some(retry) =
-                    work.records.iter_mut().find(|r| r.stage == Stage::RetryAttempt)
-                {
-                    retry.status = StageStatus::Complete;
-                }
-                if over && work.isolation.is_in_place() {
-                    let mut record =
-                        blank(Stage::AfterLaneTests, StageStatus::Complete, at, number);
-                    tested(&mut record, &work.tested);
-                    put(work, record);
-                }
-            }
-            Outcome::Failed { class, error, next, .. } => {
-                let failure = Failure { class: *class, error, next: *next, failures, context };
-                record_failure(work, at, number, event, failure);
-            }
-            Outcome::Interrupted { .. } | Outcome::Unknown => {}
+        ended(work, context);
+        if event.outcome != Outcome::Succeeded {
+            return;
+        }
+        let tree = work.tree.clone().unwrap_or_default();
+        for test in &event.tests {
+            work.passed(test, &tree);
+        }
+        if over && work.isolation.is_in_place() {
+            let mut record = blank(Stage::AfterLaneTests, StageStatus::Complete, at, number);
+            tested(&mut record, &work.tested);
+            put(work, record);
         }
     });
 }
@@ -283,8 +289,11 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
     record.retry_attempt = Some(work.reopened.count.min(event.retries_max));
     record.max_retries = Some(event.retries_max);
     record.failure_context = context_of(&work.reopened.failures);
-    let record = filled(record, work);
-    work.put(record);
+    tasks::show(state, &event.lane, record.clone());
+    with(state, &event.lane, |work| {
+        let record = filled(record, work);
+        work.put(record);
+    });
 }
 
 fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMerged) {
@@ -300,7 +309,8 @@ fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMe
         put(work, record);
     });
     let (Some(from), Some(to)) = (&event.from, &event.to) else { return };
-    if event.by != MergedBy::Queue {
+    // A task's merge is a part of its lane's work, and goes back with that.
+    if event.by != MergedBy::Queue || state.awaits(&event.lane).is_some() {
         return;
     }
     let base_branch = before.iter().flatten().map(|w| w.base_branch.clone()).next();
@@ -322,6 +332,7 @@ fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMe
                 from: String::new(),
                 to: String::new(),
             }],
+            undoes: None,
             undone: false,
         },
     );
@@ -335,12 +346,17 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
         work.stays = false;
         work.ready = false;
     });
+    if let Some(part) = state.lane_mut(&event.lane).filter(|l| l.task.is_some()) {
+        part.work.take_if(|w| w.dropped);
+        return;
+    }
     let (Some(work), Some(snapshot)) = (before, &event.snapshot) else { return };
     let room = RewindRoom {
         lane: Some(event.lane.clone()),
         dir: work.dir.clone(),
         present: snapshot.clone(),
         target: snapshot.commit.clone(),
+        beside: None,
         paths: Vec::new(),
         keep: Vec::new(),
         branch: work.branch.clone(),
@@ -358,6 +374,7 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
             lanes: vec![(event.lane.clone(), Some(work))],
             rooms: vec![room],
             reverts: Vec::new(),
+            undoes: None,
             undone: false,
         },
     );
@@ -377,6 +394,7 @@ pub fn skipped(state: &mut RunState, at: Timestamp, path: &StepPath) {
             lanes: Vec::new(),
             rooms: Vec::new(),
             reverts: Vec::new(),
+            undoes: None,
             undone: false,
         },
     );

@@ -29,36 +29,50 @@ pub enum LaneAct {
     Conclude(MergedBy),
     /// Remove its worktree and branch.
     Remove,
+    /// Commit what it did so far, for its tasks to start from.
+    Fork,
+    /// Record that its tasks are back in it.
+    Join,
+}
+
+/// What a step of a lane that has its place asks for.
+pub(super) enum Due {
+    /// To be started.
+    Start,
+    /// Something else first, or instead of it.
+    Act(LaneAct),
+    /// Nothing: others are at work for it.
+    Wait,
 }
 
 /// Something that takes a place among the lanes at work.
-pub(super) enum Startable {
-    /// An attempt; whether its lane runs alone.
-    Step(StepPath, u32, bool),
-    /// An act of a lane before its first step.
-    Act(LanePath, LaneAct, bool),
+pub(super) struct Startable {
+    what: Action,
+    lane: Active,
 }
 
 /// A lane in the middle of its steps, or chosen to be.
 #[derive(Clone)]
 pub(super) struct Active {
     path: LanePath,
-    /// Whether it runs alone.
+    /// The lane it is a part of, else itself: parts of a lane never wait for each other to be alone.
+    whole: LanePath,
+    /// Whether that one runs alone.
     alone: bool,
     /// Whether a step of it is at work now.
     running: bool,
 }
 
-impl Startable {
-    fn lane(&self) -> LanePath {
-        match self {
-            Self::Step(step, ..) => step.lane(),
-            Self::Act(lane, ..) => lane.clone(),
-        }
+impl Active {
+    fn of(view: &View<'_>, running: bool) -> Self {
+        let whole = view.phase.whole_of(view.lane);
+        let (path, alone) = (path(view), whole.alone);
+        let whole = LanePath { phase: view.phase.id.clone(), lane: whole.id.clone() };
+        Self { path, whole, alone, running }
     }
 }
 
-fn path(view: &View<'_>) -> LanePath {
+pub(super) fn path(view: &View<'_>) -> LanePath {
     LanePath { phase: view.phase.id.clone(), lane: view.lane.id.clone() }
 }
 
@@ -70,15 +84,14 @@ pub(super) fn note_active(view: &View<'_>, survey: &mut Survey) {
     let blocked = lane.work.as_ref().is_some_and(|w| w.blocked.is_some());
     let at = lane.current().map(|i| &lane.steps[i]);
     if lane.is_running() || (begun && !blocked && view.selected && at.is_some_and(going)) {
-        let (path, alone, running) = (path(view), lane.alone, lane.is_running());
-        survey.active.push(Active { path, alone, running });
+        survey.active.push(Active::of(view, lane.is_running()));
     }
 }
 
 /// What a lane with a step to do does next: first it needs a place to work in.
 pub(super) fn next(view: &View<'_>, step: &StepState, survey: &mut Survey) {
     let lane = view.lane;
-    let act = |act| Startable::Act(path(view), act, lane.alone);
+    let act = |act| Action::Lane { lane: path(view), act };
     let checked = view.limits.checkpoints || !lane.isolation.is_in_place();
     let found = match &lane.work {
         _ if !checked => start(view, step),
@@ -89,24 +102,25 @@ pub(super) fn next(view: &View<'_>, step: &StepState, survey: &mut Survey) {
         }
         Some(work) if work.removed => act(LaneAct::Begin),
         Some(work) if !work.ready || work.conflict.is_some() => act(LaneAct::MakeRoom),
-        Some(work) => match planned(view).map(|l| prepared(l, work, step)) {
-            Some(Some(due)) => {
-                survey.acts.push((path(view), due));
+        Some(work) => match due(view, work, step) {
+            Due::Act(act) => {
+                survey.acts.push((path(view), act));
                 return;
             }
-            _ => start(view, step),
+            Due::Wait => return,
+            Due::Start => start(view, step),
         },
     };
-    survey.startable.push(found);
+    survey.startable.push(Startable { what: found, lane: Active::of(view, true) });
 }
 
 fn not_begun(record: &crate::lane_state::StageRecord) -> bool {
     record.status == crate::lane::StageStatus::Blocked
 }
 
-fn start(view: &View<'_>, step: &StepState) -> Startable {
+fn start(view: &View<'_>, step: &StepState) -> Action {
     let path = StepPath::new(&view.phase.id, &view.lane.id, &step.id);
-    Startable::Step(path, step.attempts + 1, view.lane.alone)
+    Action::Start { step: path, attempt: step.attempts + 1 }
 }
 
 fn planned<'a>(view: &View<'a>) -> Option<&'a Lane> {
@@ -114,17 +128,21 @@ fn planned<'a>(view: &View<'a>) -> Option<&'a Lane> {
 }
 
 /// What must happen before a step with a special role, or instead of it.
-fn prepared(lane: &Lane, work: &LaneWork, step: &StepState) -> Option<LaneAct> {
-    match lane.steps.iter().find(|s| s.id == step.id)?.role {
-        Role::Tests => {
-            let tree = work.tree.as_deref()?;
-            work.proven(&lane.tests(), tree).then_some(LaneAct::Prove)
-        }
-        Role::PullRequest if work.committed.is_none() => Some(LaneAct::Commit),
+fn due(view: &View<'_>, work: &LaneWork, step: &StepState) -> Due {
+    let lane = planned(view);
+    let found = lane.and_then(|l| Some((l, l.steps.iter().find(|s| s.id == step.id)?)));
+    let Some((lane, planned)) = found else { return Due::Start };
+    let proven = || work.tree.as_deref().is_some_and(|tree| work.proven(&lane.tests(), tree));
+    match planned.role {
+        Role::Tests if proven() => Due::Act(LaneAct::Prove),
+        Role::PullRequest if work.committed.is_none() => Due::Act(LaneAct::Commit),
         Role::PullRequest if work.committed.as_ref().is_some_and(|c| !c.changed) => {
-            Some(LaneAct::Conclude(MergedBy::Nothing))
+            Due::Act(LaneAct::Conclude(MergedBy::Nothing))
         }
-        _ => None,
+        Role::Tasks => super::tasks::due(view, work, step),
+        // Nothing went wrong that it would have to put right.
+        Role::Mend if step.failure_context.is_empty() => Due::Act(LaneAct::Prove),
+        _ => Due::Start,
     }
 }
 
@@ -143,7 +161,7 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
         survey.urgent.push((path(view), LaneAct::Remove));
         return;
     }
-    if !view.selected {
+    if !view.selected || !super::tasks::is_awaited(view.phase, view.lane) {
         return;
     }
     let act = match (&work.committed, lane.rules.merge) {
@@ -156,7 +174,8 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
         }
         (_, Merge::PullRequest) => LaneAct::CheckPullRequest,
         (_, Merge::Queue) if work.onto.is_some() => LaneAct::Merge,
-        (_, Merge::Queue) if is_taken(view.state, &path(view)) => return,
+        (_, Merge::Queue) if is_taken(view.state, &path(view), &work.base_branch) => return,
+        (_, Merge::Queue) if super::tasks::comes_later(view) => return,
         // Two lanes never take the queue in one turn.
         (_, Merge::Queue) if survey.acts.iter().any(|(_, a)| *a == LaneAct::Rebase) => return,
         (_, Merge::Queue) => LaneAct::Rebase,
@@ -164,12 +183,13 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
     survey.acts.push((path(view), act));
 }
 
-/// Whether another lane is at the head of the merge queue and can still go on.
-fn is_taken(state: &RunState, own: &LanePath) -> bool {
+/// Whether another lane is at the head of the merge queue of a branch and can still go on.
+fn is_taken(state: &RunState, own: &LanePath, base: &str) -> bool {
     state.lanes().any(|(path, lane)| {
         let failed = lane.steps.iter().any(|s| s.progress == Progress::Failed);
         let holds = |w: &LaneWork| {
-            (w.onto.is_some() || w.merging.is_some()) && w.merged.is_none() && w.blocked.is_none()
+            let queued = w.onto.is_some() || w.merging.is_some();
+            queued && w.merged.is_none() && w.blocked.is_none() && w.base_branch == base
         };
         path != *own && !failed && lane.work.as_deref().is_some_and(holds)
     })
@@ -179,18 +199,14 @@ fn is_taken(state: &RunState, own: &LanePath) -> bool {
 pub(super) fn choose(survey: &Survey, free: usize) -> Vec<Action> {
     let mut active = survey.active.clone();
     let mut actions = Vec::new();
-    let is_alone = |item: &Startable| match item {
-        Startable::Act(_, _, alone) | Startable::Step(_, _, alone) => *alone,
-    };
-    for item in &survey.startable {
+    for Startable { what, lane } in &survey.startable {
         if actions.len() == free {
             break;
         }
-        let (lane, alone) = (item.lane(), is_alone(item));
-        let begun = active.iter().any(|a| a.path == lane);
-        let mut others = active.iter().filter(|a| a.path != lane);
+        let begun = active.iter().any(|a| a.whole == lane.whole);
+        let mut others = active.iter().filter(|a| a.whole != lane.whole);
         // Once it has begun it goes first: a lane on its way to base that must test again waits.
-        let fits = match (alone, begun) {
+        let fits = match (lane.alone, begun) {
             (true, true) => others.all(|a| !a.running),
             (true, false) => others.next().is_none(),
             (false, _) => others.all(|a| !a.alone),
@@ -198,21 +214,16 @@ pub(super) fn choose(survey: &Survey, free: usize) -> Vec<Action> {
         if !fits {
             continue;
         }
-        active.retain(|a| a.path != lane);
-        active.push(Active { path: lane.clone(), alone, running: true });
-        actions.push(match item {
-            Startable::Step(step, attempt, _) => {
-                Action::Start { step: step.clone(), attempt: *attempt }
-            }
-            Startable::Act(_, act, _) => Action::Lane { lane, act: *act },
-        });
+        active.retain(|a| a.path != lane.path);
+        active.push(lane.clone());
+        actions.push(what.clone());
     }
     actions
 }
 
 /// The step that works again when a lane is reopened: the last that has an agent, else the last.
 pub fn worker(lane: &Lane) -> Option<usize> {
-    let works = |s: &crate::plan::Step| s.role == Role::Work;
+    let works = |s: &crate::plan::Step| matches!(s.role, Role::Work | Role::Mend);
     let agent = |s: &crate::plan::Step| works(s) && matches!(s.work, Work::Prompt { .. });
     lane.steps.iter().rposition(agent).or_else(|| lane.steps.iter().rposition(works))
 }

@@ -1,12 +1,13 @@
 //! Events of lanes for tests of the pure core: short to write, every field spelled out once.
 #![allow(dead_code, reason = "each test file uses its own part of this one")]
 
-use piton_core::LanePath;
 use piton_core::event::{
-    Class, Event, LaneBegun, LaneBlocked, LaneCommitted, LaneMerged, LaneReady, LaneRebased,
-    LaneRemoved, LaneReopened, MergeIntended, MergeMissed, MergedBy, StepProven,
+    Class, Event, LaneBegun, LaneBlocked, LaneCommitted, LaneForked, LaneJoined, LaneMerged,
+    LaneReady, LaneRebased, LaneRemoved, LaneReopened, MergeIntended, MergeMissed, MergedBy,
+    StepProven,
 };
 use piton_core::lane::{Isolation, SnapshotRef, Stage};
+use piton_core::{LanePath, StepPath};
 
 /// The test of a lane.
 pub const TEST: &str = "make check";
@@ -114,4 +115,16 @@ pub fn proven(step: &str, tree: &str) -> Event {
         tree: tree.to_owned(),
         definition: None,
     })
+}
+
+pub fn forked(step: &str, tree: &str) -> Event {
+    let step: StepPath = step.parse().expect("a step");
+    let (commit, snapshot) = (format!("commit of {tree}"), Some(snapshot(tree)));
+    Event::LaneForked(Box::new(LaneForked { lane: step.lane(), step, commit, snapshot }))
+}
+
+pub fn joined(step: &str, tree: &str) -> Event {
+    let step: StepPath = step.parse().expect("a step");
+    let (definition, snapshot) = (None, Some(snapshot(tree)));
+    Event::LaneJoined(Box::new(LaneJoined { lane: step.lane(), step, definition, snapshot }))
 }

@@ -20,7 +20,7 @@ const PULL_REQUEST_EVERY_MS: u64 = 30_000;
 /// Files of a conflict that are named to the next attempt; more would drown the rest.
 const CONFLICTS_TOLD_MAX: usize = 50;
 /// The message of a lane's commit where the plan gives none.
-const MESSAGE: &str = "{{ lane.id }}: {{ title }}";
+pub(super) const MESSAGE: &str = "{{ lane.id }}: {{ title }}";
 
 impl Driver<'_> {
     /// Carries out what was decided for a lane.
@@ -42,21 +42,23 @@ impl Driver<'_> {
                 self.merged(path, by, None, None, note)
             }
             LaneAct::Remove => self.remove(path),
+            LaneAct::Fork => self.fork(path, &lane),
+            LaneAct::Join => self.join(path),
         }
     }
 
-    fn rooms(&mut self) -> Result<&mut dyn Rooms> {
+    pub(super) fn rooms(&mut self) -> Result<&mut dyn Rooms> {
         let missing = "lanes in worktrees need a git repository";
         self.world.rooms().ok_or_else(|| Error::World(missing.to_owned()))
     }
 
     /// The lane's work; lane acts are only decided for lanes that have some.
-    fn work(&self, path: &LanePath) -> LaneWork {
+    pub(super) fn work(&self, path: &LanePath) -> LaneWork {
         let work = self.state.lane(path).and_then(|l| l.work.as_deref());
         work.cloned().unwrap_or_default()
     }
 
-    fn block(&mut self, path: &LanePath, stage: Stage, refusal: Refusal) -> Result<()> {
+    pub(super) fn block(&mut self, path: &LanePath, stage: Stage, refusal: Refusal) -> Result<()> {
         self.observer.note(&Note::Warning(format!("{path}: {}; {}", refusal.why, refusal.fix)));
         let (lane, why, fix) = (path.clone(), refusal.why, refusal.fix);
         self.record(Event::LaneBlocked(LaneBlocked { lane, stage, why, fix }))
@@ -107,9 +109,11 @@ impl Driver<'_> {
         }
     }
 
+    /// Takes a lane's current step for done.
     fn prove(&mut self, path: &LanePath) -> Result<()> {
-        let tree = self.work(path).tree.unwrap_or_default();
-        let step = StepPath::new(&path.phase, &path.lane, TESTS_STEP);
+        let Some(step) = self.current(path) else { return Ok(()) };
+        let tests = step.step == TESTS_STEP;
+        let tree = self.work(path).tree.filter(|_| tests).unwrap_or_default();
         let definition = self.planned(&step).map(piton_core::plan::Step::definition);
         self.record(Event::StepProven(StepProven { step, tree, definition }))
     }
@@ -176,7 +180,7 @@ impl Driver<'_> {
         }
     }
 
-    fn message(&self, path: &LanePath, template: &str) -> String {
+    pub(super) fn message(&self, path: &LanePath, template: &str) -> String {
         let vars = piton_formats::template::Vars {
             run_id: self.row.run_id.clone(),
             phase: path.phase.clone(),
@@ -368,11 +372,15 @@ impl Driver<'_> {
         }
     }
 
-    fn remove(&mut self, path: &LanePath) -> Result<()> {
+    pub(super) fn remove(&mut self, path: &LanePath) -> Result<()> {
         self.commit()?;
         let (work, at) = (self.work(path), self.at);
         let removed = match self.rooms()?.remove(path, &work, at) {
             Ok(removed) => removed,
+            Err(Error::World(why)) if work.dropped => {
+                let fix = "put that right, then `piton resume`".to_owned();
+                return self.block(path, Stage::AfterLaneStart, Refusal { why, fix });
+            }
             Err(Error::World(why)) => {
                 let text = format!("{path}: its worktree could not be removed: {why}");
                 self.observer.note(&Note::Warning(text));

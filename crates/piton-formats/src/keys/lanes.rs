@@ -1,6 +1,6 @@
 //! The keys of lanes: how one works, and what the settings say about worktrees, merges, snapshots.
 
-use super::{COUNT_MAX, Key, Kind, Section, key};
+use super::{Key, Kind, Section, key};
 
 /// Most rounds of a merge: a base that moves a thousand times meanwhile is never caught.
 const MERGE_ROUNDS_MAX: u64 = 1_000;
@@ -15,6 +15,9 @@ pub const MERGE: &[&str] = &["queue", "pr", "none"];
 pub const ON_RETRY: &[&str] = &["keep", "reset"];
 /// The choices of `views`.
 pub const VIEWS: &[&str] = &["auto", "on", "off"];
+
+/// The choices of `task_worktrees`.
+pub const TASK_WORKTREES: &[&str] = &["off", "auto", "on"];
 
 /// What lanes inherit: on a lane for itself, elsewhere for all lanes below.
 pub(crate) const INHERITED: &[Key] = &[
@@ -73,6 +76,11 @@ pub static LANES: Section = Section::new(
             "how often a merge begins again because base moved (5)",
         ),
         key("worktrees", Kind::Path, "the folder of the worktrees (`.worktrees`)"),
+        key(
+            "task_worktrees",
+            Kind::Choice(TASK_WORKTREES),
+            "whether tasks of a phase document get worktrees of their own (`off`)",
+        ),
         key("views", Kind::Choice(VIEWS), "whether the files below are written"),
         key(
             "checkpoints",
@@ -89,10 +97,10 @@ pub static LANES: Section = Section::new(
     ]],
 );
 
-/// What snapshots hold and how many are kept.
+/// What snapshots hold.
 pub static SNAPSHOTS: Section = Section::new(
     "[snapshots]",
-    "What snapshots of a workspace hold, and how many are kept.",
+    "What snapshots of a workspace hold.",
     &[&[
         key(
             "enabled",
@@ -105,6 +113,5 @@ pub static SNAPSHOTS: Section = Section::new(
             Kind::Count(1, FILES_MAX),
             "files of a work tree past which no snapshot is taken (1000000)",
         ),
-        key("keep", Kind::Count(1, COUNT_MAX), "snapshots of a lane that `piton gc` keeps (20)"),
     ]],
 );

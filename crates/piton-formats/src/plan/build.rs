@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use piton_core::Millis;
 use piton_core::Plan;
-use piton_core::lane::{LaneRules, Role};
+use piton_core::lane::{LaneRules, Role, TaskWorktrees};
 use piton_core::plan::{Command, IMPLICIT_LANE, IMPLICIT_STEP, Lane, Phase, Step, Work};
 
 use super::lanes::Said;
@@ -111,7 +111,8 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
         None => settings.defaults.clone(),
     };
     let phases = builder.phases(root, &defaults);
-    let plan = Plan { title, spec, on_failure, budgets, phases: Vec::new() };
+    let task_worktrees = TaskWorktrees::Off;
+    let plan = Plan { title, spec, on_failure, budgets, phases: Vec::new(), task_worktrees };
     Draft { plan, phases }
 }
 

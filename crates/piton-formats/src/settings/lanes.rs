@@ -3,7 +3,7 @@
 //! Only values: who makes worktrees, opens pull requests and takes snapshots is told here how, and
 //! decides nothing by itself.
 
-use piton_core::lane::{Isolation, Merge, OnRetry};
+use piton_core::lane::{Isolation, Merge, OnRetry, TaskWorktrees};
 use piton_core::lane_state::MERGE_ROUNDS_MAX;
 use piton_core::plan::Command;
 
@@ -25,8 +25,6 @@ const MERGED: &str =
 const FILE_BYTES_MAX: u64 = 50_000_000;
 /// Files past which a work tree is taken for the wrong one, such as a home directory.
 const FILES_MAX: u64 = 1_000_000;
-/// Snapshots of a lane that are kept: a day of attempts.
-const KEEP: u32 = 20;
 
 /// What lanes inherit; `None` leaves the decision to the next wider place.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -109,6 +107,8 @@ pub struct Lanes {
     pub merge_rounds: u32,
     /// The folder of the worktrees.
     pub worktrees: String,
+    /// Whether tasks of phase documents get worktrees of their own.
+    pub task_worktrees: TaskWorktrees,
     /// Whether views are written.
     pub views: Views,
     /// The file of the checkpoints.
@@ -128,6 +128,7 @@ impl Default for Lanes {
             message: None,
             merge_rounds: MERGE_ROUNDS_MAX,
             worktrees: ".worktrees".to_owned(),
+            task_worktrees: TaskWorktrees::Off,
             views: Views::default(),
             checkpoints: ".claude/ai-dev-kit/run-logs/checkpoints.json".to_owned(),
             run_logs: ".claude/run-logs".to_owned(),
@@ -137,7 +138,7 @@ impl Default for Lanes {
     }
 }
 
-/// What snapshots hold, and how many are kept.
+/// What snapshots hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshots {
     /// Whether runs without worktrees are snapshotted; lanes in worktrees always are.
@@ -146,13 +147,11 @@ pub struct Snapshots {
     pub file_max: u64,
     /// Files of a work tree past which no snapshot is taken.
     pub files_max: u64,
-    /// Snapshots of a lane that `piton gc` keeps.
-    pub keep: u32,
 }
 
 impl Default for Snapshots {
     fn default() -> Self {
-        Self { enabled: true, file_max: FILE_BYTES_MAX, files_max: FILES_MAX, keep: KEEP }
+        Self { enabled: true, file_max: FILE_BYTES_MAX, files_max: FILES_MAX }
     }
 }
 
@@ -245,6 +244,14 @@ pub(super) fn read_lanes(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Lanes {
         message: read_message(&node, "message", true, sink),
         merge_rounds: node.count32("merge_rounds", sink).unwrap_or(usual.merge_rounds),
         worktrees: read_path(&node, "worktrees", sink).unwrap_or(usual.worktrees),
+        task_worktrees: node.choice("task_worktrees", sink).map_or(
+            usual.task_worktrees,
+            |choice| match choice {
+                "on" => TaskWorktrees::On,
+                "auto" => TaskWorktrees::Auto,
+                _ => TaskWorktrees::Off,
+            },
+        ),
         views: node.choice("views", sink).map_or(usual.views, |choice| match choice {
             "on" => Views::On,
             "off" => Views::Off,
@@ -267,7 +274,6 @@ pub(super) fn read_snapshots(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Snapsh
         enabled: node.flag("enabled", sink).unwrap_or(usual.enabled),
         file_max: node.size("file_max", sink).unwrap_or(usual.file_max),
         files_max: node.count("files_max", sink).unwrap_or(usual.files_max),
-        keep: node.count32("keep", sink).unwrap_or(usual.keep),
     }
 }
 
@@ -320,6 +326,7 @@ base = "trunk"
 message = "{{ lane.id }} of {{ spec }}"
 merge_rounds = 2
 worktrees = "./trees/"
+task_worktrees = "auto"
 views = "off"
 checkpoints = "c.json"
 run_logs = "logs"
@@ -329,7 +336,6 @@ task_prompt = "prompts/task.md"
 enabled = false
 file_max = "1MiB"
 files_max = 7
-keep = 3
 "#;
         let found = read_settings("piton.toml", text).map_err(|p| format!("{p:#?}"));
         let found = found.unwrap_or_else(|problems| panic!("{problems}"));
@@ -362,6 +368,7 @@ keep = 3
                 message: Some("{{ lane.id }} of {{ spec }}".to_owned()),
                 merge_rounds: 2,
                 worktrees: "trees".to_owned(),
+                task_worktrees: TaskWorktrees::Auto,
                 views: Views::Off,
                 checkpoints: "c.json".to_owned(),
                 run_logs: "logs".to_owned(),
@@ -369,10 +376,7 @@ keep = 3
                 task_prompt: Some("prompts/task.md".to_owned()),
             }
         );
-        assert_eq!(
-            found.snapshots,
-            Snapshots { enabled: false, file_max: 1 << 20, files_max: 7, keep: 3 }
-        );
+        assert_eq!(found.snapshots, Snapshots { enabled: false, file_max: 1 << 20, files_max: 7 });
     }
 
     /// Lost: a default that the reference names and the code does not have.
@@ -388,7 +392,6 @@ keep = 3
             (&crate::keys::LANES, "run_reports", format!("`{}`", lanes.run_reports)),
             (&crate::keys::PULL_REQUEST, "remote", "`origin`".to_owned()),
             (&crate::keys::SNAPSHOTS, "files_max", snapshots.files_max.to_string()),
-            (&crate::keys::SNAPSHOTS, "keep", snapshots.keep.to_string()),
         ] {
             let doc = section.key(name).map(|key| key.doc).unwrap_or_default();
             assert!(doc.ends_with(&format!("({value})")), "{name}: {doc}");
@@ -408,7 +411,7 @@ keep = 3
             ("[pull_request]\nremote = \"a b\"", code::BAD_VALUE, "without blanks"),
             ("[pull_request]\nfind = \"\"", code::BAD_VALUE, "make check"),
             ("[snapshots]\nfile_max = \"big\"", code::BAD_SIZE, "64MB"),
-            ("[snapshots]\nkeep = 0", code::BAD_VALUE, "from 1"),
+            ("[snapshots]\nfiles_max = 0", code::BAD_VALUE, "from 1"),
             ("[defaults]\ncopy = [\".env*\"]", code::BAD_PATH, "by its path"),
             ("[defaults]\ncopy = [\".\"]", code::BAD_PATH, "by its path"),
         ] {

@@ -136,7 +136,14 @@ pub fn probe(root: &Path, base: &Base, old: &str, new: &str) -> Result<Probe> {
             Ok(if over { Probe::Done } else { Probe::RefMoved })
         }
         // The user went on from there: their commit shows that their work tree was in order.
-        Some(tip) if is_ancestor(root, new, tip)? => Ok(Probe::Done),
+        Some(tip) if is_ancestor(root, new, tip)? && !goes_on(root, old, new, tip)? => {
+            Ok(Probe::Done)
+        }
         _ => Ok(Probe::BaseMoved { found }),
     }
+}
+
+/// Tells whether base went on from the old commit where the step goes back to an earlier one.
+fn goes_on(root: &Path, old: &str, new: &str, tip: &str) -> Result<bool> {
+    Ok(is_ancestor(root, new, old)? && is_ancestor(root, old, tip)?)
 }

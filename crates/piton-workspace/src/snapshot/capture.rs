@@ -39,6 +39,8 @@ pub(crate) struct Capture {
     started: i64,
     /// The cache on disk says something else.
     stale: bool,
+    /// The anchor's ref was seen to name the anchor's commit.
+    anchored: bool,
 }
 
 /// What one snapshot leaves to the next of the same work tree.
@@ -75,6 +77,7 @@ impl Capture {
         let started = now_ns();
         refuse(workspace, rules)?;
         let standing = known.filter(Known::stands);
+        let mut is_anchored = standing.is_some();
         let (repo, cache) = match standing {
             Some(Known { repo, cache }) => (repo, Some(cache)),
             None => (Repo::open(&workspace.dir)?, Cache::load(&workspace.cache)),
@@ -86,7 +89,8 @@ impl Capture {
         if let Some(format) = settings.format {
             return Err(Error::Format { format });
         }
-        let cache = cache.filter(|c| anchored(&repo, &settings, c));
+        let cache = cache.filter(|c| is_anchored || anchored(&repo, &settings, c));
+        is_anchored &= cache.is_some();
         let mut capture = Self {
             head: head(&repo, rules, &settings, cache.as_ref()),
             objects: Some(Objects::new(&repo.objects())),
@@ -96,6 +100,7 @@ impl Capture {
             trees: Vec::new(),
             started,
             stale: true,
+            anchored: is_anchored,
         };
         let scratch = scratch(workspace);
         capture.look(rules, &scratch)?;
@@ -184,6 +189,15 @@ impl Capture {
         self.head.missed = side.manifest.missed;
         self.objects = Some(objects);
         Ok(())
+    }
+
+    /// The last snapshot of a chain.
+    pub(crate) fn tip(&self, chain: &str) -> Option<String> {
+        let (name, commit) = &self.head.anchor;
+        if self.anchored && name == chain {
+            return Some(commit.clone());
+        }
+        self.repo.ref_value(&self.head.settings, chain)
     }
 
     /// The whole tree of an earlier snapshot.

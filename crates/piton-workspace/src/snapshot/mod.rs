@@ -24,7 +24,7 @@ pub(crate) mod oid;
 mod pack;
 mod packs;
 pub(crate) mod repo;
-mod rules;
+pub(crate) mod rules;
 pub(crate) mod side;
 pub(crate) mod stat;
 mod store;
@@ -33,6 +33,7 @@ pub(crate) mod trees;
 mod visit;
 pub(crate) mod walk;
 
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +62,8 @@ pub struct Rules {
     pub files_max: usize,
     /// Paths that are neither captured nor named nor restored: a file, or a folder and all in it.
     pub exclude: Vec<String>,
+    /// Files that are captured although they are ignored.
+    pub also: BTreeSet<Vec<u8>>,
     /// The user's home folder, which is refused as a work tree.
     pub home: Option<PathBuf>,
 }
@@ -74,6 +77,7 @@ impl Default for Rules {
             // Ten times the largest source trees that people work in.
             files_max: 1_000_000,
             exclude: vec![".worktrees".to_owned()],
+            also: BTreeSet::new(),
             home: None,
         }
     }
@@ -88,8 +92,17 @@ impl Rules {
         })
     }
 
+    /// Whether a path is captured although it is ignored, or leads to one that is.
+    pub(crate) fn takes(&self, path: &[u8], is_dir: bool) -> bool {
+        if !is_dir {
+            return self.also.contains(path);
+        }
+        let below = walk::join(path, b"");
+        self.also.range(below.clone()..).next().is_some_and(|first| first.starts_with(&below))
+    }
+
     fn digest(&self) -> Oid {
-        let text = format!("{} {:?}", self.file_bytes_max, self.exclude);
+        let text = format!("{} {:?} {:?}", self.file_bytes_max, self.exclude, self.also);
         Oid::of(oid::Kind::Blob, text.as_bytes())
     }
 }

@@ -36,6 +36,11 @@ impl Taker {
         Self { workspace, known: None }
     }
 
+    /// The work tree.
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
     /// Whether the last snapshot left something to go by: not if the work tree is large.
     pub fn is_warm(&self) -> bool {
         self.known.is_some()
@@ -63,7 +68,7 @@ impl Taker {
         meta: &Meta<'_>,
     ) -> Result<(Snapshot, Option<Known>), Error> {
         let repo = captured.repo.clone();
-        let tip = repo.ref_value(&captured.head.settings, chain);
+        let tip = captured.tip(chain);
         let degraded = captured.head.missed.clone();
         let tree = captured.head.tree.to_string();
         if let Some(tip) = tip.as_ref()
@@ -71,7 +76,8 @@ impl Taker {
         {
             if captured.head.anchor != (chain.to_owned(), tip.clone()) {
                 // Nobody knows whether the one who moved the ref lived to sync it.
-                repo.sync_ref(&captured.head.settings, chain, true)?;
+                let synced = crate::refs::sync_ref(&repo.common, chain);
+                synced.map_err(|e| Error::file(&repo.common, e))?;
             }
             let known = captured.keep(chain, tip, &self.workspace);
             return Ok((Snapshot { commit: tip.clone(), tree, degraded, changed: false }, known));
@@ -89,7 +95,6 @@ impl Taker {
             written.release();
         }
         moved?;
-        repo.sync_ref(&captured.head.settings, chain, tip.is_none())?;
         let known = captured.keep(chain, &commit, &self.workspace);
         packs::join_when_many(&self.workspace, &repo);
         Ok((Snapshot { commit, tree, degraded, changed: true }, known))

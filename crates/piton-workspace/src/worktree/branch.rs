@@ -184,3 +184,28 @@ fn delete_once(
     transaction.commit(root, "piton: lane merged").map_err(|error| fenced(root, fence, error))?;
     Ok(BranchEnd::Deleted)
 }
+
+/// Deletes the branch of a lane that starts over, whoever contains it; what it held stays below a ref
+/// of the run. Nothing happens where the lane has none.
+pub fn drop_branch(root: &Path, (run_id, lane): (&str, &str), fence: &Fence) -> Result<BranchEnd> {
+    let place = Place::of(root)?;
+    let (record_name, start_name) = names(run_id, lane);
+    let Some((branch, _)) = record(root, &record_name) else { return Ok(BranchEnd::Deleted) };
+    let full = format!("refs/heads/{branch}");
+    let mut transaction = Transaction::fenced(fence);
+    if let Some(head) = refs::value(root, &full) {
+        if let Some(path) = used_elsewhere(&place, &branch) {
+            return Ok(BranchEnd::InUse(path));
+        }
+        let name = refs::component(&lane.replace('/', "%"));
+        let kept = format!("{}dropped/{name}/{head}", refs::run_prefix(run_id));
+        transaction = transaction.set(&kept, &head).delete(&full, &head);
+    }
+    for name in [start_name, record_name] {
+        if let Some(value) = refs::value(root, &name) {
+            transaction = transaction.delete(&name, &value);
+        }
+    }
+    transaction.commit(root, "piton: lane starts over").map_err(|e| fenced(root, fence, e))?;
+    Ok(BranchEnd::Deleted)
+}

@@ -1,10 +1,12 @@
 //! What a run would do, without doing it: waves, commands, and what is skipped and why.
 
 use piton_core::evidence::Rerun;
-use piton_core::lane::{Merge, Role};
+use piton_core::lane::{Merge, Role, TaskOf};
 use piton_core::plan::Lane;
-use piton_core::state::Progress;
+use piton_core::state::{LaneState, Progress};
 use piton_core::{Action, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
+
+use piton_formats::lanes::naming::task_branch;
 
 use crate::cli::DriveArgs;
 use crate::context::Context;
@@ -50,7 +52,9 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
             Merge::PullRequest => "merged by pull request",
             Merge::None => "not merged",
         };
-        let (dir, branch) = room(context, &path);
+        let then =
+            lane.rules.task.as_ref().map_or(then.to_owned(), |t| format!("{then} into {}", t.lane));
+        let (dir, branch) = room(context, &path, lane);
         ui::data(&format!("lane {path}: worktree {dir}, branch {branch}, {then}"));
     }
     for (gate, name) in plan.gates() {
@@ -81,8 +85,13 @@ fn lanes(plan: &Plan) -> impl Iterator<Item = (LanePath, &Lane)> {
 }
 
 /// Where a lane would work: both get another name where somebody else already has this one.
-fn room(context: &Context, path: &LanePath) -> (String, String) {
-    (format!("{}/{path}", context.settings.lanes.worktrees), format!("lane/{path}"))
+fn room(context: &Context, path: &LanePath, lane: &Lane) -> (String, String) {
+    let worktrees = &context.settings.lanes.worktrees;
+    if let Some(TaskOf { lane, task, .. }) = &lane.rules.task {
+        let dir = format!("{worktrees}/{}/{lane}/tasks/{task}", path.phase);
+        return (dir, task_branch(&path.phase, lane, task));
+    }
+    (format!("{worktrees}/{path}"), format!("lane/{path}"))
 }
 
 fn lane_json(context: &Context, path: &LanePath, lane: &Lane) -> serde_json::Value {
@@ -90,9 +99,10 @@ fn lane_json(context: &Context, path: &LanePath, lane: &Lane) -> serde_json::Val
     if rules.isolation.is_in_place() {
         return serde_json::json!({"lane": path, "isolation": rules.isolation});
     }
-    let (dir, branch) = room(context, path);
+    let (dir, branch) = room(context, path, lane);
     serde_json::json!({
         "lane": path, "isolation": rules.isolation, "worktree": dir, "branch": branch, "merge": rules.merge,
+        "task_of": rules.task.as_ref().map(|t| LanePath { phase: path.phase.clone(), lane: t.lane.clone() }),
     })
 }
 
@@ -124,26 +134,58 @@ fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Vec<Vec<StepPath>> 
     };
     let mut waves = Vec::new();
     loop {
-        let wave: Vec<StepPath> = decide(plan, &state, &limits, Timestamp(0))
+        let mut wave: Vec<StepPath> = decide(plan, &state, &limits, Timestamp(0))
             .into_iter()
             .filter_map(|a| match a {
                 Action::Start { step, .. } => Some(step),
                 _ => None,
             })
             .collect();
-        if wave.is_empty() {
+        let mut goes_on = false;
+        let (waiting, mut done) = apart(plan, &mut wave);
+        for step in waiting {
+            if state.tasks_at(&step).iter().all(|t| state.lane(t).is_some_and(LaneState::is_over)) {
+                done.push(step);
+            } else {
+                goes_on |= fork(&mut state, &step);
+            }
+        }
+        if wave.is_empty() && done.is_empty() && !goes_on {
             return waves;
         }
         for phase in &mut state.phases {
             for lane in &mut phase.lanes {
                 for step in &mut lane.steps {
                     let path = StepPath::new(&phase.id, &lane.id, &step.id);
-                    if wave.contains(&path) {
+                    if wave.contains(&path) || done.contains(&path) {
                         step.progress = Progress::Done;
                     }
                 }
             }
         }
-        waves.push(wave);
+        if !wave.is_empty() {
+            waves.push(wave);
+        }
     }
+}
+
+/// Takes steps out of a wave for which no process runs: those that wait for tasks, and those that
+/// would only mend.
+fn apart(plan: &Plan, wave: &mut Vec<StepPath>) -> (Vec<StepPath>, Vec<StepPath>) {
+    let role = |path: &StepPath| plan.step(path).map(|step| step.role);
+    let of = |wanted: Role| wave.iter().filter(|p| role(p) == Some(wanted)).cloned().collect();
+    let found: (Vec<StepPath>, Vec<StepPath>) = (of(Role::Tasks), of(Role::Mend));
+    wave.retain(|path| !found.0.contains(path) && !found.1.contains(path));
+    found
+}
+
+/// Lets the tasks that a step waits for start; true where they could not before.
+fn fork(state: &mut RunState, step: &StepPath) -> bool {
+    let lanes = state.phases.iter_mut().filter(|p| p.id == step.phase).flat_map(|p| &mut p.lanes);
+    let mut changed = false;
+    for lane in lanes.filter(|l| l.id == step.lane) {
+        let work = lane.work.get_or_insert_default();
+        changed |= work.forked.replace(step.step.clone()).as_ref() != Some(&step.step);
+    }
+    changed
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use piton_core::event::{Event, StepRetried, Verdict};
-use piton_core::state::Progress;
+use piton_core::state::{LaneState, Progress};
 use piton_core::summary::{current, progress};
 use piton_core::{LanePath, Plan, RunState, StepPath, apply};
 use piton_engine::resume::{Accepts, Check, Severity, check};
@@ -164,13 +164,13 @@ fn let_go(context: &Context, loaded: &Loaded, lease: &Lease, plan: &Plan) -> Res
 /// how a person says that what failed was put right.
 fn retries(state: &RunState, args: &DriveArgs) -> Vec<Event> {
     let document = std::path::Path::new(&state.plan_path).extension().is_some_and(|e| e == "md");
-    let meant = |path: &LanePath| {
+    let meant = |path: &LanePath, lane: &LaneState| {
         args.phase.as_ref().is_none_or(|p| *p == path.phase)
-            && args.lane.as_ref().is_none_or(|l| *l == path.lane)
+            && args.lane.as_ref().is_none_or(|l| l == lane.whole())
     };
     let lanes = state
         .lanes()
-        .filter(|(path, lane)| meant(path) && (document || !lane.isolation.is_in_place()));
+        .filter(|(path, lane)| meant(path, lane) && (document || !lane.isolation.is_in_place()));
     let failed = lanes.flat_map(|(path, lane)| {
         let steps = lane.steps.iter().filter(|s| s.progress == Progress::Failed);
         steps.map(move |s| StepPath::new(&path.phase, &path.lane, &s.id))
@@ -208,7 +208,8 @@ fn compare(
         let check = Check::only(&recorded, "worktree-gone", message);
         return Ok(Compared { check, live: recorded, open_gates: BTreeMap::new() });
     }
-    let file = PlanFile::of_run(context, &loaded.state.plan_path)?;
+    let tasks = Some(recorded.task_worktrees);
+    let file = PlanFile::of_run(context, &loaded.state.plan_path, tasks)?;
     let file = file.map(|file| file.masked_like(&recorded).closing_gates_of(&recorded));
     let mut world = session::world(context, &loaded.state);
     let who = Context::who();

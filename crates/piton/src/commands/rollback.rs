@@ -94,9 +94,17 @@ fn selected(state: &RunState, args: &RollbackArgs) -> Result<Vec<LanePath>> {
         args.phase.as_ref().is_none_or(|p| *p == path.phase)
             && args.lane.as_ref().is_none_or(|l| *l == path.lane || *l == path.to_string())
     };
+    if let Some((path, _)) =
+        state.lanes().find(|(path, lane)| lane.task.is_some() && args.lane.is_some() && fits(path))
+    {
+        let whole = state.whole_of(&path);
+        let message = format!("{path} is a task, and goes back with its lane {whole}");
+        return Err(CommandError::usage("no-lane", message)
+            .hint(format!("`--lane {whole}`; `piton retry` lets a task run again")));
+    }
     let lanes: Vec<LanePath> = state
         .lanes()
-        .filter(|(path, lane)| fits(path) && lane.work.is_some())
+        .filter(|(path, lane)| fits(path) && lane.work.is_some() && lane.task.is_none())
         .map(|(path, _)| path)
         .collect();
     if lanes.is_empty() {
@@ -143,6 +151,7 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
         }
         let (event, target) = lane_target(&all, &moved, state, path, to, stage)?;
         since = since.min(event);
+        intent.points.push((path.clone(), event));
         if !work.removed {
             targets.extend(target);
         }
@@ -150,6 +159,8 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
     if lanes.iter().any(|p| rewind::in_place(state).contains(p)) {
         let point = root.ok_or_else(|| no_point(to))?;
         since = since.min(point.event);
+        let shared = rewind::in_place(state).into_iter();
+        intent.points.extend(shared.map(|path| (path, point.event)));
         let windows = rewind::windows(store, loaded, point.event)?;
         targets.push(RoomTarget {
             windows,

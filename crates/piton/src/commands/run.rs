@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 
 use piton_core::event::{Event, FileHash, RunCreated, Shape};
+use piton_core::lane::TaskWorktrees;
 use piton_core::request::Request;
 use piton_core::{RunId, RunState, Status, decide};
 use piton_engine::store::{Commit, Loaded};
@@ -13,7 +14,7 @@ use piton_engine::{Store, World as _};
 use piton_ledger::{Lease, NewRun, RunKey, RunRow};
 
 use super::{detach, resume};
-use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs, TaskWorktrees};
+use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs};
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
@@ -42,12 +43,8 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
         }
         return resume::run(context, ResumeArgs { run: None, drive: args.drive });
     };
-    if args.task_worktrees == TaskWorktrees::On {
-        let message = "tasks of a lane run one after the other, in the worktree of their lane";
-        return Err(CommandError::usage("task-worktrees", message)
-            .hint("leave the option out, or make tasks that can run at once lanes of their own"));
-    }
-    let plan = PlanFile::read(context, path)?;
+    let tasks = args.task_worktrees.map(TaskWorktrees::from);
+    let plan = PlanFile::read(context, path, tasks)?;
     session::check_selection(&plan.live, &args.drive)?;
     if args.drive.dry_run && !context.project.state_dir.join(piton_ledger::DATABASE_FILE).exists() {
         dry_run(context, &plan, &args.drive);
@@ -65,12 +62,14 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
         return super::rollback::run(context, &rollback_args(run, args));
     }
     if let (true, Some(run)) = (args.resume, args.run_id.clone()) {
+        say_kept(&mut store, &run, tasks);
         return resume::run(context, ResumeArgs { run: Some(run), drive: args.drive });
     }
     let newest = runs.iter().map(|r| r.run).max();
     match earlier_run(context, runs, &plan) {
         Some(row) if !args.fresh && args.run_id.is_none() => {
             if wants_resume(context, &args, &row, &plan)? {
+                say_kept(&mut store, &row.run_id, tasks);
                 let drive = args.drive;
                 return resume::run(context, ResumeArgs { run: Some(row.run_id), drive });
             }
@@ -92,6 +91,21 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
         return Ok(());
     }
     start(context, &mut store, &plan, &args, newest)
+}
+
+/// Says that a run that goes on keeps the worktrees of its tasks as it was begun with: what is done
+/// stays done.
+fn say_kept(store: &mut Store, run_id: &str, asked: Option<TaskWorktrees>) {
+    let begun = store.load(run_id).and_then(|loaded| store.plan(&loaded.state));
+    let begun = begun.map(|plan| plan.task_worktrees).ok();
+    if let (Some(asked), Some(begun)) = (asked, begun)
+        && asked != begun
+    {
+        let (asked, begun) = (asked.as_str(), begun.as_str());
+        ui::say(&format!(
+            "run {run_id} goes on with --task-worktrees {begun}, as it began; --fresh begins one with {asked}"
+        ));
+    }
 }
 
 fn rollback_args(run: String, args: RunArgs) -> RollbackArgs {
@@ -179,6 +193,7 @@ fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()> {
     // What still runs of it is ended first: nothing of a run that was set aside may go on.
     super::abort::end_steps(context, store, &row.run_id, "the run was archived")?;
     session::carry_out(store, &row.run_id, &Request::Archive)?;
+    session::set_views_aside(context, store, &row.run_id)?;
     ui::say(&format!("archived {}", row.run_id));
     Ok(())
 }
@@ -276,7 +291,7 @@ pub fn begin(
     lease: &Lease,
 ) -> Result<Session> {
     let (run_id, path) = (loaded.row.run_id.clone(), loaded.row.plan.clone());
-    let plan = PlanFile::of_run(context, &path)?.ok_or_else(|| {
+    let plan = PlanFile::of_run(context, &path, None)?.ok_or_else(|| {
         let message = format!("run {run_id} never began, and its plan {path} is not there");
         CommandError::new(Kind::Blocked, "resume-blocked", message)
             .hint("put the plan back, or start another one with `piton run PLAN`")

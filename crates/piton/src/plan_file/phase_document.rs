@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use piton_core::LanePath;
+use piton_core::lane::TaskWorktrees;
 use piton_formats::lanes::phase::{self, HoldKind, PlanDefaults};
 
 use super::PlanFile;
@@ -17,13 +18,14 @@ pub fn read(
     shown: &Path,
     full: &Path,
     text: &str,
-    asks: bool,
+    (tasks, asks): (TaskWorktrees, bool),
 ) -> Result<PlanFile> {
     let file = shown.display().to_string();
     let refused = |problems: Vec<_>| document_error(&problems, text, context.json);
     let (document, warnings) = phase::read(&file, text).map_err(refused)?;
     ui::diagnostics(&warnings, text);
     let mut defaults = PlanDefaults::new(&context.settings);
+    defaults.task_worktrees = tasks;
     if let Some(path) = &context.settings.lanes.task_prompt {
         let template = std::fs::read_to_string(context.project.root.join(path));
         defaults.task_prompt = Some(template.map_err(|e| {

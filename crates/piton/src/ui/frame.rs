@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use piton_core::plan::{IMPLICIT_LANE, IMPLICIT_STEP};
 use piton_core::state::{LaneState, PhaseState, Progress, StepState};
-use piton_core::summary::{lane_status, phase_status, progress};
+use piton_core::summary::{lane_status, phase_status, progress, step_status};
 use piton_core::{Millis, RunState, Status, StepPath, Timestamp};
 
 use super::look::{BAD, BUSY, DIM, Look, NOTE, PLAIN, STRONG, style_of};
@@ -212,7 +212,7 @@ fn step_rows(
     indent: usize,
     rows: &mut Vec<Row>,
 ) {
-    let status = step.status();
+    let status = step_status(scene.state, phase, lane, step);
     let path = StepPath::new(&phase.id, &lane.id, &step.id);
     let row = Row::new(Rank::Step, indent)
         .put(style_of(status), scene.look.symbol(status))

@@ -48,6 +48,10 @@ pub fn event(event: &Event) -> String {
         Event::LaneMerged(e) => merged(e),
         Event::PullRequestOpened(e) => format!("{} has pull request {}", e.lane, sanitize(&e.url)),
         Event::LaneRemoved(e) => format!("the worktree of {} is removed", e.lane),
+        Event::LaneForked(e) => {
+            format!("{} is commit {}; its tasks start from it", e.lane, short(&e.commit))
+        }
+        Event::LaneJoined(e) => format!("the tasks of {} are back in it", e.step),
         Event::LaneImported(e) => {
             let stages = e.records.iter().max_by_key(|r| r.at).map(|r| r.stage.as_str());
             format!("{} is taken over at {}", e.lane, stages.unwrap_or("its beginning"))

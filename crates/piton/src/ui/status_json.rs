@@ -7,8 +7,9 @@ mod lanes;
 
 use piton_core::event::{Class, FileHash};
 use piton_core::evidence::Rerun;
+use piton_core::lane::TaskOf;
 use piton_core::state::{Progress, RunState, StepState, Used};
-use piton_core::summary::{current, lane_status, phase_status, run_status};
+use piton_core::summary::{current, lane_status, phase_status, run_status, step_status};
 use piton_core::{Status, StepPath, Timestamp};
 use piton_engine::Loaded;
 use piton_formats::lanes::fix::{FixTask, fix_tasks};
@@ -61,6 +62,8 @@ struct Lane<'a> {
     id: &'a str,
     status: Status,
     steps: Vec<Step<'a>>,
+    /// Which task of which lane it does.
+    task_of: Option<&'a TaskOf>,
     #[serde(flatten)]
     work: Work<'a>,
 }
@@ -180,12 +183,13 @@ fn phases(state: &RunState) -> Vec<Phase<'_>> {
                         .iter()
                         .map(|s| Step {
                             id: &s.id,
-                            status: s.status(),
+                            status: step_status(state, phase, lane, s),
                             attempts: s.attempts,
                             exit_code: s.exit_code,
                             artifacts: &s.artifacts,
                         })
                         .collect(),
+                    task_of: lane.task.as_ref(),
                     work: lanes::work(lane),
                 })
                 .collect(),

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use piton_core::evidence::Rerun;
 use piton_core::state::{LaneState, PhaseState, Progress, StepState};
-use piton_core::summary::{lane_status, phase_status, progress, run_status};
+use piton_core::summary::{lane_status, phase_status, progress, run_status, step_status};
 use piton_core::{GateRef, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::Loaded;
 use piton_formats::lanes::fix::fix_tasks;
@@ -107,7 +107,7 @@ pub fn subtree(
         None => tree.phase(phase),
         Some(id) => {
             for lane in phase.lanes.iter().filter(|l| l.id == id) {
-                tree.lane(phase, lane);
+                tree.lane(2, phase, lane);
             }
         }
     }
@@ -163,21 +163,21 @@ impl<'a> Tree<'a> {
         }
         self.line(0, phase_status(self.state, phase), &phase.id, &more);
         self.gate(2, &GateRef(phase.id.clone()));
-        for lane in &phase.lanes {
-            self.lane(phase, lane);
+        for lane in phase.lanes.iter().filter(|l| l.task.is_none()) {
+            self.lane(2, phase, lane);
         }
     }
 
-    fn lane(&mut self, phase: &PhaseState, lane: &LaneState) {
+    fn lane(&mut self, at: usize, phase: &PhaseState, lane: &LaneState) {
         let way = lane_words::way(lane).map(|way| format!(", {way}")).unwrap_or_default();
-        self.line(2, lane_status(self.state, phase, lane), &lane.id, &way);
+        self.line(at, lane_status(self.state, phase, lane), &lane.id, &way);
         if let Some(work) = &lane.work {
             let place = lane_words::place(work, &self.state.root).filter(|_| !lane.is_over());
             let lines = [place, lane_words::blocked(work), lane_words::degraded(work)];
-            lines.iter().flatten().for_each(|text| self.words(4, text));
+            lines.iter().flatten().for_each(|text| self.words(at + 2, text));
         }
         if lane.gate.is_some() {
-            self.gate(4, &GateRef(format!("{}/{}", phase.id, lane.id)));
+            self.gate(at + 2, &GateRef(format!("{}/{}", phase.id, lane.id)));
         }
         let fold = self.fold && lane.steps.len() > STEPS_UNFOLDED_MAX;
         let quiet = |s: &StepState| fold && s.progress == Progress::Done && self.rerun.is_empty();
@@ -187,10 +187,14 @@ impl<'a> Tree<'a> {
             let place = format!("{}/{}", phase.id, lane.id);
             let run = words::run_id(self.state);
             let steps = count(folded, "finished step");
-            self.words(4, &format!("{steps} (piton show {run}/{place} lists them)"));
+            self.words(at + 2, &format!("{steps} (piton show {run}/{place} lists them)"));
         }
         for step in shown {
-            self.step(phase, lane, step);
+            self.step(at + 2, phase, lane, step);
+            // Tasks stand below the step that waits for them.
+            for task in phase.tasks_at(&lane.id, &step.id) {
+                self.lane(at + 4, phase, task);
+            }
         }
     }
 
@@ -220,13 +224,13 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn step(&mut self, phase: &PhaseState, lane: &LaneState, step: &StepState) {
+    fn step(&mut self, at: usize, phase: &PhaseState, lane: &LaneState, step: &StepState) {
         let more = self.about(step);
-        self.line(4, step.status(), &step.id, &more);
+        self.line(at, step_status(self.state, phase, lane, step), &step.id, &more);
         if matches!(step.progress, Progress::Failed | Progress::Waiting { .. })
             && !step.failure_context.is_empty()
         {
-            self.words(6, &summary::why_failed(step));
+            self.words(at + 2, &summary::why_failed(step));
         }
         let stale = if self.rerun.is_empty() {
             None
@@ -234,7 +238,7 @@ impl<'a> Tree<'a> {
             self.rerun.get(&StepPath::new(&phase.id, &lane.id, &step.id)).copied()
         };
         if let Some(reason) = stale.or_else(|| pending_rerun(step)) {
-            self.words(6, &format!("runs again: {}", sanitize(reason)));
+            self.words(at + 2, &format!("runs again: {}", sanitize(reason)));
         }
     }
 

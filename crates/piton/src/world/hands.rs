@@ -9,9 +9,10 @@
 //! Nothing here survives the machine, and nothing needs to: neither do drivers.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How many looks in a row must find it stopped; one alone may be a passing moment under a debugger.
 const STOPPED_LOOKS: u32 = 3;
 
+/// Longest note of who came last: a host's name and some numbers.
+const NOTE_BYTES_MAX: usize = 4096;
+
 /// The driver that came last.
 #[derive(Debug, Serialize, Deserialize)]
 struct Holder {
@@ -41,53 +45,69 @@ struct Holder {
 pub struct Hands {
     path: PathBuf,
     epoch: u64,
+    /// Opened once: a turn is taken around every step.
+    file: Option<Rc<File>>,
+    /// What the file said when this driver was found to be the last.
+    seen: Vec<u8>,
 }
 
-/// The lock, held until it is dropped.
+/// The lock, held until it is dropped; it is free too when the process dies.
 #[must_use]
 #[derive(Debug)]
-pub struct Held {
-    /// Closed, it is free; it is free too when the process dies.
-    _file: File,
+pub struct Held(Rc<File>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Fails for no file that could be locked; the end of the process frees it in any case.
+        let _ = self.0.unlock();
+    }
 }
 
 impl Hands {
     /// The lock in this file, for the first driver of a run until another epoch is told.
     pub fn new(path: PathBuf, epoch: u64) -> Self {
-        Self { path, epoch }
+        Self { path, epoch, file: None, seen: Vec::new() }
     }
 
     /// Takes the repository over from earlier drivers.
     pub fn take_over(&mut self, epoch: u64) -> Result<()> {
         self.epoch = epoch;
-        let mut file = self.lock()?;
-        let last = last(&mut file).map_err(|e| self.failed(&e))?;
-        if last.is_some_and(|holder| holder.epoch > epoch) {
+        let held = self.lock()?;
+        let said = read(&held.0).map_err(|e| self.failed(&e))?;
+        if holder(&said).is_some_and(|holder| holder.epoch > epoch) {
             return Err(Error::TakenOver);
         }
-        write(&mut file, &Holder { epoch, owner: Owner::current() }).map_err(|e| self.failed(&e))
+        let own = Holder { epoch, owner: Owner::current() };
+        write(&held.0, &own).map_err(|e| self.failed(&e))
     }
 
     /// Waits for the turn to act; an error for a driver whose run was taken over.
-    pub fn hold(&self) -> Result<Held> {
-        let mut file = self.lock()?;
-        let last = last(&mut file).map_err(|e| self.failed(&e))?;
-        if last.is_some_and(|holder| holder.epoch > self.epoch) {
-            return Err(Error::TakenOver);
+    pub fn hold(&mut self) -> Result<Held> {
+        let held = self.lock()?;
+        let said = read(&held.0).map_err(|e| self.failed(&e))?;
+        if said != self.seen {
+            if holder(&said).is_some_and(|holder| holder.epoch > self.epoch) {
+                return Err(Error::TakenOver);
+            }
+            self.seen = said;
         }
-        Ok(Held { _file: file })
+        Ok(held)
     }
 
-    fn lock(&self) -> Result<File> {
-        let mut file = self.open().map_err(|e| self.failed(&e))?;
+    fn lock(&mut self) -> Result<Held> {
+        let file = match &self.file {
+            Some(file) => Rc::clone(file),
+            None => Rc::new(self.open().map_err(|e| self.failed(&e))?),
+        };
+        self.file = Some(Rc::clone(&file));
         let (began, mut looked, mut looks) = (Instant::now(), Instant::now(), 0);
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(file),
+                Ok(()) => return Ok(Held(file)),
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(self.failed(&error)),
             }
-            let holder = last(&mut file).ok().flatten();
+            let holder = read(&file).ok().and_then(|said| holder(&said));
             if began.elapsed() > PATIENCE {
                 return Err(busy(holder.as_ref()));
             }
@@ -126,19 +146,23 @@ fn busy(holder: Option<&Holder>) -> Error {
     ))
 }
 
-/// What the file says; nothing if it was never written, or not to its end.
-fn last(file: &mut File) -> io::Result<Option<Holder>> {
-    let mut text = String::new();
-    file.seek(SeekFrom::Start(0))?;
-    file.read_to_string(&mut text)?;
-    Ok(serde_json::from_str(&text).ok())
+/// What the file says, up to a size that no note exceeds.
+fn read(file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; NOTE_BYTES_MAX];
+    let len = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(len);
+    Ok(bytes)
 }
 
-fn write(file: &mut File, holder: &Holder) -> io::Result<()> {
+/// Who that is; nobody if it was never written, or not to its end.
+fn holder(said: &[u8]) -> Option<Holder> {
+    serde_json::from_slice(said).ok()
+}
+
+fn write(file: &File, holder: &Holder) -> io::Result<()> {
     let text = serde_json::to_string(holder).map_err(io::Error::other)?;
     file.set_len(0)?;
-    file.seek(SeekFrom::Start(0))?;
-    file.write_all(text.as_bytes())
+    file.write_all_at(text.as_bytes(), 0)
 }
 
 /// Whether a process of this machine stands still.

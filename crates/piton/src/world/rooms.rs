@@ -13,7 +13,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use piton_core::event::{
-    LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindRoom,
+    LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindKind, RewindRoom,
 };
 use piton_core::lane::{LaneRules, Missed, SnapshotRef};
 use piton_core::lane_state::LaneWork;
@@ -102,6 +102,11 @@ impl GitRooms {
         self.refusal = refusal;
     }
 
+    /// Whether all there is to do is to look at a small work tree again.
+    pub fn is_quick(&self) -> bool {
+        self.takers.len() == 1 && self.takers.values().all(Taker::is_warm)
+    }
+
     /// Lets a driver act, and none that came before it.
     pub fn take_over(&mut self, epoch: u64) -> Result<()> {
         if self.epoch != epoch {
@@ -109,11 +114,6 @@ impl GitRooms {
         }
         self.epoch = epoch;
         self.hands.take_over(epoch)
-    }
-
-    /// Whether all there is to do is to look at a small work tree again.
-    pub fn is_quick(&self) -> bool {
-        self.takers.len() == 1 && self.takers.values().all(Taker::is_warm)
     }
 
     /// Brings the run log up to what the ledger says.
@@ -165,21 +165,44 @@ impl GitRooms {
         let fence = self.fenced().map_err(|e| e.to_string())?;
         let message = format!("{}: {why}", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let chain = self.chain(lane);
+        let (chain, rules) = (self.chain(lane), self.rules.clone());
+        let taker = self.taker(dir)?;
+        taker.take(&rules, &chain, &fence, &meta).map_err(|e| e.to_string())
+    }
+
+    fn taker(&mut self, dir: &str) -> Result<&mut Taker, String> {
         if !self.takers.contains_key(dir) {
             std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
             let taker = Taker::new(self.workspace(dir));
             self.takers.insert(dir.to_owned(), taker);
         }
-        let taker = self.takers.get_mut(dir).ok_or("no work tree")?;
-        taker.take(&self.rules, &chain, &fence, &meta).map_err(|e| e.to_string())
+        self.takers.get_mut(dir).ok_or_else(|| "no work tree".to_owned())
     }
 
-    /// Snapshots a workspace for whoever does not drive, in a chain apart.
+    /// Snapshots a workspace that shall become what another snapshot is.
+    fn take_before(
+        &mut self,
+        lane: Option<&LanePath>,
+        dir: &str,
+        to: &str,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<Snapshot, String> {
+        let fence = self.fenced().map_err(|e| e.to_string())?;
+        let message = format!("{}: {why}", self.run_id);
+        let meta = Meta { message: &message, at: at.0 };
+        let (chain, rules) = (self.chain(lane), self.rules.clone());
+        let taker = self.taker(dir)?;
+        restore::present(taker, &rules, &chain, &fence, &meta, to).map_err(|e| e.to_string())
+    }
+
+    /// Snapshots a workspace for whoever does not drive, in a chain apart; `to` is what it shall
+    /// become.
     pub fn look(
         &mut self,
         lane: Option<&LanePath>,
         dir: &str,
+        to: Option<&str>,
         at: Timestamp,
     ) -> Result<SnapshotRef, String> {
         std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
@@ -192,7 +215,12 @@ impl GitRooms {
         let _turn = turn(&self.cache.join(LOOK_LOCK)).map_err(|e| e.to_string())?;
         loop {
             let fence = Fence::current(&self.root, &self.run_id).map_err(|e| e.to_string())?;
-            match snapshot::take(&workspace, &self.rules, &chain, &fence, &meta) {
+            let mut taker = Taker::new(workspace.clone());
+            let taken = match to {
+                None => taker.take(&self.rules, &chain, &fence, &meta),
+                Some(to) => restore::present(&mut taker, &self.rules, &chain, &fence, &meta, to),
+            };
+            match taken {
                 Ok(taken) => return Ok(recorded(&taken)),
                 // A driver attached meanwhile; each does so once.
                 Err(_) if !fence.holds(&self.root) => {}
@@ -210,7 +238,7 @@ impl GitRooms {
         scope: &restore::Scope,
         at: Timestamp,
     ) -> Result<(), String> {
-        let present = self.take(lane, dir, "before going back", at)?;
+        let present = self.take_before(lane, dir, to, "before going back", at)?;
         let workspace = self.workspace(dir);
         let plan = restore::plan(&workspace, &self.rules, &present, to, scope);
         let plan = plan.map_err(|e| e.to_string())?;
@@ -335,9 +363,9 @@ impl Rooms for GitRooms {
         self.plan_room(target, at)
     }
 
-    fn plan_revert(&mut self, merge: &Revert) -> Result<Revert, String> {
+    fn plan_revert(&mut self, merge: &Revert, kind: RewindKind) -> Result<Revert, String> {
         let _held = self.hands.hold().map_err(|e| e.to_string())?;
-        self.plan_taking_back(merge)
+        self.plan_taking_back(merge, kind)
     }
 
     fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String> {
@@ -355,6 +383,9 @@ impl Rooms for GitRooms {
     }
 
     fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> Result<()> {
+        if !self.views.notice(events) {
+            return Ok(());
+        }
         let _held = self.hands.hold()?;
         self.views.log(run_id, events).map_err(failed)
     }

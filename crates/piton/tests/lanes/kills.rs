@@ -34,13 +34,23 @@ fn real_git() -> String {
 /// Two lanes and a `git` that kills at a pattern.
 fn armed(pattern: &str, after: bool) -> Scene {
     let scene = Scene::of(&[lane("SL-1"), lane("SL-2")]);
+    arm(&scene, pattern, after);
+    scene
+}
+
+/// Gives a scene a `git` that kills at a pattern.
+pub fn arm(scene: &Scene, pattern: &str, after: bool) {
     std::fs::create_dir_all(scene.outside("kill")).unwrap();
     std::fs::write(scene.outside("kill/pattern"), format!("{pattern}\n")).unwrap();
     if after {
         std::fs::write(scene.outside("kill/after"), "").unwrap();
     }
     scene.program("git", &GIT.replace("REAL", &real_git()));
-    scene
+}
+
+/// The calls of git so far.
+pub fn calls(scene: &Scene) -> String {
+    scene.told("kill/calls").join("\n")
 }
 
 fn piton(scene: &Scene, args: &[&str]) -> Output {
@@ -52,7 +62,7 @@ fn piton(scene: &Scene, args: &[&str]) -> Output {
 fn survives(pattern: &str, after: bool) {
     let scene = armed(pattern, after);
     let first = piton(&scene, &["run", DOCUMENT]);
-    let calls = scene.told("kill/calls").join("\n");
+    let calls = calls(&scene);
     assert_eq!(first.code, 137, "no call like `{pattern}`:\n{calls}\n{}", first.stderr);
     piton(&scene, &["resume"]).exits(0);
     assert_eq!(scene.subjects("main").len(), 3, "each lane once: {:?}", scene.subjects("main"));

@@ -6,8 +6,10 @@
 
 #![expect(clippy::similar_names, reason = "lines and lanes are what this is about")]
 
+mod apart;
 mod draft;
 mod gates;
+mod groups;
 mod index;
 mod model;
 mod names;

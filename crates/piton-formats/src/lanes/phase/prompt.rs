@@ -16,6 +16,9 @@ use crate::template::{self, Error};
 /// The template where the settings name no other.
 pub const TASK_PROMPT: &str = include_str!("../task_prompt.md");
 
+/// The template of the step that mends a lane whose tasks were done in worktrees of their own.
+const MEND_PROMPT: &str = include_str!("../mend_prompt.md");
+
 /// Instructions one template may execute: thousands of fields, and over in a blink when it loops.
 const FUEL: u64 = 1_000_000;
 
@@ -69,6 +72,30 @@ pub(super) fn render(text: &str, phase: &Phase, lane: &Lane, task: &Task) -> Res
         root => later("root"),
         failure_context => later("failure_context"),
     };
+    fill(text, values)
+}
+
+/// The prompt that mends a lane: a template for its attempts.
+pub(super) fn render_mend(phase: &Phase, lane: &Lane, tasks: &[&Task]) -> Result<String, Error> {
+    let told = |task: &&Task| {
+        context! { id => &task.id, type => task.kind.word(), files => &task.files }
+    };
+    let mut commands: Vec<String> = Vec::new();
+    for command in tasks.iter().flat_map(|task| task.test_commands.iter()) {
+        if !commands.contains(command) {
+            commands.push(command.clone());
+        }
+    }
+    let values = context! {
+        tasks => tasks.iter().map(told).collect::<Vec<Value>>(),
+        test_commands => commands,
+        lane => context! { id => &lane.id, name => &lane.name },
+        phase => context! { id => &phase.id, title => &phase.title },
+    };
+    fill(MEND_PROMPT, values)
+}
+
+fn fill(text: &str, values: Value) -> Result<String, Error> {
     let filled = ENGINE.render_str(text, values).map_err(|error| Error {
         line: error.line().unwrap_or(1),
         message: match error.detail() {

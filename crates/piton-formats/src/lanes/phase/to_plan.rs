@@ -10,16 +10,19 @@ use std::collections::BTreeMap;
 use piton_core::Millis;
 use piton_core::budget::Budgets;
 use piton_core::id::{ID_BYTES_MAX, LanePath, is_valid_id};
-use piton_core::lane::{Isolation, LaneRules, Merge, OnRetry, Role, VALIDATION_LANE};
+use piton_core::lane::{
+    Isolation, LaneRules, Merge, OnRetry, Role, TaskWorktrees, VALIDATION_LANE,
+};
 use piton_core::plan::{self, Command, OnFailure, Plan, Step, Work};
 
 use super::super::fix::VALIDATION_STEP;
+use super::apart::Made;
 use super::model::{DependencyKind, Lane, ParallelSafe, Phase, Task, TaskKind};
 use super::prompt;
 use super::resolve::{is_closed, lanes_before};
 use crate::diagnostic::{Diagnostic, code, quoted};
 use crate::plan::build::{BACKOFF_DEFAULT, GRACE_DEFAULT};
-use crate::plan::implicit::{self, Frame, RESERVED};
+use crate::plan::implicit::{self, RESERVED};
 use crate::plan::{LANES_MAX, STEPS_MAX};
 use crate::settings::{PullRequest, Settings};
 use crate::sink::Sink;
@@ -56,6 +59,8 @@ pub struct PlanDefaults {
     pub on_retry: OnRetry,
     /// Template of the message for work a lane left uncommitted.
     pub message: Option<String>,
+    /// Whether tasks get worktrees of their own.
+    pub task_worktrees: TaskWorktrees,
     /// What makes a fresh worktree usable.
     pub setup: Option<Command>,
     /// How a pull request is opened.
@@ -93,6 +98,7 @@ impl PlanDefaults {
                 .commit_message
                 .clone()
                 .or_else(|| settings.lanes.message.clone()),
+            task_worktrees: settings.lanes.task_worktrees,
             setup: defaults.lane.setup.clone(),
             pull_request: settings.pull_request.clone(),
             spec: None,
@@ -102,7 +108,7 @@ impl PlanDefaults {
     }
 
     /// A step with these limits and nothing to do yet.
-    fn step(&self, id: String, work: Work, retries: u32) -> Step {
+    pub(super) fn step(&self, id: String, work: Work, retries: u32) -> Step {
         Step {
             id,
             work,
@@ -172,9 +178,9 @@ pub fn to_plan(
     Ok(planned)
 }
 
-struct Builder<'a> {
-    phase: &'a Phase,
-    defaults: &'a PlanDefaults,
+pub(super) struct Builder<'a> {
+    pub(super) phase: &'a Phase,
+    pub(super) defaults: &'a PlanDefaults,
     sink: Sink<'a>,
     text: &'a str,
 }
@@ -198,8 +204,7 @@ impl Builder<'_> {
                 mixed.push((id.clone(), why.clone()));
             }
             holds.extend(self.holds(lane, &id));
-            let lane = self.lane(lane, id, &phase_id);
-            lanes.push(lane);
+            lanes.extend(self.lane(lane, id, &phase_id));
         }
         lanes.extend(self.validation(&phase_id, &lanes));
         let phase =
@@ -211,11 +216,12 @@ impl Builder<'_> {
             on_failure: self.defaults.on_failure,
             budgets: self.defaults.budgets.clone(),
             phases: vec![phase],
+            task_worktrees: self.task_worktrees(),
         };
         Planned { plan, holds, mixed, renamed }
     }
 
-    fn error(&mut self, code: &'static str, line: usize, message: String, hint: &str) {
+    pub(super) fn error(&mut self, code: &'static str, line: usize, message: String, hint: &str) {
         let start: usize =
             self.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
         let length = self.text[start..].lines().next().map_or(0, str::len);
@@ -230,6 +236,7 @@ impl Builder<'_> {
                 "set `agent` below [defaults] in piton.toml, and [agents.NAME] with a command";
             self.error(code::UNKNOWN_AGENT, self.phase.line, message, hint);
         }
+        self.check_task_worktrees();
         let tasks: usize = self.phase.lanes.iter().map(|lane| lane.tasks.len()).sum();
         if self.phase.lanes.len() > LANES_MAX || tasks > STEPS_MAX {
             let message = format!("the phase has more than {STEPS_MAX} tasks");
@@ -237,7 +244,8 @@ impl Builder<'_> {
         }
     }
 
-    fn lane(&mut self, lane: &Lane, id: String, phase_id: &str) -> plan::Lane {
+    /// A lane, and after it those that do its tasks.
+    fn lane(&mut self, lane: &Lane, id: String, phase_id: &str) -> Vec<plan::Lane> {
         if lane.tasks.is_empty() {
             let message = format!("the lane {} has no tasks", quoted(&lane.id));
             let hint = "ask for a plan update that gives it a table of tasks";
@@ -250,12 +258,7 @@ impl Builder<'_> {
             self.error(code::MISSING_FIELD, task.line, message, hint);
         }
         let tasks = self.ordered(lane);
-        let mut steps: Vec<Step> = Vec::new();
-        for (at, task) in tasks.iter().enumerate() {
-            let to_come = tasks[at + 1..].iter().any(|later| later.kind == TaskKind::Impl);
-            let step = self.step(lane, task, &steps, to_come);
-            steps.push(step);
-        }
+        let Made { steps, parts } = self.tasks(lane, &id, &tasks);
         let before = lanes_before(lane, &self.phase.lanes, &self.phase.gates);
         let needs = before
             .into_iter()
@@ -267,15 +270,8 @@ impl Builder<'_> {
             steps,
             rules: self.rules(lane, &tasks),
         };
-        let retries = lane.retries.unwrap_or(self.defaults.retries);
-        let like = self.defaults.step(String::new(), Work::Tests(Vec::new()), retries);
-        let frame = Frame {
-            pattern: like,
-            setup: self.defaults.setup.clone(),
-            pull_request: &self.defaults.pull_request,
-        };
-        implicit::complete(&mut planned, &frame);
-        planned
+        implicit::complete(&mut planned, &self.frame(lane));
+        std::iter::once(planned).chain(parts).collect()
     }
 
     fn rules(&self, lane: &Lane, tasks: &[&Task]) -> LaneRules {
@@ -291,6 +287,7 @@ impl Builder<'_> {
             provides: lane.provides.clone(),
             frozen: frozen.map(|gate| gate.raw.clone()).collect(),
             tests: lane_tests(tasks),
+            task: None,
         }
     }
 
@@ -342,7 +339,13 @@ impl Builder<'_> {
     }
 
     /// One task as a step; `to_come` tells whether code its tests may need is written later.
-    fn step(&mut self, lane: &Lane, task: &Task, before: &[Step], to_come: bool) -> Step {
+    pub(super) fn step(
+        &mut self,
+        lane: &Lane,
+        task: &Task,
+        before: &[Step],
+        to_come: bool,
+    ) -> Step {
         let template = self.defaults.task_prompt.as_deref().unwrap_or(prompt::TASK_PROMPT);
         let prompt = prompt::render(template, self.phase, lane, task).unwrap_or_else(|error| {
             let message = format!("the template of the task's prompt: line {}: {}", error.line, error.message);
@@ -350,11 +353,7 @@ impl Builder<'_> {
             self.error(code::BAD_TEMPLATE, task.line, message, hint);
             String::new()
         });
-        let (agent, command) = self
-            .defaults
-            .agent
-            .clone()
-            .unwrap_or_else(|| (String::new(), Command::Args(Vec::new())));
+        let (agent, command) = self.agent();
         let retries = lane.retries.unwrap_or(self.defaults.retries);
         let mut step = self.defaults.step(
             unused_id(&task.id, before),
@@ -365,6 +364,12 @@ impl Builder<'_> {
             step.test = joined(&task.test_commands);
         }
         step
+    }
+
+    /// The agent that does the tasks; that there is one is checked for the whole document.
+    pub(super) fn agent(&self) -> (String, Command) {
+        let none = || (String::new(), Command::Args(Vec::new()));
+        self.defaults.agent.clone().unwrap_or_else(none)
     }
 
     /// The lane that runs the test execution plan after the last merge.
@@ -380,7 +385,7 @@ impl Builder<'_> {
         });
         Some(plan::Lane {
             id: VALIDATION_LANE.to_owned(),
-            needs: lanes.iter().map(path).collect(),
+            needs: lanes.iter().filter(|l| l.rules.task.is_none()).map(path).collect(),
             gate: None,
             steps: steps.collect(),
             rules: LaneRules::default(),
@@ -416,7 +421,7 @@ fn joined(commands: &[String]) -> Option<Command> {
 }
 
 /// A name of the document as an id of the plan.
-fn made_id(name: &str) -> String {
+pub(super) fn made_id(name: &str) -> String {
     if is_valid_id(name) {
         return name.to_owned();
     }
@@ -428,7 +433,7 @@ fn made_id(name: &str) -> String {
 }
 
 /// The same for a step, beside those that are there and those Piton adds.
-fn unused_id(name: &str, steps: &[Step]) -> String {
+pub(super) fn unused_id(name: &str, steps: &[Step]) -> String {
     let made = made_id(name);
     let taken = |id: &str| RESERVED.contains(&id) || steps.iter().any(|step| step.id == id);
     if !taken(&made) {

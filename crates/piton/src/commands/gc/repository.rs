@@ -163,7 +163,10 @@ fn trees(context: &Context, kept: &BTreeSet<&str>) -> Vec<Tree> {
         ui::say(&format!("warning: worktrees are kept: {error}"));
         Vec::new()
     });
-    let mut found = Vec::new();
+    let mut found: Vec<Tree> = Vec::new();
+    // Those of tasks lie within that of their lane, and go first.
+    let mut entries = entries;
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.path.components().count()));
     for entry in entries {
         let Some((run_id, lane)) = entry.ours.filter(|(run_id, _)| !kept.contains(run_id.as_str()))
         else {
@@ -172,7 +175,7 @@ fn trees(context: &Context, kept: &BTreeSet<&str>) -> Vec<Tree> {
         let path = entry.path;
         if root.starts_with(&path) {
             ui::say(&format!("the worktree {} is kept: you are in it", path.display()));
-        } else if path.is_dir() && !is_clean(&path) {
+        } else if path.is_dir() && !is_clean(&path, &found) {
             let shown = path.display();
             ui::say(&format!("the worktree {shown} is kept: not all in it is committed"));
         } else {
@@ -182,9 +185,16 @@ fn trees(context: &Context, kept: &BTreeSet<&str>) -> Vec<Tree> {
     found
 }
 
-fn is_clean(dir: &Path) -> bool {
-    let status = Git::at(dir).args(["status", "--porcelain", "--untracked-files=normal"]).text();
-    status.is_ok_and(|text| text.is_empty())
+/// Whether all in a work tree is committed, but for worktrees within it that go too.
+fn is_clean(dir: &Path, going: &[Tree]) -> bool {
+    let args = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"];
+    let goes = |line: &[u8]| {
+        let name = String::from_utf8_lossy(line.get(3..).unwrap_or_default()).into_owned();
+        let path = dir.join(name.trim_end_matches('/'));
+        going.iter().any(|tree| tree.path == path)
+    };
+    let lines = Git::at(dir).args(args).bytes();
+    lines.is_ok_and(|all| all.split(|b| *b == 0).filter(|l| !l.is_empty()).all(goes))
 }
 
 /// Deletes the snapshots of a run that is gone; what can't go now goes with the next gc.

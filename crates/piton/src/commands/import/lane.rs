@@ -203,7 +203,7 @@ impl Import<'_> {
         events.extend(self.proven(|role| match role {
             Role::Setup => there,
             Role::Work => worked,
-            Role::Tests | Role::PullRequest => false,
+            Role::Tests | Role::PullRequest | Role::Tasks | Role::Mend => false,
         }));
         if !worked {
             self.unknown.push(

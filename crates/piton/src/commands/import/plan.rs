@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use piton_core::lane::TaskWorktrees;
 use piton_formats::lanes::checkpoints::Record;
 use piton_formats::lanes::{naming, phase};
 
@@ -10,6 +11,9 @@ use crate::cli::ImportArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::plan_file::PlanFile;
+
+/// The records of others are about lanes: their tasks had no worktrees of their own.
+const OFF: Option<TaskWorktrees> = Some(TaskWorktrees::Off);
 
 /// Where phase documents are looked for.
 const PLANS_DIR: &str = "plans";
@@ -28,7 +32,7 @@ pub fn find(
         None => document(context, records),
     };
     if let Some(path) = named {
-        return Ok((PlanFile::read(context, &path)?, Vec::new()));
+        return Ok((PlanFile::read(context, &path, OFF)?, Vec::new()));
     }
     let path = context.run_dir(run_id).join(MADE);
     let failed = |e: std::io::Error| {
@@ -44,7 +48,7 @@ pub fn find(
          branches. The plan made from the records is {}",
         path.display()
     );
-    Ok((PlanFile::read(context, &path)?, vec![remark]))
+    Ok((PlanFile::read(context, &path, OFF)?, vec![remark]))
 }
 
 /// The document in the folder of plans whose phase is the one of the records.

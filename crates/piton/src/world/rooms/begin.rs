@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use piton_core::event::LaneBegun;
-use piton_core::lane::LaneRules;
+use piton_core::lane::{LaneRules, TaskOf};
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Refusal, Room};
-use piton_workspace::{Git, checks, merge, restore, worktree};
+use piton_formats::lanes::naming::task_branch;
+use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
-use super::{GitRooms, failed, of_worktree, ready, recorded, refusal, spec};
+use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
 use crate::context::now;
 
 impl GitRooms {
@@ -25,6 +26,9 @@ impl GitRooms {
         }
         if let Some(refusal) = &self.refusal {
             return Ok(Begin::Refused(refusal.clone()));
+        }
+        if let Some(task) = &rules.task {
+            return Ok(self.begin_task(lane, task, state));
         }
         let wanted = self.wanted_base(state);
         let base = match checks::base(&self.root, wanted.as_deref()) {
@@ -41,15 +45,11 @@ impl GitRooms {
             let own: Vec<&str> = self.rules.exclude.iter().map(String::as_str).collect();
             match checks::clean(dir, &own) {
                 Ok(()) => {}
-                Err(_) if self.options.seed_dirty => {
+                Err(found) if found.code == "dirty" && self.options.seed_dirty => {
                     let taken = self.take(None, "", &format!("seed of {lane}"), now());
                     snapshot = Some(recorded(&taken.map_err(failed)?));
                 }
-                Err(found) => {
-                    let mut refused = refusal(found);
-                    refused.fix.push_str(", or start lanes from these changes with `--seed-dirty`");
-                    return Ok(Begin::Refused(refused));
-                }
+                Err(found) => return Ok(Begin::Refused(refusal(found))),
             }
         }
         let dir = self.root.join(&self.options.worktrees).join(&lane.phase).join(&lane.lane);
@@ -65,6 +65,29 @@ impl GitRooms {
         })))
     }
 
+    /// A task starts from the branch of the lane it is a part of, and lies within its worktree.
+    fn begin_task(&self, lane: &LanePath, task: &TaskOf, state: &RunState) -> Begin {
+        let whole = LanePath { phase: lane.phase.clone(), lane: task.lane.clone() };
+        let work = state.lane(&whole).and_then(|l| l.work.as_deref());
+        let branch = work.map(|w| w.branch.clone()).unwrap_or_default();
+        let (Some(work), Some(head)) = (work, branch_head(&self.root, &branch)) else {
+            let why = format!("branch {branch} of {whole} is gone");
+            let fix = "bring it back, then `piton resume`".to_owned();
+            return Begin::Refused(Refusal { why, fix });
+        };
+        let dir = Path::new(&work.dir).join("tasks").join(&task.task);
+        Begin::Ready(Box::new(LaneBegun {
+            lane: lane.clone(),
+            isolation: piton_core::lane::Isolation::Worktree,
+            dir: dir.display().to_string(),
+            branch: task_branch(&whole.phase, &whole.lane, &task.task),
+            base_branch: branch,
+            base_sha: Some(head),
+            snapshot: None,
+            note: String::new(),
+        }))
+    }
+
     fn begin_in_place(&mut self, lane: &LanePath) -> Begin {
         let snapshot = match self.take(None, "", &format!("before {lane}"), now()) {
             Ok(taken) => recorded(&taken),
@@ -75,8 +98,9 @@ impl GitRooms {
                 return Begin::Refused(Refusal { why, fix });
             }
         };
-        let branch = Git::at(&self.root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text();
-        let head = piton_workspace::refs::value(&self.root, "HEAD");
+        let project = Project::discover(&self.root).ok();
+        let branch = project.as_ref().and_then(Project::branch);
+        let head = project.and_then(|p| p.head());
         Begin::Ready(Box::new(LaneBegun {
             lane: lane.clone(),
             isolation: piton_core::lane::Isolation::InPlace,
@@ -92,7 +116,8 @@ impl GitRooms {
     /// The base asked for; else that of the lanes before, wherever the user is now.
     fn wanted_base(&self, state: &RunState) -> Option<String> {
         let before = || {
-            let works = state.lanes().filter_map(|(_, l)| l.work.as_ref());
+            let whole = state.lanes().filter(|(_, l)| l.task.is_none());
+            let works = whole.filter_map(|(_, l)| l.work.as_ref());
             let mut isolated = works.filter(|w| !w.isolation.is_in_place());
             isolated.find(|w| !w.base_branch.is_empty()).map(|w| w.base_branch.clone())
         };
@@ -172,8 +197,16 @@ impl GitRooms {
             let wanted = spec(&self.run_id, &lane, work, &start, &[]);
             let added = worktree::add(&self.root, &wanted, &fence).map_err(of_worktree)?;
             if let (true, Some(whole)) = (added.machine_restarted, &work.snapshot) {
-                let scope = restore::Scope::default();
-                self.go_back(Some(&lane), &work.dir, whole, &scope, at).map_err(failed)?;
+                if work.forked.is_some() {
+                    // All it did is committed, and tasks that came back since are in its branch.
+                    self.take(Some(&lane), &work.dir, "before going back", at).map_err(failed)?;
+                    let dir = Path::new(&work.dir);
+                    worktree::move_to(dir, &added.head, worktree::Files::Follow, &fence)
+                        .map_err(of_worktree)?;
+                } else {
+                    let scope = restore::Scope::default();
+                    self.go_back(Some(&lane), &work.dir, whole, &scope, at).map_err(failed)?;
+                }
                 notes.push(format!(
                     "{lane}: the machine restarted, so its files are those of its last checkpoint"
                 ));

@@ -219,11 +219,19 @@ impl GitRooms {
                 .map(|last| recorded(&last))
         };
         worktree::remove(&self.root, dir, &fence).map_err(of_worktree)?;
+        let owner = (self.run_id.as_str(), &*lane.to_string());
+        if work.dropped {
+            let end = worktree::drop_branch(&self.root, owner, &fence).map_err(of_worktree)?;
+            if let BranchEnd::InUse(path) = end {
+                let (branch, path) = (&work.branch, path.display());
+                return Err(failed(format!("branch {branch} is checked out in {path}")));
+            }
+            return Ok(LaneRemoved { snapshot: last, branch_head: head, ..kept });
+        }
         let Some(head) = head else {
             let branch_head = work.committed.as_ref().map(|c| c.commit.clone());
             return Ok(LaneRemoved { snapshot: last, branch_head, ..kept });
         };
-        let owner = (self.run_id.as_str(), &*lane.to_string());
         let end = worktree::delete_branch_if_contained(
             &self.root,
             owner,

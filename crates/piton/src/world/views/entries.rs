@@ -1,14 +1,16 @@
 //! The lines of the run log: what each event of the ledger says there.
 //!
-//! Pure, from the event and its time alone: the log can be written again at any time, and an event
-//! says the same whatever came before or after it. Most events have one line; a failure that is
+//! Pure, from the event, its time and the plan's structure: the log can be written again at any time,
+//! and an event says the same whatever came before or after it. Most events have one line; a failure that is
 //! followed by another attempt has a second one for the retry.
+
+use std::collections::BTreeMap;
 
 use piton_core::event::{
     Class, DriverLeft, LaneMerged, LaneReopened, MergedBy, Next, Outcome, RewindIntended,
     RewindKind, RunCreated, StepFinished, Verdict,
 };
-use piton_core::lane::{TESTS_STEP, VALIDATION_LANE};
+use piton_core::lane::{TESTS_STEP, TaskOf, VALIDATION_LANE};
 use piton_core::{Event, GateRef, LanePath, StepPath, Timestamp};
 use piton_formats::lanes::naming::NONE;
 use piton_formats::lanes::run_log::{self, Entry, Status};
@@ -16,18 +18,26 @@ use piton_formats::lanes::run_log::{self, Entry, Status};
 use super::records::{lane_of, short};
 
 /// The lines of an event, each with its newline; empty for what no reader of a log needs.
-pub fn lines(run_id: &str, at: Timestamp, event: &Event) -> String {
-    let log = Log { run_id, at };
+/// `parts` are the lanes that do tasks of others: there they are tasks.
+pub fn lines(run_id: &str, at: Timestamp, parts: &Parts, event: &Event) -> String {
+    let log = Log { run_id, at, parts };
     log.entries(event).iter().map(run_log::line).collect()
 }
+
+/// Lanes that do tasks of other lanes.
+pub type Parts = BTreeMap<LanePath, TaskOf>;
 
 struct Log<'l> {
     run_id: &'l str,
     at: Timestamp,
+    parts: &'l Parts,
 }
 
 impl Log<'_> {
     fn entry(&self, phase: &str, lane: &str, task: &str, event: &str, status: Status) -> Entry {
+        let path = LanePath { phase: phase.to_owned(), lane: lane.to_owned() };
+        let of = self.parts.get(&path);
+        let (lane, task) = of.map_or((lane, task), |of| (&of.lane, &of.task));
         let mut entry = Entry::new(self.at, self.run_id, phase, Some(lane_of(lane)), event);
         task.clone_into(&mut entry.task);
         entry.status = status;
@@ -72,6 +82,9 @@ impl Log<'_> {
                 let counts = if e.satisfy { ", counts as done" } else { "" };
                 let notes = format!("by {}{counts}", e.by);
                 self.task(&e.step, "task_skipped", Status::Skipped, notes)
+            }
+            Event::StepProven(e) if e.tree.is_empty() => {
+                self.task(&e.step, "task_skipped", Status::Skipped, "not needed".to_owned())
             }
             Event::StepProven(e) => {
                 let notes = format!("passed on the tree {} before", short(&e.tree));
@@ -152,6 +165,10 @@ impl Log<'_> {
             Event::LaneRemoved(e) => {
                 self.lane(&e.lane, "worktree_removed", Status::Ok, String::new())
             }
+            Event::LaneForked(e) => {
+                self.task(&e.step, "tasks_start", Status::Ok, format!("from {}", short(&e.commit)))
+            }
+            Event::LaneJoined(e) => self.task(&e.step, "tasks_complete", Status::Ok, String::new()),
             Event::LaneImported(e) => self.lane(&e.lane, "imported", Status::Ok, e.note.clone()),
             Event::RewindIntended(e) => self.rewinding(e),
             Event::Rewound(e) if e.reverted.is_empty() => {

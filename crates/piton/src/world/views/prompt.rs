@@ -7,6 +7,7 @@ use std::path::Path;
 
 use piton_core::lane::{Stage, StageStatus};
 use piton_core::lane_state::{LaneWork, StageRecord};
+use piton_core::state::{LaneState, Progress};
 use piton_core::{LanePath, RunState};
 
 use super::ViewPaths;
@@ -30,7 +31,9 @@ pub enum Told {
 pub fn prompt(root: &Path, paths: &ViewPaths, state: &RunState, told: Told) -> Vec<String> {
     let Some(run_id) = &state.run_id else { return Vec::new() };
     let mut lines = Vec::new();
-    let meant = state.lanes().filter(|(path, lane)| {
+    // A task goes on and back with its lane.
+    let lanes = state.lanes().filter(|(_, lane)| lane.task.is_none());
+    let meant = lanes.filter(|(path, lane)| {
         let work = lane.work.as_deref().filter(|_| !lane.is_over());
         work.is_some_and(|work| is_meant(state, path, work, told))
     });
@@ -60,12 +63,13 @@ fn is_meant(state: &RunState, path: &LanePath, work: &LaneWork, told: Told) -> b
         Told::Begun => true,
         Told::RolledBack => work.rolled_back.is_some(),
         Told::Stuck => {
-            let failed = || {
-                let lane = state.lane(path);
-                let mut steps = lane.into_iter().flat_map(|l| &l.steps);
-                steps.any(|s| s.progress == piton_core::state::Progress::Failed)
+            let stuck = |lane: &LaneState| {
+                let blocked = lane.work.as_ref().is_some_and(|w| w.blocked.is_some());
+                blocked || lane.steps.iter().any(|s| s.progress == Progress::Failed)
             };
-            work.blocked.is_some() || failed()
+            let parts = state.parts_of(path);
+            let mut lanes = parts.iter().chain([path]).filter_map(|p| state.lane(p));
+            lanes.any(stuck)
         }
     }
 }

@@ -25,9 +25,12 @@ pub fn records(
     state: &RunState,
 ) -> Vec<OwnRecord> {
     let Some(run_id) = &state.run_id else { return Vec::new() };
-    let log_path = root.join(paths.run_log(&run_id.0)).display().to_string();
+    let name = super::file_name(&run_id.0, state);
+    let log_path = root.join(paths.run_log(&name)).display().to_string();
     let mut all = Vec::new();
-    for (path, lane) in state.lanes() {
+    // A task has no records of its own: the contract knows lanes, and what happens to a task is
+    // recorded with its lane.
+    for (path, lane) in state.lanes().filter(|(_, lane)| lane.task.is_none()) {
         let Some(work) = &lane.work else { continue };
         let hints = Hints { root, plan_path, run_id: &run_id.0, lane: lane_words(state, &path) };
         for record in Stage::ALL.into_iter().filter_map(|stage| work.record(stage)) {

@@ -66,7 +66,7 @@ pub fn report(root: &Path, plan: &Plan, state: &RunState) -> Report {
         }
         report.lanes.push(lane_line(state, &path, lane));
         report.failures.extend(failures(&path, lane));
-        let closed = lane.satisfies();
+        let closed = state.satisfies(&path);
         let gates = plan.lane(&path).map(|l| l.rules.provides.clone()).unwrap_or_default();
         report.gates.extend(gates.into_iter().map(|gate| (gate, closed)));
     }

@@ -46,11 +46,11 @@ impl Views {
     /// Writes the run's report.
     pub(super) fn write_report(
         &mut self,
-        run_id: &str,
+        name: &str,
         plan: &Plan,
         state: &RunState,
     ) -> io::Result<()> {
-        let path = self.root.join(self.paths.run_report(run_id));
+        let path = self.root.join(self.paths.run_report(name));
         let report = report::report(&self.root, plan, state);
         let stamp = time::stamp(self.last_at);
         self.files.replace(&path, &stamp, &mut |there, _| {
@@ -69,7 +69,7 @@ impl Views {
     pub(super) fn tick_gates(&mut self, plan: &Plan, state: &RunState) -> io::Result<()> {
         let Some(document) = self.document.clone() else { return Ok(()) };
         // A lane that was left out has frozen nothing.
-        let over = state.lanes().filter(|(_, lane)| lane.satisfies());
+        let over = state.lanes().filter(|(path, _)| state.satisfies(path));
         let provided =
             over.filter_map(|(path, _)| plan.lane(&path)).flat_map(|l| &l.rules.provides);
         let open: Vec<&String> = provided.filter(|gate| !self.ticked.contains(*gate)).collect();

@@ -2,6 +2,7 @@
 //!
 //! Each test says in its name which form would be lost.
 
+mod apart;
 mod lanes;
 mod planned;
 mod problems;

@@ -9,7 +9,7 @@ use piton_core::event::{
     LogRanges, MergeIntended, MergedBy, Next, Outcome, RunCreated, Shape, StepFinished,
     StepStarted,
 };
-use piton_core::lane::{Isolation, LaneRules, Role, VALIDATION_LANE};
+use piton_core::lane::{Isolation, LaneRules, Role, TaskWorktrees, VALIDATION_LANE};
 use piton_core::plan::{Command, Lane, OnFailure, Phase, Step, Work};
 use piton_core::{Event, LanePath, Millis, Plan, RunId, RunState, StepPath, Timestamp, apply};
 
@@ -66,6 +66,7 @@ fn plan() -> Plan {
         on_failure: OnFailure::Stop,
         budgets: Budgets::default(),
         phases: vec![phase],
+        task_worktrees: TaskWorktrees::Off,
     }
 }
 

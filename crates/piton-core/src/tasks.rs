@@ -1,0 +1,72 @@
+//! Tasks in worktrees of their own: which lanes are parts of which other, as far as a state tells.
+//!
+//! A lane that does a task is a lane like all others, but for where it starts from and goes to: the
+//! branch of the lane it is a part of. That lane waits for it at one of its steps. For a person both
+//! are one: they are chosen, taken back and needed together.
+
+use crate::id::{LanePath, StepPath};
+use crate::state::{LaneState, PhaseState, RunState};
+
+impl LaneState {
+    /// The lane that a person means by it: the one it is a part of, else itself.
+    pub fn whole(&self) -> &str {
+        self.task.as_ref().map_or(&self.id, |task| &task.lane)
+    }
+}
+
+impl PhaseState {
+    /// The lanes that do the tasks a step of a lane waits for.
+    pub fn tasks_at<'a>(
+        &'a self,
+        lane: &'a str,
+        step: &'a str,
+    ) -> impl Iterator<Item = &'a LaneState> {
+        self.parts_of(lane).filter(move |l| l.task.as_ref().is_some_and(|t| t.step == step))
+    }
+
+    /// The lanes that are parts of a lane.
+    pub fn parts_of<'a>(&'a self, lane: &'a str) -> impl Iterator<Item = &'a LaneState> {
+        self.lanes.iter().filter(move |l| l.task.as_ref().is_some_and(|t| t.lane == lane))
+    }
+
+    /// The lane that another one is a part of; itself where it is none.
+    pub fn whole_of<'a>(&'a self, lane: &'a LaneState) -> &'a LaneState {
+        let task = lane.task.as_ref();
+        task.and_then(|t| self.lanes.iter().find(|l| l.id == t.lane)).unwrap_or(lane)
+    }
+}
+
+impl RunState {
+    /// The lane that a lane is a part of, and the step that waits for it.
+    pub fn awaits(&self, lane: &LanePath) -> Option<StepPath> {
+        let task = self.lane(lane)?.task.as_ref()?;
+        Some(StepPath::new(&lane.phase, &task.lane, &task.step))
+    }
+
+    /// The lane that a person means by a path: the one it is a part of, else itself.
+    pub fn whole_of(&self, lane: &LanePath) -> LanePath {
+        self.awaits(lane).map_or_else(|| lane.clone(), |step| step.lane())
+    }
+
+    /// The lanes that do the tasks a step waits for; none where it waits for nothing.
+    pub fn tasks_at(&self, step: &StepPath) -> Vec<LanePath> {
+        let phase = self.phase(&step.phase);
+        let lanes = phase.into_iter().flat_map(|p| p.tasks_at(&step.lane, &step.step));
+        let path = |l: &LaneState| LanePath { phase: step.phase.clone(), lane: l.id.clone() };
+        lanes.map(path).collect()
+    }
+
+    /// The lanes that are parts of a lane.
+    pub fn parts_of(&self, lane: &LanePath) -> Vec<LanePath> {
+        let phase = self.phase(&lane.phase);
+        let parts = phase.into_iter().flat_map(|p| p.parts_of(&lane.lane));
+        parts.map(|l| LanePath { phase: lane.phase.clone(), lane: l.id.clone() }).collect()
+    }
+
+    /// Whether a lane and all its parts count as done for what needs it.
+    pub fn satisfies(&self, lane: &LanePath) -> bool {
+        let done = |l: &LaneState| l.satisfies();
+        let parts = self.phase(&lane.phase).map(|p| p.parts_of(&lane.lane).all(done));
+        self.lane(lane).is_some_and(done) && parts == Some(true)
+    }
+}
