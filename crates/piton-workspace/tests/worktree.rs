@@ -322,6 +322,19 @@ fn moving_takes_branch_index_and_files_along() {
     });
 }
 
+/// A kill leaves the locks that git holds just then. Those of what all work trees share can't be told
+/// from the user's, so making a worktree takes none.
+#[test]
+fn a_worktree_is_made_without_the_lock_of_the_packed_refs() {
+    hermetic(|repo| {
+        let lock = repo.root.join(".git/packed-refs.lock");
+        fs::write(&lock, "").unwrap();
+        let lane = repo.lane("SL-1");
+        assert_eq!(git(&lane.path, &["status", "--porcelain"]), "");
+        assert!(lock.exists());
+    });
+}
+
 /// A user who commits to base while a branch goes must not make it stay for ever.
 #[test]
 fn a_branch_goes_although_base_moves_meanwhile() {

@@ -45,7 +45,7 @@ const COMMANDS: [(&str, &str); 17] = [
     (" pack-objects ", SNAPSHOT),
     (" config -z --list --show-origin", SNAPSHOT),
     (" worktree add ", WORKTREE),
-    (" reset --hard ", WORKTREE),
+    (" read-tree --reset -u --no-recurse-submodules ", WORKTREE),
     (" update-ref -m piton: lane ", WORKTREE),
     (" merge-tree ", REBASE),
     (" rev-list --reverse ", REBASE),

@@ -33,7 +33,9 @@ pub(super) fn fill(place: &Place, path: &Path, admin: &Path, workers: usize) -> 
             .git_in(path)
             .config(&format!("checkout.workers={workers}"))
             .config(&format!("checkout.thresholdForParallelism={PARALLEL_FILES_MIN}"))
-            .args(["reset", "--hard", "--quiet", "--no-recurse-submodules"])
+            // Not `reset`: that also locks the packed refs, and killed it would leave a lock that
+            // nobody can tell from the user's.
+            .args(["read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD"])
             .run()?;
     }
     Ok(head)
