@@ -3,21 +3,20 @@
 //! A new keeper is started only with the first order of a driver, never while attaching: it begins
 //! a new journal, and the old one must be recorded in the ledger before that.
 
+mod ended;
+
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use piton_core::Millis;
-use piton_core::event::LogRanges;
 use piton_engine::order::Order;
-use piton_engine::world::{Attached, Attempt, Cause, Ended, Found, Happening, Notice};
+use piton_engine::world::{Attached, Attempt, Found, Happening, Notice};
 use piton_engine::{Error, Result};
 use piton_process::journal::{Fact, Journal};
-use piton_process::protocol::{
-    self, Env, Event, Exit, NewFile, Part, Request, Spawn, Start, State,
-};
+use piton_process::protocol::{Env, Event, NewFile, Part, Request, Spawn, Start, State};
 use piton_process::{Keeper, Tether, cgroup, strays};
 
+use self::ended::ended_of;
 use super::{Running, Signals, failed, lane_logs, scratch};
 
 /// Longest wait for the keeper's last word; it ends what steps left behind before it speaks.
@@ -480,29 +479,4 @@ fn ask(
     }
     let silent = || Error::World("the keeper does not answer; `piton doctor` says more".to_owned());
     answer.map(Some).ok_or_else(silent)
-}
-
-fn ended_of(attempt: &Attempt, exit: &Exit) -> Ended {
-    let range = |r: protocol::Range| (r.start, r.end);
-    Ended {
-        attempt: attempt.clone(),
-        part: exit.part,
-        code: exit.code,
-        signal: exit.signal,
-        cause: match exit.cause {
-            protocol::Cause::Exited | protocol::Cause::Unknown => Cause::Exited,
-            protocol::Cause::Timeout => Cause::Timeout,
-            protocol::Cause::IdleTimeout => Cause::IdleTimeout,
-            protocol::Cause::Ended => Cause::Ended,
-            protocol::Cause::NotStarted => Cause::NotStarted,
-        },
-        error: exit.error.clone(),
-        duration: Millis(exit.duration_ms),
-        logs: LogRanges {
-            stdout: range(exit.stdout),
-            stderr: range(exit.stderr),
-            stdout_dropped: exit.dropped.stdout.map(range),
-            stderr_dropped: exit.dropped.stderr.map(range),
-        },
-    }
 }
