@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         "test" => Args::read(&words, &[], &[], 0).and_then(|_| test::run()),
         "soak" => soak::command(&words),
         "bench" => bench::command(&words),
+        soak::READER_COMMAND => soak::read(),
         bench::ROLE_COMMAND => bench::role(&words),
         "" | "help" | "-h" | "--help" => {
             print!("{USAGE}");

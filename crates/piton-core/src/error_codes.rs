@@ -214,8 +214,8 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "nothing-to-undo",
         title: "there is nothing to undo",
-        cause: "No rollback, restore, merge, skip or removal of a worktree of this run is left that was not undone already.",
-        next: "`piton show RUN` lists what happened; `piton rollback` takes lanes back to a checkpoint.",
+        cause: "No rollback, restore, merge, skip or removal of a worktree of this run is left that was not undone already; or the one that was named is undone, or others of its lanes came later.",
+        next: "`piton undo --list` numbers what can be undone; `piton rollback` takes lanes back to a checkpoint.",
     },
     Entry {
         code: "plan-changed",

@@ -302,6 +302,9 @@ pub struct RewindIntended {
     /// Steps that finished after this event run again.
     #[serde(default)]
     pub after_event: u64,
+    /// The same for lanes that go back to a point of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<(LanePath, u64)>,
     /// The lanes whose steps go back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<LanePath>,
@@ -318,6 +321,14 @@ pub struct RewindIntended {
     pub by: String,
 }
 
+impl RewindIntended {
+    /// The event a lane goes back to: what it did later does not count any more.
+    pub fn point(&self, lane: &LanePath) -> u64 {
+        let own = self.points.iter().find(|(path, _)| path == lane);
+        own.map_or(self.after_event, |(_, event)| *event)
+    }
+}
+
 /// A work tree that a rewind changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RewindRoom {
@@ -330,6 +341,9 @@ pub struct RewindRoom {
     pub present: SnapshotRef,
     /// The snapshot its files come from.
     pub target: String,
+    /// A snapshot of whose files the target has all that were there, ignored ones too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// Only these paths; all where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,

@@ -27,6 +27,7 @@ pub mod step_state;
 pub mod summary;
 pub mod tasks;
 pub mod time;
+pub mod undo;
 
 mod apply;
 

@@ -35,7 +35,10 @@ pub use inbox::REFUSED;
 
 /// How long the driver sleeps at most before it looks at its inbox.
 const INBOX_EVERY: Millis = Millis(200);
-/// The same while somebody watches a live picture: ten frames a second look smooth.
+/// How long it does not look again, however much happens: a person notices no fiftieth of a second,
+/// and many short steps need not ask after each.
+const INBOX_REST: Millis = Millis(20);
+/// How long it sleeps at most while somebody watches a live picture: ten frames a second look smooth.
 const TICK_EVERY: Millis = Millis(100);
 /// Times one driver runs a step again because its inputs were made anew: steps that change each
 /// other's inputs, or their own, would go on for ever.
@@ -108,7 +111,8 @@ pub struct Driver<'a> {
     ending: Option<&'static str>,
     abort: Option<(piton_core::event::RunAborted, Option<i64>)>,
     recheck_inputs: bool,
-    inbox_seen: bool,
+    /// When the inbox was last looked at, by the time awake: clocks can be set back.
+    inbox_seen: Option<Millis>,
     last_commit: Timestamp,
     /// The clock and the time awake when they were last compared.
     clock: (Timestamp, Millis),
@@ -159,7 +163,7 @@ impl<'a> Driver<'a> {
             signal: None,
             ending: None,
             recheck_inputs: false,
-            inbox_seen: false,
+            inbox_seen: None,
             last_commit: at,
             clock: (at, awake),
             fresh: BTreeMap::new(),
@@ -199,7 +203,10 @@ impl<'a> Driver<'a> {
                 self.at = self.at.max(self.world.now());
             }
             self.forget_pull_requests();
-            self.take_requests()?;
+            let awake = self.clock.1.0;
+            if self.inbox_seen.is_none_or(|seen| awake.saturating_sub(seen.0) >= INBOX_REST.0) {
+                self.take_requests()?;
+            }
             self.recheck()?;
             let actions = decide(&self.plan, &self.state, &self.options.limits, self.at);
             let (verdict, wake) = self.take(actions)?;

@@ -110,6 +110,13 @@ mod table {
 pub use table::CODES;
 pub(crate) use table::code;
 
+impl Diagnostic {
+    /// Whether it asks for a plan update: a task of a phase document lacks what it needs.
+    pub fn asks_for_update(&self) -> bool {
+        self.code == code::MISSING_FIELD
+    }
+}
+
 /// Writes a problem for a person: place and message, the source line, the underline, the hint.
 ///
 /// `source` is the text the document was read from; `width` the columns there are.

@@ -77,6 +77,11 @@ pub fn owner_liveness(owner: &Owner) -> Liveness {
     }
 }
 
+/// Whether a process of this machine is stopped, by a signal or a debugger.
+pub fn is_stopped(pid: u32) -> bool {
+    os::process(pid).is_some_and(|process| process.stopped)
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {

@@ -15,7 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::SendFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup;
@@ -244,15 +245,18 @@ impl Keeper {
 
     /// Waits until something arrives and takes it; false when the time is over.
     fn fill(&mut self, deadline: Option<Instant>) -> Result<bool> {
-        // Without a deadline the read itself waits.
-        if deadline.is_some() && !readable(&self.stream, deadline)? {
+        // Without a deadline the read itself waits; with one that is over, nothing does.
+        let over = deadline.is_some_and(|deadline| deadline <= Instant::now());
+        if deadline.is_some() && !over && !readable(&self.stream, deadline)? {
             return Ok(false);
         }
+        let flags = if over { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         let mut chunk = [0; READ_BYTES];
-        match (&self.stream).read(&mut chunk) {
-            Ok(0) => self.gone = true,
-            Ok(count) => self.decoder.push(&chunk[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+        match rustix::net::recv(&self.stream, &mut chunk, flags) {
+            Ok((0, _)) => self.gone = true,
+            Ok((count, _)) => self.decoder.push(&chunk[..count]),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(false),
             Err(_) => self.gone = true,
         }
         self.decode()?;
@@ -367,7 +371,7 @@ fn readable(stream: &UnixStream, deadline: Option<Instant>) -> Result<bool> {
         let mut fds = [PollFd::new(stream, PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
             Ok(count) => return Ok(count > 0),
-            Err(rustix::io::Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             Err(error) => return Err(Error::io("could not wait for the keeper")(error.into())),
         }
     }
@@ -378,7 +382,7 @@ fn write_all(stream: &UnixStream, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         match rustix::net::send(stream, bytes, SendFlags::NOSIGNAL) {
             Ok(count) => bytes = &bytes[count..],
-            Err(rustix::io::Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             Err(_) => return false,
         }
     }

@@ -116,6 +116,9 @@ pub struct Start {
     pub log_bytes_max: u64,
     /// Names of programs that may outlive the attempt and the run.
     pub keep: Vec<String>,
+    /// The CPU on which the driver waits for the end of this attempt, if it waits for nothing else.
+    #[serde(default)]
+    pub near: Option<usize>,
 }
 
 /// One command of an attempt.

@@ -33,6 +33,7 @@ fn intent(kind: RewindKind, to: String, lanes: Vec<LanePath>) -> RewindIntended 
         to,
         stage: None,
         after_event: 0,
+        points: Vec::new(),
         lanes,
         rooms: Vec::new(),
         reverts: Vec::new(),
@@ -69,6 +70,9 @@ pub fn rollback_to(
     intent.after_event = works.iter().filter_map(|(_, w)| reached(w)).min()?;
     for (lane, work) in works {
         let record = work.record(to)?;
+        if !work.isolation.is_in_place() {
+            intent.points.push((lane.clone(), record.event));
+        }
         if let Some((from, to)) =
             work.merged.as_ref().and_then(|m| m.from.as_ref().zip(m.to.as_ref()))
         {
@@ -115,6 +119,7 @@ pub fn undo_of(act: &Undoable) -> Rewind {
         lane: room.lane.clone(),
         dir: room.dir.clone(),
         target: room.present.commit.clone(),
+        beside: Some(room.target.clone()),
         paths: room.paths.clone(),
         windows: Vec::new(),
         exact: true,

@@ -8,7 +8,8 @@ use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 
 use piton_core::event::{
-    LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindRoom,
+    LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindKind,
+    RewindRoom,
 };
 use piton_core::lane::{Isolation, LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
@@ -418,6 +419,7 @@ impl Rooms for SimRooms {
             dir: target.dir.clone(),
             present,
             target: target.target.clone(),
+            beside: target.beside.clone(),
             paths: target.paths.clone(),
             keep,
             branch: target.branch.clone(),
@@ -426,7 +428,7 @@ impl Rooms for SimRooms {
         })
     }
 
-    fn plan_revert(&mut self, revert: &Revert) -> Result<Revert, String> {
+    fn plan_revert(&mut self, revert: &Revert, _: RewindKind) -> Result<Revert, String> {
         let tip = self.repo().head(BASE).unwrap_or_default();
         let from = if revert.from.is_empty() { tip } else { revert.from.clone() };
         let (tree, conflicts) = {

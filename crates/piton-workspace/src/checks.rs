@@ -8,7 +8,7 @@ mod repository;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use repository::{Level, Remark, repository};
+pub use repository::{Level, Remark, publishers, repository};
 
 use crate::git::Git;
 use crate::{Project, refs};

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 /// Longest chain of symbolic refs that is followed; git itself allows five.
 const REF_DEPTH_MAX: usize = 5;
+/// What stands in HEAD where refs are not files: only git can tell.
+const ELSEWHERE: &str = "refs/heads/.invalid";
 
 /// Why a project could not be found.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +73,15 @@ impl Project {
         self.git_dir != self.common_dir
     }
 
+    /// The branch that is checked out, also before its first commit; `None` if HEAD is detached.
+    pub fn branch(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.git_dir.as_ref()?.join("HEAD")).ok()?;
+        match text.trim().strip_prefix("ref:").map(str::trim)? {
+            ELSEWHERE => super::git(&self.root, &["symbolic-ref", "-q", "--short", "HEAD"]).ok(),
+            name => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
+        }
+    }
+
     /// The commit that is checked out; `None` without git or before the first commit.
     pub fn head(&self) -> Option<String> {
         let (git_dir, common) = (self.git_dir.as_ref()?, self.common_dir.as_ref()?);
@@ -82,7 +93,7 @@ impl Project {
                 Err(_) => packed(common, &name)?,
             };
             match text.strip_prefix("ref:").map(str::trim) {
-                Some("refs/heads/.invalid") => {
+                Some(ELSEWHERE) => {
                     return super::git(&self.root, &["rev-parse", "--verify", "-q", "HEAD"]).ok();
                 }
                 Some(next) => next.clone_into(&mut name),

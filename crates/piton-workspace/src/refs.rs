@@ -3,6 +3,7 @@
 //! A driver that was taken over holds an older epoch: its transactions fail as a whole, so it can
 //! move no ref. The epoch ref names a blob with the number; it is raised when a driver attaches.
 
+mod durable;
 mod journal;
 
 use std::fmt::Write as _;
@@ -10,10 +11,15 @@ use std::path::Path;
 
 use crate::git::{Error, Git};
 use crate::worktree::Place;
+pub(crate) use durable::sync_ref;
 use journal::Underway;
 
 /// Where all refs of Piton live; nothing of the user's does.
 pub const PREFIX: &str = "refs/piton/";
+
+/// How long git waits for whoever holds a ref's lock, in milliseconds: a moment at most, for each
+/// holds it for one update; a tenth of a second, its own choice, is not enough on a busy machine.
+const PATIENCE: &str = "core.filesRefLockTimeout=1000";
 
 /// What every ref update of a run verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,30 +32,50 @@ impl Fence {
     /// Raises the epoch of a run; a lower one than is there is refused.
     pub fn raise(dir: &Path, run_id: &str, epoch: u64) -> Result<Self, Error> {
         let name = format!("{}epoch", run_prefix(run_id));
-        if let Some(found) = Self::epoch(dir, run_id)?.filter(|found| *found > epoch) {
-            return Err(Error {
-                command: "update-ref".to_owned(),
-                code: None,
-                message: format!("epoch {epoch} was superseded by {found}"),
-            });
-        }
         let blob = Git::at(dir)
             .durable()
             .args(["hash-object", "-w", "--stdin"])
             .input(format!("{epoch}\n"))
             .text()?;
-        let old = Git::at(dir).args(["rev-parse", "-q", "--verify", &name]).text().ok();
-        Transaction::default().update(&name, &blob, old.as_deref()).commit(dir, "piton: epoch")?;
-        Ok(Self { name, blob })
+        let fence = Self { name, blob };
+        // A run's first driver finds none, so it need not look.
+        let mut old = if epoch > 1 { fence.below(dir, epoch)? } else { None };
+        loop {
+            let moved = Transaction::default().update(&fence.name, &fence.blob, old.as_deref());
+            let Err(error) = moved.commit(dir, "piton: epoch") else { return Ok(fence) };
+            // Somebody else raised it between the look and the move.
+            let found = fence.below(dir, epoch)?;
+            if found == old {
+                return Err(error);
+            }
+            old = found;
+        }
+    }
+
+    /// What the ref names, unless that is a higher epoch. It moves only from what was looked at: a
+    /// driver that is stopped in between must not take the place of one that came meanwhile.
+    fn below(&self, dir: &Path, epoch: u64) -> Result<Option<String>, Error> {
+        let old = value(dir, &self.name);
+        let found = old.as_deref().and_then(|blob| number(dir, blob));
+        match found.filter(|found| *found > epoch) {
+            None => Ok(old),
+            Some(found) => Err(Error {
+                command: "update-ref".to_owned(),
+                code: None,
+                message: format!("epoch {epoch} was superseded by {found}"),
+            }),
+        }
     }
 
     /// The fence that stands, for whoever does not drive; one is put up where there is none.
     pub fn current(dir: &Path, run_id: &str) -> Result<Self, Error> {
         let name = format!("{}epoch", run_prefix(run_id));
-        match value(dir, &name) {
-            Some(blob) => Ok(Self { name, blob }),
-            None => Self::raise(dir, run_id, 0),
+        if let Some(blob) = value(dir, &name) {
+            return Ok(Self { name, blob });
         }
+        // Whoever put one up meanwhile, that one stands.
+        let raised = Self::raise(dir, run_id, 0);
+        raised.or_else(|e| value(dir, &name).map(|blob| Self { name, blob }).ok_or(e))
     }
 
     /// Tells whether the epoch still stands; a driver that was taken over finds that it does not.
@@ -60,9 +86,13 @@ impl Fence {
     /// The epoch that stands in the repository.
     pub fn epoch(dir: &Path, run_id: &str) -> Result<Option<u64>, Error> {
         let name = format!("{}epoch", run_prefix(run_id));
-        let there = Git::at(dir).args(["cat-file", "blob", &name]).text();
-        Ok(there.ok().and_then(|text| text.trim().parse().ok()))
+        Ok(number(dir, &name))
     }
+}
+
+/// The number that a blob holds.
+fn number(dir: &Path, blob: &str) -> Option<u64> {
+    Git::at(dir).args(["cat-file", "blob", blob]).text().ok()?.trim().parse().ok()
 }
 
 /// Where the refs of a run live.
@@ -119,7 +149,7 @@ impl Transaction {
         self
     }
 
-    /// Carries it out, durably. Locks that an earlier one left because git was killed in it go
+    /// Carries it out, durably: when it returns, a power cut can't take the moves back. Locks that an earlier one left because git was killed in it go
     /// first.
     pub fn commit(self, dir: &Path, why: &str) -> Result<(), Error> {
         let place = Place::of(dir)?;
@@ -138,13 +168,25 @@ impl Transaction {
         let input = format!("start\n{}prepare\ncommit\n", self.lines);
         let underway = Underway::begin(place, &input).map_err(|e| unwritten(&e))?;
         let file = underway.input().map_err(|e| unwritten(&e))?;
-        Git::at(dir).durable().args(["update-ref", "-m", why, "--stdin"]).reads(file).run()
+        let folders = durable::folders(&place.common, &self.lines);
+        Git::at(dir)
+            .durable()
+            .config(PATIENCE)
+            .args(["update-ref", "-m", why, "--stdin"])
+            .reads(file)
+            .run()?;
+        durable::sync(&folders).map_err(|e| unsynced(&e))
     }
 }
 
 fn unwritten(error: &std::io::Error) -> Error {
     let message =
         format!("the transaction could not be written down: {error}; see that the disk has room");
+    Error { command: "update-ref".to_owned(), code: None, message }
+}
+
+fn unsynced(error: &std::io::Error) -> Error {
+    let message = format!("moved refs could not be synced: {error}; see that the disk is in order");
     Error { command: "update-ref".to_owned(), code: None, message }
 }
 

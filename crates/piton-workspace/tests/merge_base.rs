@@ -65,6 +65,26 @@ fn base_and_its_work_tree_advance_and_again_is_the_same() {
 }
 
 #[test]
+fn base_goes_back_to_an_earlier_commit_unless_it_went_on() {
+    hermetic(|repo| {
+        let (base, old, new) = step(repo);
+        assert_eq!(advance(repo, &base, &old, &new), Advanced::Done(Followed::Done));
+        assert_eq!(merge::probe(&repo.root, &base, &new, &old).unwrap(), Probe::NotDone);
+        repo.write("b.txt", "on top\n");
+        let top = repo.commit("on top");
+        let moved = Probe::BaseMoved { found: Some(top.clone()) };
+        assert_eq!(merge::probe(&repo.root, &base, &new, &old).unwrap(), moved);
+        repo.git(&["reset", "--quiet", "--hard", &new]);
+        assert_eq!(advance(repo, &base, &new, &old), Advanced::Done(Followed::Done));
+        assert_eq!((repo.head("main"), repo.status()), (old.clone(), String::new()));
+        assert_eq!(merge::probe(&repo.root, &base, &new, &old).unwrap(), Probe::Done);
+        repo.write("b.txt", "on top of the old\n");
+        repo.commit("on top of the old");
+        assert_eq!(merge::probe(&repo.root, &base, &new, &old).unwrap(), Probe::Done);
+    });
+}
+
+#[test]
 fn unrelated_changes_of_the_user_survive() {
     hermetic(|repo| {
         let (base, old, new) = step(repo);
@@ -105,11 +125,14 @@ fn overlapping_changes_are_refused_and_named() {
         fs::remove_dir_all(repo.root.join("new")).unwrap();
         repo.write("new", "a file where a folder goes\n");
         refused("new/file.txt");
-        // Base moved all the same: nothing of the user's is overwritten, and it can be made up for.
-        assert_eq!(
-            advance(repo, &base, &old, &new),
-            Advanced::Done(Followed::Blocked(vec!["new/file.txt".to_owned()]))
-        );
+        // Unasked, base does not move either: a commit of the user's would take the work back.
+        let in_the_way = vec!["new/file.txt".to_owned()];
+        assert_eq!(advance(repo, &base, &old, &new), Advanced::InTheWay(in_the_way.clone()));
+        assert_eq!(repo.head("main"), old);
+        assert!(!repo.root.join(".git/index.lock").exists());
+        // If it was moved all the same, nothing is overwritten, and it can be made up for.
+        move_ref(repo, &old, &new);
+        assert_eq!(advance(repo, &base, &old, &new), Advanced::Done(Followed::Blocked(in_the_way)));
         assert_eq!(repo.read("new"), "a file where a folder goes\n");
         assert_eq!(merge::probe(&repo.root, &base, &old, &new).unwrap(), Probe::RefMoved);
         fs::remove_file(repo.root.join("new")).unwrap();
@@ -195,6 +218,48 @@ fn base_that_is_not_checked_out_only_moves() {
         assert_eq!(advance(repo, &base, &old, &new), Advanced::Done(Followed::Done));
         assert_eq!(git(&other, &["status", "--porcelain"]), "");
         assert!(other.join("new/file.txt").exists());
+    });
+}
+
+/// From before the ref moves the index is held: a commit from the old index on top of the new base
+/// would take the lane's work back.
+#[test]
+fn killed_before_the_ref_moved() {
+    hermetic(|repo| {
+        let (base, old, new) = step(repo);
+        let dir = repo.root.join(".git");
+        fs::write(dir.join("piton-follow"), format!("{old} {new}\n")).unwrap();
+        fs::hard_link(dir.join("piton-follow"), dir.join("index.lock")).unwrap();
+        fs::copy(dir.join("index"), dir.join("piton-index")).unwrap();
+        assert!(!repo.tries(&["commit", "--allow-empty", "-m", "theirs"]), "the index is held");
+        assert_eq!(merge::probe(&repo.root, &base, &old, &new).unwrap(), Probe::NotDone);
+        assert_eq!(advance(repo, &base, &old, &new), Advanced::Done(Followed::Done));
+        at_new(repo);
+        assert_eq!(repo.status(), "");
+    });
+}
+
+/// A run that is not gone on with must not leave the user without their index.
+#[test]
+fn an_interrupted_step_is_settled_without_the_next_merge() {
+    hermetic(|repo| {
+        let (base, old, new) = step(repo);
+        let dir = repo.root.join(".git");
+        let interrupt = || {
+            fs::write(dir.join("piton-follow"), format!("{old} {new}\n")).unwrap();
+            fs::hard_link(dir.join("piton-follow"), dir.join("index.lock")).unwrap();
+        };
+        interrupt();
+        merge::settle(&repo.root, &base, &old, &new).unwrap();
+        assert!(!dir.join("index.lock").exists() && !dir.join("piton-follow").exists());
+        assert_eq!((repo.head("main"), repo.status()), (old.clone(), String::new()));
+        move_ref(repo, &old, &new);
+        interrupt();
+        merge::settle(&repo.root, &base, &old, &new).unwrap();
+        at_new(repo);
+        assert_eq!(repo.status(), "");
+        // Nothing to settle, nothing changed.
+        merge::settle(&repo.root, &base, &old, &new).unwrap();
     });
 }
 

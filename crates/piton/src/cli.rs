@@ -174,16 +174,6 @@ pub enum TaskWorktrees {
     On,
 }
 
-impl From<TaskWorktrees> for piton_core::lane::TaskWorktrees {
-    fn from(when: TaskWorktrees) -> Self {
-        match when {
-            TaskWorktrees::Off => Self::Off,
-            TaskWorktrees::Auto => Self::Auto,
-            TaskWorktrees::On => Self::On,
-        }
-    }
-}
-
 /// Arguments of `rollback`.
 #[derive(Debug, Default, Args)]
 pub struct RollbackArgs {
@@ -214,6 +204,12 @@ pub struct RollbackArgs {
 pub struct UndoArgs {
     /// The run; without it, the newest.
     pub run: Option<String>,
+    /// Undo this act, not the last one; `--list` numbers them.
+    #[arg(long, value_name = "N")]
+    pub act: Option<u64>,
+    /// List the acts that can be undone, the newest first, and change nothing.
+    #[arg(long, conflicts_with_all = ["act", "dry_run", "takeover"])]
+    pub list: bool,
     /// Print what would change, and change nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -331,7 +327,7 @@ pub struct LogArgs {
 /// Arguments of `runs`.
 #[derive(Debug, Args)]
 pub struct RunsArgs {
-    /// Show archived runs too.
+    /// Show all runs, also those of long ago.
     #[arg(short, long)]
     pub all: bool,
 }

@@ -28,6 +28,8 @@ use crate::world::{RealWorld, Signals, last_line};
 
 /// The folder of stat caches, within the state folder.
 pub const CACHE_DIR: &str = "cache";
+/// The file in the folder of a run that its drivers lock while they act on the repository.
+const HANDS_FILE: &str = "hands";
 
 /// A run about to be driven: its lease is held.
 pub struct Session {
@@ -99,7 +101,8 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
         ..Rules::default()
     };
     let cache = project.state_dir.join(CACHE_DIR);
-    Some(GitRooms::new(&root, &cache, &run_id, options, rules, views))
+    let hands = context.run_dir(&run_id).join(HANDS_FILE);
+    Some(GitRooms::new(&root, &cache, &hands, &run_id, options, rules, views))
 }
 
 /// Whether a run has no checkpoints because the settings say so; worktrees need them.
@@ -150,6 +153,7 @@ pub fn drive(
         let remarks = remarks::look(&context.project, &root_of(context, state), worktrees);
         remarks.lines.iter().for_each(|line| ui::say(line));
         rooms.refuse(remarks.refusal);
+        rooms.take_over(epoch)?;
     }
     if let (Some(rooms), true) = (&mut rooms, session.loaded.seq > 0) {
         bring_up(store, &session.loaded, &session.plan, rooms)?;
@@ -215,11 +219,23 @@ pub fn write_views(
     store: &mut Store,
     loaded: &Loaded,
     plan: &Plan,
+    epoch: u64,
 ) -> Result<()> {
-    match rooms(context, &loaded.state, &DriveArgs::default()) {
-        Some(mut rooms) => bring_up(store, loaded, plan, &mut rooms),
-        None => Ok(()),
+    let Some(mut rooms) = rooms(context, &loaded.state, &DriveArgs::default()) else {
+        return Ok(());
+    };
+    rooms.take_over(epoch)?;
+    bring_up(store, loaded, plan, &mut rooms)
+}
+
+/// Renames the views of a run that was archived, so that its successor's are not taken for them.
+pub fn set_views_aside(context: &Context, store: &mut Store, run_id: &str) -> Result<()> {
+    let loaded = store.load(run_id)?;
+    let plan = store.plan(&loaded.state)?;
+    if let Err(error) = views(context, &loaded.state).set_aside(&plan, &loaded.state) {
+        ui::say(&format!("warning: the views of {run_id} were not renamed: {error}"));
     }
+    Ok(())
 }
 
 /// Brings the views up to what the ledger says; a driver that died may have left them behind.

@@ -15,6 +15,29 @@ run = "mkdir -p out/deep && echo made > out/deep/made.txt"
 artifacts = ["out/deep/made.txt"]
 "#;
 
+const LANE: &str = r#"
+[[phase]]
+id = "P"
+[[phase.lane]]
+id = "A"
+isolation = "worktree"
+run = "echo made > made.txt"
+"#;
+
+/// The calls of a run, if there is a program to list them.
+fn trace(project: &Project, calls: &str) -> Option<String> {
+    let trace_file = project.outside().join("trace");
+    let mut command = project.command("strace");
+    command.args(["-f", "-y", "-s", "200", "-e", &format!("trace={calls}"), "-o"]);
+    command.arg(&trace_file).args([PITON, "run", "plan.toml"]);
+    if std::process::Command::new("strace").arg("-V").output().is_err() {
+        // There is nobody to ask; `cargo xtask test` names the missing tool.
+        return None;
+    }
+    project.finish(&mut command).exits(0);
+    Some(std::fs::read_to_string(&trace_file).unwrap_or_default())
+}
+
 /// Where in the trace a call stands whose line has all the words.
 fn position(trace: &[&str], from: usize, words: &[&str]) -> Option<usize> {
     let has = |line: &&str| words.iter().all(|word| line.contains(word));
@@ -25,16 +48,7 @@ fn position(trace: &[&str], from: usize, words: &[&str]) -> Option<usize> {
 #[test]
 fn artifact_then_ledger_then_the_word_that_it_is_finished() {
     let project = Project::with_plan(PLAN);
-    let trace_file = project.outside().join("trace");
-    let mut command = project.command("strace");
-    command.args(["-f", "-y", "-s", "200", "-e", "trace=fsync,fdatasync,write", "-o"]);
-    command.arg(&trace_file).args([PITON, "run", "plan.toml"]);
-    if std::process::Command::new("strace").arg("-V").output().is_err() {
-        // There is nobody to ask; `cargo xtask test` names the missing tool.
-        return;
-    }
-    project.finish(&mut command).exits(0);
-    let text = std::fs::read_to_string(&trace_file).unwrap_or_default();
+    let Some(text) = trace(&project, "fsync,fdatasync,write") else { return };
     let trace: Vec<&str> = text.lines().collect();
     let shown = || format!("\n{text}");
     let artifact = position(&trace, 0, &["sync(", "out/deep/made.txt"]);
@@ -48,4 +62,26 @@ fn artifact_then_ledger_then_the_word_that_it_is_finished() {
     let said = position(&trace, 0, &["write(2<", "P/main/work finished"]);
     let said = said.unwrap_or_else(|| panic!("it is never called finished{}", shown()));
     assert!(ledger < said, "it is called finished before it is durable{}", shown());
+}
+
+/// If this fails, a power cut can take back a ref that the ledger says was moved: the fence, the
+/// branch of a lane, or base.
+#[test]
+fn moved_refs_are_durable_before_the_ledger_goes_on() {
+    let project = Project::with_plan(LANE);
+    project.commit();
+    let Some(text) = trace(&project, "fsync,fdatasync,rename,renameat,renameat2") else { return };
+    let trace: Vec<&str> = text.lines().collect();
+    for (moved, folder) in [
+        ("/epoch\"", "refs/piton/"),
+        ("refs/heads/lane/P/A\"", "refs/heads/lane/P>"),
+        ("refs/heads/main\"", "refs/heads>"),
+    ] {
+        let renamed = position(&trace, 0, &["rename", moved]);
+        let renamed = renamed.unwrap_or_else(|| panic!("{moved} is not moved\n{text}"));
+        let synced = position(&trace, renamed, &["sync(", folder]);
+        let synced = synced.unwrap_or_else(|| panic!("{folder} is not synced\n{text}"));
+        let ledger = position(&trace, renamed, &["sync(", "ledger.db-wal"]);
+        assert!(ledger.is_none_or(|ledger| synced < ledger), "{moved} is synced late\n{text}");
+    }
 }

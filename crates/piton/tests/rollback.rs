@@ -17,7 +17,11 @@ mod in_place;
 mod killed;
 #[path = "rollback/odd.rs"]
 mod odd;
+#[path = "rollback/random.rs"]
+mod random;
 #[path = "rollback/tree.rs"]
 mod tree;
+#[path = "rollback/undo.rs"]
+mod undo;
 #[path = "rollback/worktrees.rs"]
 mod worktrees;

@@ -15,7 +15,7 @@ use super::scratch::{RUN, Scratch, Started};
 use super::{Broken, Round};
 
 /// Exit code of a driver that finds another one at work.
-const DRIVEN: i32 = 5;
+pub(super) const DRIVEN: i32 = 5;
 /// Steps so long that the winner of two cannot be through before the loser looked.
 const LONG_STEP_MS: (u64, u64) = (60, 60);
 /// Steps short enough for many rounds and long enough to be stopped in.
@@ -113,7 +113,7 @@ fn continue_early(scratch: &Scratch, old: Started, new: Started) -> Result<(), B
 
 /// Checks how a driver ended that was replaced: refused, or killed by its successor because it held
 /// the ledger's lock while it was stopped.
-fn stale(old: Started) -> Result<(), Broken> {
+pub(super) fn stale(old: Started) -> Result<(), Broken> {
     let ended = old.wait()?;
     if ended.code() == DRIVEN || ended.killed() {
         return Ok(());
@@ -125,17 +125,14 @@ fn stale(old: Started) -> Result<(), Broken> {
 struct Trace {
     events: usize,
     lines: usize,
-    files: BTreeMap<PathBuf, (SystemTime, Vec<u8>)>,
+    files: [Files; 2],
 }
 
 impl Trace {
     fn of(scratch: &Scratch) -> Self {
         // A keeper that was let go writes until it is gone.
         Scratch::until(|| scratch.processes().iter().all(|p| p.kind != processes::Kind::Keeper));
-        let mut files = BTreeMap::new();
-        for folder in [scratch.run_dir(), scratch.base().join("tmp")] {
-            list(&folder, &mut files);
-        }
+        let files = [scratch.run_dir(), scratch.base().join("tmp")].map(|dir| Files::of(&dir));
         Self { events: record::events(scratch).len(), lines: scratch.lines().len(), files }
     }
 
@@ -146,9 +143,28 @@ impl Trace {
         if self.lines != after.lines {
             return Some(format!("{} lines became {}", self.lines, after.lines));
         }
-        let paths = self.files.keys().chain(after.files.keys());
+        self.files.iter().zip(&after.files).find_map(|(old, new)| old.difference(new, |_| false))
+    }
+}
+
+/// The files below a folder, with their contents and when they were written.
+pub(super) struct Files(BTreeMap<PathBuf, (SystemTime, Vec<u8>)>);
+
+impl Files {
+    /// Looks at a folder.
+    pub(super) fn of(folder: &Path) -> Self {
+        let mut files = BTreeMap::new();
+        list(folder, &mut files);
+        Self(files)
+    }
+
+    /// What changed, apart from files with names that do not count.
+    pub(super) fn difference(&self, after: &Self, apart: impl Fn(&str) -> bool) -> Option<String> {
+        let counts =
+            |path: &&PathBuf| !path.file_name().and_then(|n| n.to_str()).is_some_and(&apart);
+        let paths = self.0.keys().chain(after.0.keys()).filter(counts);
         let changed: Vec<&PathBuf> =
-            paths.filter(|path| self.files.get(*path) != after.files.get(*path)).collect();
+            paths.filter(|path| self.0.get(*path) != after.0.get(*path)).collect();
         if changed.is_empty() { None } else { Some(format!("it touched {changed:?}")) }
     }
 }

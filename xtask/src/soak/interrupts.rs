@@ -32,7 +32,7 @@ fn interrupt(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
     loop {
         let mut driver = scratch.start(&next_words(scratch))?;
         let patience = if round.rng.one_in(4) { 4 } else { 1 };
-        let moment = round.rng.millis_below(SIGNAL_WITHIN_MS * patience);
+        let moment = round.moment(SIGNAL_WITHIN_MS * patience);
         if let Some(ended) = driver.wait_for(moment)? {
             if ended.code() != 0 {
                 return Err(format!("a driver ended with {}", ended.word()));

@@ -1,7 +1,5 @@
 //! SIGKILL: of the driver alone, of the keeper alone, of driver, keeper and steps at once.
 
-use std::thread;
-
 use super::processes::{self, Kind, Process};
 use super::record::{self, Lines};
 use super::scratch::{Ended, RUN, Scratch, Started};
@@ -15,8 +13,6 @@ const KILL_WITHIN_MS: u64 = 150;
 const KILLS_MAX: u64 = 60;
 /// Kills of a keeper in one round; each costs every running step its attempt.
 const KEEPER_KILLS_MAX: u64 = 4;
-/// Looks for processes that were just being started when the others were killed.
-const PASSES_MAX: u32 = 50;
 
 /// How long steps of a round take before and after they write their line, in milliseconds.
 fn step_ms(round: &mut Round<'_>) -> (u64, u64) {
@@ -50,7 +46,7 @@ pub(super) fn driver(round: &mut Round<'_>) -> Result<(), Broken> {
 fn kill_drivers(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
     loop {
         let mut driver = scratch.start(&next_words(scratch))?;
-        let moment = round.rng.millis_below(KILL_WITHIN_MS);
+        let moment = round.moment(KILL_WITHIN_MS);
         let ended = match driver.wait_for(moment)? {
             Some(ended) => ended,
             None => driver.kill()?,
@@ -83,7 +79,7 @@ fn kill_everything(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broke
         let mut driver = scratch.start(&next_words(scratch))?;
         // Undisturbed once in a while, else a run whose every step is cut short would never end.
         let patience = if round.rng.one_in(4) { 4 } else { 1 };
-        let moment = round.rng.millis_below(KILL_WITHIN_MS * patience);
+        let moment = round.moment(KILL_WITHIN_MS * patience);
         if let Some(ended) = driver.wait_for(moment)? {
             completed(&ended)?;
             gone(scratch, strays.take())?;
@@ -121,16 +117,13 @@ pub(super) fn kill_pass(
     round.rng.shuffle(&mut found);
     processes::end(&found);
     driver.kill()?;
-    // What they were just starting is not in the first list.
-    for _ in 0..PASSES_MAX {
+    // What they were just starting is not in the first list, and what waits for the disk dies late.
+    let gone = Scratch::until(|| {
         let left = targets();
-        if left.is_empty() {
-            return Ok(());
-        }
         processes::end(&left);
-        thread::yield_now();
-    }
-    Err(format!("processes start faster than they are killed: {:?}", targets()))
+        left.is_empty()
+    });
+    if gone { Ok(()) } else { Err(format!("these outlive being killed: {:?}", targets())) }
 }
 
 /// Checks that what lived on was ended by the driver that acted after it.

@@ -11,6 +11,7 @@ mod kills;
 mod lanes;
 mod processes;
 mod pull_requests;
+mod reader;
 mod record;
 mod repository;
 mod scratch;
@@ -20,14 +21,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::args::Args;
 use crate::rng::Rng;
 use crate::{Failure, Result, shell};
 
+pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
+
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 9] = [
+pub(crate) const NAMES: [&str; 10] = [
     "kill-driver",
     "kill-all",
     "kill-keeper",
@@ -36,6 +39,7 @@ pub(crate) const NAMES: [&str; 9] = [
     "takeover",
     "many-writers",
     "lanes",
+    "lanes-drivers",
     "pull-requests",
 ];
 
@@ -64,6 +68,19 @@ struct Round<'a> {
     tally: Tally,
 }
 
+/// So many kills of one round do not hurry it: one that is not through by then runs on a busy
+/// machine, where a driver needs longer to get to work.
+const HURRIED_KILLS: u64 = 10;
+
+impl Round<'_> {
+    /// A time below so many milliseconds; more of them the more kills the round has seen, or a
+    /// machine with other things to do would never let a driver come further.
+    fn moment(&mut self, end_ms: u64) -> Duration {
+        let patience = 1 + self.tally.kills / HURRIED_KILLS;
+        self.rng.millis_below(end_ms * patience)
+    }
+}
+
 /// What a loop counts.
 #[derive(Clone, Debug, Default)]
 struct Tally {
@@ -71,22 +88,48 @@ struct Tally {
     hits: u64,
     /// Kills by what they met, where a loop aims.
     met: BTreeMap<&'static str, u64>,
+    /// How often another process read the checkpoints.
+    reads: u64,
+    /// Commits that the user made beside.
+    commits: u64,
 }
 
 impl Tally {
+    /// Counts a kill for each of what it met.
+    fn met(&mut self, all: &[&'static str]) {
+        for what in all {
+            *self.met.entry(what).or_default() += 1;
+        }
+    }
+
     fn add(&mut self, other: Self) {
         self.kills += other.kills;
         self.hits += other.hits;
+        self.reads += other.reads;
+        self.commits += other.commits;
         for (what, count) in other.met {
             *self.met.entry(what).or_default() += count;
         }
     }
 
     /// What kills met, in words.
-    fn met(&self) -> String {
+    fn told(&self) -> String {
         let parts: Vec<String> =
             self.met.iter().map(|(what, count)| format!("{what} {count}")).collect();
         if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    }
+
+    /// What was done beside kills, in words.
+    fn beside(&self) -> String {
+        let mut words = String::new();
+        for (count, what) in
+            [(self.commits, "commits by the user"), (self.reads, "reads of whole checkpoints")]
+        {
+            if count > 0 {
+                words.extend([", ", &count.to_string(), " ", what]);
+            }
+        }
+        words
     }
 }
 
@@ -112,8 +155,9 @@ const LOOPS: [Loop; NAMES.len()] = [
     plain(4, (50, 4), "pairs", drivers::two),
     plain(5, (50, 4), "stops", drivers::takeover),
     plain(6, (1, 1), "requests", writers::many),
-    Loop { aims: lanes::AIMS, ..plain(7, (200, 4), "kills", lanes::kill) },
-    Loop { aims: pull_requests::AIMS, ..plain(8, (50, 3), "kills", pull_requests::kill) },
+    Loop { aims: lanes::AIMS, ..plain(7, (200, 2), "kills", lanes::kill) },
+    Loop { aims: lanes::DRIVER_AIMS, ..plain(8, (50, 2), "stops", lanes::drivers) },
+    Loop { aims: pull_requests::AIMS, ..plain(9, (50, 3), "kills", pull_requests::kill) },
 ];
 
 /// A loop without aims: its place, full and sample number of rounds, what a kill is called.
@@ -220,11 +264,12 @@ fn run(one: &Loop, options: &Options) -> std::result::Result<String, String> {
         }
     }
     let line = format!(
-        "{done} rounds, {} {}{}, {} hit a running step, {} failed, {:.1} s (seed {})",
+        "{done} rounds, {} {}{}, {} hit a running step{}, {} failed, {:.1} s (seed {})",
         sum.kills,
         one.acts,
-        sum.met(),
+        sum.told(),
         sum.hits,
+        sum.beside(),
         failures.len(),
         begun.elapsed().as_secs_f64(),
         options.seed,

@@ -24,9 +24,9 @@ const DURING: &str = "during";
 /// It was opened and told.
 const AFTER: &str = "after";
 /// The lanes.
-const LANES: [&str; 2] = ["A", "B"];
+const LANES: [&str; 3] = ["A", "B", "C"];
 /// Kills of a round: at least, and by how many more at most.
-const KILLS: (u64, u64) = (1, 4);
+const KILLS: (u64, u64) = (2, 4);
 /// A kill comes within so many milliseconds of what it aims at: while the script sleeps, too.
 const AFTER_MS: u64 = 15;
 /// Longest wait for what a kill aims at: a driver that is through with it ends before.

@@ -332,6 +332,7 @@ fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMe
                 from: String::new(),
                 to: String::new(),
             }],
+            undoes: None,
             undone: false,
         },
     );
@@ -355,6 +356,7 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
         dir: work.dir.clone(),
         present: snapshot.clone(),
         target: snapshot.commit.clone(),
+        beside: None,
         paths: Vec::new(),
         keep: Vec::new(),
         branch: work.branch.clone(),
@@ -372,6 +374,7 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
             lanes: vec![(event.lane.clone(), Some(work))],
             rooms: vec![room],
             reverts: Vec::new(),
+            undoes: None,
             undone: false,
         },
     );
@@ -391,6 +394,7 @@ pub fn skipped(state: &mut RunState, at: Timestamp, path: &StepPath) {
             lanes: Vec::new(),
             rooms: Vec::new(),
             reverts: Vec::new(),
+            undoes: None,
             undone: false,
         },
     );

@@ -1,7 +1,7 @@
 //! The records of a lane's stages: what each holds, and how failures show in them.
 
 use crate::event::{Class, Next, StepFinished};
-use crate::lane::{PULL_REQUEST_STEP, Stage, StageStatus, VALIDATION_LANE};
+use crate::lane::{PULL_REQUEST_STEP, Stage, StageStatus, TESTS_STEP, VALIDATION_LANE};
 use crate::lane_state::{LaneWork, StageRecord};
 use crate::state::FailedAttempt;
 use crate::time::Timestamp;
@@ -80,13 +80,12 @@ pub fn record_failure(
         return;
     }
     let own = !work.isolation.is_in_place();
+    let tests = event.step.step == TESTS_STEP || event.step.lane == VALIDATION_LANE;
     let stage = match failure.class {
         _ if own && event.step.step == PULL_REQUEST_STEP => Stage::PrePr,
         Class::Test => Stage::AfterLaneTests,
-        // The tests of a phase are all there is to its own lane.
-        Class::Command | Class::Timeout if event.step.lane == VALIDATION_LANE => {
-            Stage::AfterLaneTests
-        }
+        // Tests that take too long have failed too.
+        Class::Timeout if tests => Stage::AfterLaneTests,
         _ => Stage::AfterLaneStart,
     };
     let ends = !matches!(failure.next, Next::Retry { .. });

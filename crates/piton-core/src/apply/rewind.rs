@@ -42,14 +42,30 @@ fn remember(
         id: state.events,
         at,
         act,
-        words: format!("{} to {}", act.as_str(), intent.to),
+        words: if act == Act::Undo {
+            of_undo(&intent.to)
+        } else {
+            format!("{} to {}", act.as_str(), intent.to)
+        },
         steps,
         lanes,
         rooms: intent.rooms.clone(),
         reverts: intent.reverts.clone(),
+        undoes: intent.undoes,
         undone: false,
     };
     push(state, undo);
+}
+
+/// What an undo of an act is called, however often it goes back and forth.
+fn of_undo(words: &str) -> String {
+    const UNDO: &str = "undo of the ";
+    const RETURN: &str = "return of the ";
+    match (words.strip_prefix(UNDO), words.strip_prefix(RETURN)) {
+        (Some(act), _) => format!("{RETURN}{act}"),
+        (_, Some(act)) => format!("{UNDO}{act}"),
+        _ => format!("{UNDO}{words}"),
+    }
 }
 
 fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
@@ -61,7 +77,7 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         for step in &mut lane.steps {
             let name = StepPath::new(&path.phase, &path.lane, &step.id);
             steps.push((name, step.clone()));
-            let early = step.done_event <= intent.after_event;
+            let early = step.done_event <= intent.point(path);
             let stays = step.progress.is_over() && early && !over;
             if !stays {
                 *step = StepState {
@@ -77,7 +93,7 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         lane.settle(0);
         works.push((path.clone(), lane.work.clone()));
         if let Some(work) = &mut lane.work {
-            wind_back(work, intent, over);
+            wind_back(work, intent, intent.point(path), over);
             let room = intent.rooms.iter().find(|r| r.lane.as_ref() == Some(path));
             let room = room.or_else(|| intent.rooms.iter().find(|r| r.lane.is_none()));
             if let Some(room) = room {
@@ -95,9 +111,9 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
     remember(state, at, intent, Act::Rollback, steps, works);
 }
 
-fn wind_back(work: &mut LaneWork, intent: &RewindIntended, over: bool) {
+fn wind_back(work: &mut LaneWork, intent: &RewindIntended, point: u64, over: bool) {
     for record in &mut work.records {
-        let later = record.event > intent.after_event
+        let later = record.event > point
             || (record.stage != Stage::RetryAttempt
                 && intent.stage.is_some_and(|s| record.stage > s));
         if later && Some(record.stage) != intent.stage {
@@ -167,6 +183,8 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
                 work.removed = false;
             }
             Act::Merge => {
+                // Nothing of it is under way: the move of base is undone too.
+                (work.onto, work.merging) = (None, None);
                 work.held = true;
                 work.blocked = Some((
                     "its merge was undone".to_owned(),

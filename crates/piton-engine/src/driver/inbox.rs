@@ -15,10 +15,10 @@ pub const REFUSED: &str = "refused: ";
 impl Driver<'_> {
     /// Takes what is new in the inbox; cheap when nothing is.
     pub(super) fn take_requests(&mut self) -> Result<()> {
-        if self.inbox_seen && !self.store.ledger().changed()? {
+        let first = self.inbox_seen.replace(self.clock.1).is_none();
+        if !self.store.ledger().changed()? && !first {
             return Ok(());
         }
-        self.inbox_seen = true;
         for asked in self.store.ledger().requests(self.row.run)? {
             let waiting = self.abort.as_ref().is_some_and(|(_, id)| *id == Some(asked.id));
             if waiting || self.answered.iter().any(|(id, _)| *id == asked.id) {

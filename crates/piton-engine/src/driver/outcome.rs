@@ -288,10 +288,10 @@ impl Driver<'_> {
     /// is noted.
     fn follow(&mut self, step: &Step, ended: &Ended) -> Result<()> {
         let path = ended.attempt.step.lane();
-        let Some(lane) = self.plan.lane(&path).cloned() else { return Ok(()) };
         let Some(state) = self.state.step(&ended.attempt.step) else { return Ok(()) };
         match (step.role, state.progress) {
             (Role::Tests, Progress::Waiting { class: Class::Test | Class::Timeout, .. }) => {
+                let Some(lane) = self.plan.lane(&path).cloned() else { return Ok(()) };
                 let Some(failed) = state.failure_context.last().cloned() else { return Ok(()) };
                 self.reopen(&path, &lane, failed.class, failed.error, failed.lines, None)
             }

@@ -44,7 +44,7 @@ impl Driver<'_> {
                 let mut before = intent.reverts.iter().rev();
                 let before = before.find(|r| r.base_branch == merge.base_branch);
                 let from = before.map(|r| r.to.clone()).unwrap_or_default();
-                match rooms.plan_revert(&Revert { from, ..merge.clone() }) {
+                match rooms.plan_revert(&Revert { from, ..merge.clone() }, intent.kind) {
                     Ok(revert) => intent.reverts.push(revert),
                     Err(why) => return Ok(Some(why)),
                 }

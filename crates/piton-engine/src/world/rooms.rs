@@ -5,7 +5,7 @@
 //! only performed after their intent is durable.
 
 use piton_core::event::{LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert};
-use piton_core::event::{RewindIntended, RewindRoom};
+use piton_core::event::{RewindIntended, RewindKind, RewindRoom};
 use piton_core::lane::{LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
 use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
@@ -100,6 +100,8 @@ pub struct RoomTarget {
     pub dir: String,
     /// The snapshot to go to.
     pub target: String,
+    /// A snapshot of whose files the target has all that were there, ignored ones too.
+    pub beside: Option<String>,
     /// Only these paths; all where there are none.
     pub paths: Vec<String>,
     /// Attempts at work since then: the files each found, and those it left, if it ended.
@@ -173,9 +175,9 @@ pub trait Rooms {
 
     /// Snapshots a work tree that shall go back, and says what stays.
     fn plan_rewind(&mut self, target: &RoomTarget, at: Timestamp) -> Result<RewindRoom, String>;
-    /// Computes the commit that takes a merge back, on top of `from`, or of base where that is
-    /// empty.
-    fn plan_revert(&mut self, merge: &Revert) -> Result<Revert, String>;
+    /// Computes where base goes to take a move of it back: a commit on top of `from`, or of base
+    /// where that is empty. An undo goes back to the commit before, unless somebody built on it.
+    fn plan_revert(&mut self, merge: &Revert, kind: RewindKind) -> Result<Revert, String>;
     /// Takes files and branches back; its intent is durable. On failure everything is as before.
     fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String>;
 

@@ -1,6 +1,6 @@
 //! The keys of lanes: how one works, and what the settings say about worktrees, merges, snapshots.
 
-use super::{COUNT_MAX, Key, Kind, Section, key};
+use super::{Key, Kind, Section, key};
 
 /// Most rounds of a merge: a base that moves a thousand times meanwhile is never caught.
 const MERGE_ROUNDS_MAX: u64 = 1_000;
@@ -97,10 +97,10 @@ pub static LANES: Section = Section::new(
     ]],
 );
 
-/// What snapshots hold and how many are kept.
+/// What snapshots hold.
 pub static SNAPSHOTS: Section = Section::new(
     "[snapshots]",
-    "What snapshots of a workspace hold, and how many are kept.",
+    "What snapshots of a workspace hold.",
     &[&[
         key(
             "enabled",
@@ -113,6 +113,5 @@ pub static SNAPSHOTS: Section = Section::new(
             Kind::Count(1, FILES_MAX),
             "files of a work tree past which no snapshot is taken (1000000)",
         ),
-        key("keep", Kind::Count(1, COUNT_MAX), "snapshots of a lane that `piton gc` keeps (20)"),
     ]],
 );

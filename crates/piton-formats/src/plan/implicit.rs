@@ -115,14 +115,24 @@ fn script(how: &PullRequest) -> String {
         }
     };
     // A lane that was taken back and worked again has other commits than those it pushed: they are
-    // replaced, but nobody else's. What was pushed last stands in a ref of the run.
+    // replaced, but nobody else's. What a push may have brought to the remote stands in a ref of the
+    // run before it does, so that a kill in between leaves nothing unknown.
     let text = format!(
-        "pushed=\"refs/piton/$PITON_RUN_ID/pushed/$PITON_BRANCH\"\n\
-         old=$(git rev-parse -q --verify \"$pushed\")\n\
+        "own=\"refs/piton/$PITON_RUN_ID\"\n\
+         pushed=\"$own/pushed/$PITON_BRANCH\" pushing=\"$own/pushing/$PITON_BRANCH\"\n\
+         there=$(git ls-remote {remote} \"refs/heads/$PITON_BRANCH\") || exit\n\
+         there=${{there%%[!0-9a-f]*}}\n\
          set -- \"$PITON_HEAD:refs/heads/$PITON_BRANCH\"\n\
-         if [ -n \"$old\" ] && ! git merge-base --is-ancestor \"$old\" \"$PITON_HEAD\"; then\n\
-         set -- \"--force-with-lease=refs/heads/$PITON_BRANCH:$old\" \"$@\"\n\
+         if [ -n \"$there\" ] && ! git merge-base --is-ancestor \"$there\" \"$PITON_HEAD\" 2> /dev/null; then\n\
+         case \"$there\" in\n\
+         \"$(git rev-parse -q --verify \"$pushed\")\" | \"$(git rev-parse -q --verify \"$pushing\")\") ;;\n\
+         *) echo \"pull request: $PITON_BRANCH of\" {remote} \"has $there, which this run did not push;\" \\\n\
+         'fetch it and look whose it is, then delete it there or rename the lane' >&2; exit 1 ;;\n\
+         esac\n\
+         git update-ref \"$pushed\" \"$there\" || exit\n\
+         set -- \"--force-with-lease=refs/heads/$PITON_BRANCH:$there\" \"$@\"\n\
          fi\n\
+         git update-ref \"$pushing\" \"$PITON_HEAD\" || exit\n\
          git push -q {remote} \"$@\" || exit\n\
          git update-ref \"$pushed\" \"$PITON_HEAD\"\n\
          url=$(\n{find}\n) || exit\n\

@@ -25,8 +25,6 @@ const MERGED: &str =
 const FILE_BYTES_MAX: u64 = 50_000_000;
 /// Files past which a work tree is taken for the wrong one, such as a home directory.
 const FILES_MAX: u64 = 1_000_000;
-/// Snapshots of a lane that are kept: a day of attempts.
-const KEEP: u32 = 20;
 
 /// What lanes inherit; `None` leaves the decision to the next wider place.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -140,7 +138,7 @@ impl Default for Lanes {
     }
 }
 
-/// What snapshots hold, and how many are kept.
+/// What snapshots hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshots {
     /// Whether runs without worktrees are snapshotted; lanes in worktrees always are.
@@ -149,13 +147,11 @@ pub struct Snapshots {
     pub file_max: u64,
     /// Files of a work tree past which no snapshot is taken.
     pub files_max: u64,
-    /// Snapshots of a lane that `piton gc` keeps.
-    pub keep: u32,
 }
 
 impl Default for Snapshots {
     fn default() -> Self {
-        Self { enabled: true, file_max: FILE_BYTES_MAX, files_max: FILES_MAX, keep: KEEP }
+        Self { enabled: true, file_max: FILE_BYTES_MAX, files_max: FILES_MAX }
     }
 }
 
@@ -278,7 +274,6 @@ pub(super) fn read_snapshots(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Snapsh
         enabled: node.flag("enabled", sink).unwrap_or(usual.enabled),
         file_max: node.size("file_max", sink).unwrap_or(usual.file_max),
         files_max: node.count("files_max", sink).unwrap_or(usual.files_max),
-        keep: node.count32("keep", sink).unwrap_or(usual.keep),
     }
 }
 
@@ -341,7 +336,6 @@ task_prompt = "prompts/task.md"
 enabled = false
 file_max = "1MiB"
 files_max = 7
-keep = 3
 "#;
         let found = read_settings("piton.toml", text).map_err(|p| format!("{p:#?}"));
         let found = found.unwrap_or_else(|problems| panic!("{problems}"));
@@ -382,10 +376,7 @@ keep = 3
                 task_prompt: Some("prompts/task.md".to_owned()),
             }
         );
-        assert_eq!(
-            found.snapshots,
-            Snapshots { enabled: false, file_max: 1 << 20, files_max: 7, keep: 3 }
-        );
+        assert_eq!(found.snapshots, Snapshots { enabled: false, file_max: 1 << 20, files_max: 7 });
     }
 
     /// Lost: a default that the reference names and the code does not have.
@@ -401,7 +392,6 @@ keep = 3
             (&crate::keys::LANES, "run_reports", format!("`{}`", lanes.run_reports)),
             (&crate::keys::PULL_REQUEST, "remote", "`origin`".to_owned()),
             (&crate::keys::SNAPSHOTS, "files_max", snapshots.files_max.to_string()),
-            (&crate::keys::SNAPSHOTS, "keep", snapshots.keep.to_string()),
         ] {
             let doc = section.key(name).map(|key| key.doc).unwrap_or_default();
             assert!(doc.ends_with(&format!("({value})")), "{name}: {doc}");
@@ -421,7 +411,7 @@ keep = 3
             ("[pull_request]\nremote = \"a b\"", code::BAD_VALUE, "without blanks"),
             ("[pull_request]\nfind = \"\"", code::BAD_VALUE, "make check"),
             ("[snapshots]\nfile_max = \"big\"", code::BAD_SIZE, "64MB"),
-            ("[snapshots]\nkeep = 0", code::BAD_VALUE, "from 1"),
+            ("[snapshots]\nfiles_max = 0", code::BAD_VALUE, "from 1"),
             ("[defaults]\ncopy = [\".env*\"]", code::BAD_PATH, "by its path"),
             ("[defaults]\ncopy = [\".\"]", code::BAD_PATH, "by its path"),
         ] {

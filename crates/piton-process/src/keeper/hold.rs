@@ -19,7 +19,7 @@ use signal_hook::consts::{SIGCHLD, SIGTERM};
 use crate::error::{Error, Result};
 use crate::journal::{Journal, Line};
 use crate::lock::Held;
-use crate::os::Pid;
+use crate::os::{Pid, Tether};
 use crate::protocol::{Cause, Exit, Reply};
 
 use super::attempt::Attempt;
@@ -76,6 +76,8 @@ pub(super) struct Hold {
     pub(super) keep: BTreeSet<String>,
     pub(super) shutdown: Option<Shutdown>,
     pub(super) helpers_count: u64,
+    /// Keeps the keeper beside its driver while short steps follow each other.
+    pub(super) tether: Tether,
     listener: UnixListener,
     wake: UnixStream,
     terminate: Arc<AtomicBool>,
@@ -113,6 +115,7 @@ impl Hold {
             keep: BTreeSet::new(),
             shutdown: None,
             helpers_count: 0,
+            tether: Tether::default(),
             listener,
             wake,
             terminate,
@@ -307,6 +310,8 @@ impl Hold {
     fn tick(&mut self, now: Instant) {
         if self.next_tick.is_some_and(|next| next <= now) {
             self.next_tick = None;
+            // What lives until a tick is no short step: nobody hands over to anybody.
+            self.tether.let_go();
             for attempt in &mut self.attempts {
                 if let Some(complaint) = attempt.observe(now) {
                     self.diagnostics.say(&complaint);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use crate::journal::Ticks;
-use crate::os::{self, Command, Pid};
+use crate::os::{self, Command, CpuSet, Pid};
 use crate::protocol::{ATTEMPT_VARIABLE, Env, MARK_VARIABLE, NewFile, NotStarted, Part, Start};
 
 /// Where programs are looked up when the environment has no `PATH`.
@@ -46,6 +46,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) null: &'a File,
     pub(super) stdout: &'a File,
     pub(super) stderr: &'a File,
+    pub(super) cpus: Option<&'a CpuSet>,
 }
 
 /// Why a start failed.
@@ -104,6 +105,7 @@ pub(super) fn part(
         stdin: content.as_ref().map_or(around.null.as_fd(), AsFd::as_fd),
         stdout: around.stdout.as_fd(),
         stderr: around.stderr.as_fd(),
+        cpus: around.cpus,
     };
     let from = os::now_ticks();
     let mut started = os::spawn(&command);

@@ -191,6 +191,7 @@ impl Hold {
         self.journal.append(&starting).map_err(|error| {
             refuse(Failure::io("could not write the keeper's journal; free some disk", &error))
         })?;
+        self.approach(start.near);
         match self.launch(start, false) {
             Ok((attempt, pid, ticks)) => {
                 let (part, number) = (0, number(pid));
@@ -204,6 +205,15 @@ impl Hold {
                 self.record(&Line::NotStarted { key: key.clone() });
                 Err(refuse(failure))
             }
+        }
+    }
+
+    /// Goes to the CPU of a driver that waits for one attempt alone, and away when there are more:
+    /// then everybody is better off wherever there is room.
+    fn approach(&mut self, near: Option<usize>) {
+        match near.filter(|_| self.attempts.is_empty()) {
+            Some(cpu) => drop(self.tether.hold(cpu)),
+            None => self.tether.let_go(),
         }
     }
 
@@ -226,6 +236,7 @@ impl Hold {
             null: &self.null,
             stdout: &stdout.log.file,
             stderr: &stderr.log.file,
+            cpus: self.tether.free(),
         };
         let began = Instant::now();
         let started_ms = wall_ms();
@@ -261,6 +272,7 @@ impl Hold {
             null: &self.null,
             stdout: &attempt.stdout.log.file,
             stderr: &attempt.stderr.log.file,
+            cpus: self.tether.free(),
         };
         match launch::part(&attempt.spec, &attempt.spec.parts[attempt.part], &around) {
             Ok((pid, start)) => {

@@ -1,12 +1,13 @@
 //! Linux: the calls that the keeper makes of the kernel, and the crate's only unsafe code.
 //!
-//! Children start through `posix_spawn`, which shares memory with the keeper until the exec: a
-//! fork or a `pre_exec` hook costs two to four times as much. Looking at other processes is in
-//! `table`.
+//! A child shares the keeper's memory until its exec, as with `posix_spawn`: a fork or a `pre_exec`
+//! hook costs two to four times as much. It is not `posix_spawn` itself because that cannot say on
+//! which CPUs a child may run, and asks about every signal there is. Looking at other processes is
+//! in `table`, choosing CPUs in `cpus`.
 
-#![expect(unsafe_code, reason = "posix_spawn and signal dispositions have no safe interface")]
+#![expect(unsafe_code, reason = "clone and signal dispositions have no safe interface")]
 
-use std::ffi::{CStr, CString, c_char, c_short};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
@@ -16,113 +17,79 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use rustix::fs::{FallocateFlags, MemfdFlags};
+use rustix::io::Errno;
+use rustix::process::WaitOptions;
+use rustix::thread::CpuSet;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Command, Pid};
 
-/// The highest signal that is reset in children; the real-time signals above are not inherited as
-/// ignored in practice, and each one costs a system call per start.
-const RESET_SIGNAL_MAX: i32 = 31;
+/// Bytes of stack that a child has before its exec, in units of 16 for the alignment: it calls a
+/// dozen system calls and nothing else; the C library's own start takes 36 KiB.
+const STACK_UNITS: usize = (64 << 10) / size_of::<u128>();
 
-/// Turns the error number that the `posix_spawn` family returns into a result.
-fn check(code: i32) -> io::Result<()> {
-    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
-}
+/// One past the highest signal number.
+const SIGNALS_END: i32 = 65;
 
-struct Attributes(MaybeUninit<libc::posix_spawnattr_t>);
-
-impl Attributes {
-    /// A new session, an empty signal mask, and default dispositions.
-    fn new() -> io::Result<Self> {
-        let mut raw = MaybeUninit::uninit();
-        // SAFETY: the pointer is valid for writing an attribute object.
-        check(unsafe { libc::posix_spawnattr_init(raw.as_mut_ptr()) })?;
-        let mut this = Self(raw);
-        let signals = libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF;
-        let flags =
-            c_short::try_from(signals).map_err(io::Error::other)? | libc::POSIX_SPAWN_SETSID;
-        let mut set = MaybeUninit::uninit();
-        // SAFETY: `this.0` was initialised above; `set` is initialised by sigemptyset before any
-        // other use, and all pointers are valid during the calls.
-        unsafe {
-            check(libc::posix_spawnattr_setflags(this.0.as_mut_ptr(), flags))?;
-            libc::sigemptyset(set.as_mut_ptr());
-            check(libc::posix_spawnattr_setsigmask(this.0.as_mut_ptr(), set.as_ptr()))?;
-            for signal in 1..=RESET_SIGNAL_MAX {
-                if signal != libc::SIGKILL && signal != libc::SIGSTOP {
-                    libc::sigaddset(set.as_mut_ptr(), signal);
-                }
-            }
-            check(libc::posix_spawnattr_setsigdefault(this.0.as_mut_ptr(), set.as_ptr()))?;
-        }
-        Ok(this)
-    }
-}
-
-impl Drop for Attributes {
-    fn drop(&mut self) {
-        // SAFETY: constructed only with an initialised object, destroyed once.
-        unsafe { libc::posix_spawnattr_destroy(self.0.as_mut_ptr()) };
-    }
-}
-
-struct Actions(MaybeUninit<libc::posix_spawn_file_actions_t>);
-
-impl Actions {
-    fn new() -> io::Result<Self> {
-        let mut raw = MaybeUninit::uninit();
-        // SAFETY: the pointer is valid for writing an actions object.
-        check(unsafe { libc::posix_spawn_file_actions_init(raw.as_mut_ptr()) })?;
-        Ok(Self(raw))
-    }
-
-    fn change_dir(&mut self, dir: &CStr) -> io::Result<()> {
-        // SAFETY: initialised object, valid C string (which the library copies).
-        check(unsafe {
-            libc::posix_spawn_file_actions_addchdir_np(self.0.as_mut_ptr(), dir.as_ptr())
-        })
-    }
-
-    fn place(&mut self, from: BorrowedFd<'_>, to: i32) -> io::Result<()> {
-        // SAFETY: initialised object; the descriptor is open, and only numbers are stored.
-        check(unsafe {
-            libc::posix_spawn_file_actions_adddup2(self.0.as_mut_ptr(), from.as_raw_fd(), to)
-        })
-    }
-}
-
-impl Drop for Actions {
-    fn drop(&mut self) {
-        // SAFETY: constructed only with an initialised object, destroyed once.
-        unsafe { libc::posix_spawn_file_actions_destroy(self.0.as_mut_ptr()) };
-    }
+/// What a child needs between its clone and its exec, all prepared by the parent.
+struct Launch<'a> {
+    program: &'a CStr,
+    argv: *const *const c_char,
+    env: *const *const c_char,
+    dir: &'a CStr,
+    /// What become descriptors 0, 1 and 2.
+    streams: [i32; 3],
+    /// Signals that are not at their default in the keeper.
+    signals: &'a [i32],
+    /// Where the child may run, if the keeper itself is held elsewhere.
+    cpus: Option<&'a CpuSet>,
+    /// Written by the child: the error number of what failed.
+    errno: i32,
 }
 
 /// Starts a process in a session of its own; the failure of its exec is this call's failure.
 pub(crate) fn spawn(command: &Command<'_>) -> io::Result<Pid> {
-    let attributes = Attributes::new()?;
-    let mut actions = Actions::new()?;
-    actions.place(command.stdin, 0)?;
-    actions.place(command.stdout, 1)?;
-    actions.place(command.stderr, 2)?;
-    actions.change_dir(command.dir)?;
     let argv = pointers(command.argv.iter().map(AsRef::as_ref));
     let env = pointers(command.env.iter().copied());
-    let mut pid: Pid = 0;
-    // SAFETY: all objects are initialised and live through the call; both arrays end with a null
-    // pointer and their strings are borrowed by `command`. The kernel does not write to them: the
-    // `*mut` of the signature is historical.
-    check(unsafe {
-        libc::posix_spawn(
-            &raw mut pid,
-            command.program.as_ptr(),
-            actions.0.as_ptr(),
-            attributes.0.as_ptr(),
-            argv.as_ptr(),
-            env.as_ptr(),
-        )
-    })?;
-    Ok(pid)
+    let streams = [command.stdin, command.stdout, command.stderr].map(|fd| fd.as_raw_fd());
+    let mut launch = Launch {
+        program: command.program,
+        argv: argv.as_ptr(),
+        env: env.as_ptr(),
+        dir: command.dir,
+        streams,
+        signals: changed_signals(),
+        cpus: command.cpus,
+        errno: 0,
+    };
+    let launch = &raw mut launch;
+    let mut stack: Vec<u128> = Vec::with_capacity(STACK_UNITS);
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: the child runs `child` on a stack of its own (which grows down from the end of the
+    // allocation) while this thread is suspended until the child's exec or exit, so all that
+    // `launch` points to outlives it and is used by one of the two at a time. Signals are blocked
+    // meanwhile, because a handler that ran in the child would run in our memory.
+    let (pid, error) = unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        let top = stack.as_mut_ptr().add(STACK_UNITS).cast();
+        let pid = libc::clone(child, top, flags, launch.cast());
+        let error = io::Error::last_os_error();
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
+        (pid, error)
+    };
+    if pid < 0 {
+        return Err(error);
+    }
+    // SAFETY: the child is past its exec or gone, and writes no more.
+    let errno = unsafe { (*launch).errno };
+    if errno == 0 {
+        return Ok(pid);
+    }
+    let failed = rustix::process::Pid::from_raw(pid);
+    while matches!(rustix::process::waitpid(failed, WaitOptions::empty()), Err(Errno::INTR)) {}
+    Err(io::Error::from_raw_os_error(errno))
 }
 
 /// The arguments of `clone3`, up to the newest that is used here.
@@ -183,8 +150,72 @@ pub(crate) fn spawn_into(
     }
 }
 
-fn pointers<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*mut c_char> {
-    strings.map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
+/// What a child does first: it must not allocate, lock or return, for it shares our memory.
+extern "C" fn child(launch: *mut c_void) -> i32 {
+    let launch = launch.cast::<Launch<'_>>();
+    // SAFETY: `spawn` passes a valid `Launch` that nobody else uses until the exec; all of these
+    // calls may be made between a vfork and an exec, and their pointers are valid.
+    unsafe {
+        if !prepare(&*launch) {
+            (*launch).errno = *libc::__errno_location();
+            libc::_exit(127);
+        }
+        libc::execve((*launch).program.as_ptr(), (*launch).argv, (*launch).env);
+        (*launch).errno = *libc::__errno_location();
+        libc::_exit(127)
+    }
+}
+
+/// Makes the child what it should be at its exec; false if something failed.
+///
+/// # Safety
+/// Only for a child between its clone and its exec.
+unsafe fn prepare(launch: &Launch<'_>) -> bool {
+    let mut none = MaybeUninit::uninit();
+    // SAFETY: as in `child`; the set is initialised before its use.
+    unsafe {
+        // Before signals are let through: our handlers must not run here.
+        for &signal in launch.signals {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        if let Some(cpus) = launch.cpus {
+            // Fails only if the machine took all of these away, and has then chosen others.
+            let _ = rustix::thread::sched_setaffinity(None, cpus);
+        }
+        let placed = (0..).zip(launch.streams).all(|(to, from)| {
+            if from == to {
+                libc::fcntl(to, libc::F_SETFD, 0) == 0
+            } else {
+                libc::dup2(from, to) == to
+            }
+        });
+        libc::sigemptyset(none.as_mut_ptr());
+        placed
+            && libc::setsid() >= 0
+            && libc::chdir(launch.dir.as_ptr()) == 0
+            && libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut()) == 0
+    }
+}
+
+/// The signals that this process handles or ignores. Asked once: the keeper sets them all before
+/// it starts anything, and asking about each at every start costs more than all the rest of it.
+fn changed_signals() -> &'static [i32] {
+    static CHANGED: OnceLock<Vec<i32>> = OnceLock::new();
+    CHANGED.get_or_init(|| {
+        let is_changed = |signal: &i32| {
+            let mut action = MaybeUninit::<libc::sigaction>::uninit();
+            // SAFETY: only asks; a call that succeeded has initialised the action.
+            unsafe {
+                libc::sigaction(*signal, ptr::null(), action.as_mut_ptr()) == 0
+                    && action.assume_init().sa_sigaction != libc::SIG_DFL
+            }
+        };
+        (1..SIGNALS_END).filter(is_changed).collect()
+    })
+}
+
+fn pointers<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*const c_char> {
+    strings.map(CStr::as_ptr).chain([ptr::null()]).collect()
 }
 
 /// Closes every descriptor beyond the standard three: what a shell or build tool passed on to the

@@ -18,6 +18,32 @@ fn unsupported<T>() -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// A set of CPUs, of which there are none here.
+#[derive(Debug)]
+pub(crate) enum CpuSet {}
+
+/// Holds nothing here.
+#[derive(Debug, Default)]
+pub struct Tether;
+
+impl Tether {
+    /// Names no CPU.
+    pub fn hold_here(&mut self) -> Option<usize> {
+        None
+    }
+
+    pub(crate) fn hold(&mut self, _cpu: usize) -> bool {
+        false
+    }
+
+    /// Does nothing.
+    pub fn let_go(&mut self) {}
+
+    pub(crate) fn free(&self) -> Option<&CpuSet> {
+        None
+    }
+}
+
 pub(crate) fn spawn(_command: &Command<'_>) -> io::Result<Pid> {
     unsupported()
 }

@@ -90,6 +90,39 @@ fn a_step_finds_its_surroundings() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
+/// A keeper that stays beside its driver for a moment must not confine what it starts, nor pass on
+/// how it treats signals: a build would use one CPU of many, a trap would never fire.
+#[test]
+fn a_step_has_all_cpus_and_plain_signals() {
+    let test = Run::new();
+    let mut keeper = test.keeper(1);
+    let allowed = |status: &str| {
+        let line = status.lines().find(|line| line.starts_with("Cpus_allowed:"));
+        line.unwrap().to_owned()
+    };
+    let own = allowed(&fs::read_to_string("/proc/thread-self/status").unwrap());
+    // 32 and 33 are the C library's own, which it leaves ignored where it starts a program.
+    let signals = |status: &str, name: &str| {
+        let value = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        u64::from_str_radix(value.trim(), 16).unwrap() & !(0b11 << 31)
+    };
+    for (key, near) in [("free", None), ("held", Some(rustix::thread::sched_getcpu()))] {
+        let mut step = test.step(key, "cat /proc/self/status >first");
+        // The second part starts while the keeper is held already.
+        step.parts.push(part("cat /proc/self/status >second", None));
+        step.near = near;
+        assert!(run(&mut keeper, step).success());
+        for status in [test.read("first"), test.read("second")] {
+            assert_eq!(allowed(&status), own);
+            assert_eq!((signals(&status, "SigBlk:"), signals(&status, "SigIgn:")), (0, 0));
+        }
+    }
+    // A CPU that there is not must not keep a step from running.
+    let mut step = test.step("nowhere", "true");
+    step.near = Some(usize::MAX);
+    assert!(run(&mut keeper, step).success());
+}
+
 /// Each failure to start says what to do, and nothing of the attempt counts as run.
 #[test]
 fn what_cannot_start_says_why() {

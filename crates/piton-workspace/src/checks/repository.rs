@@ -84,18 +84,30 @@ pub fn repository(dir: &Path, path: &OsStr) -> Vec<Remark> {
             "the refs are kept as a reftable: git is asked for what is otherwise read directly";
         say("reftable", Level::Works, what, "");
     }
-    for (remote, fix) in config.publishers() {
-        let what = format!("git push {remote} would publish refs/piton, snapshots included");
-        say("mirror-remote", Level::Warn, &what, &fix);
-    }
     if config.has("core.hookspath") {
         let what = "hooks are configured; they do not run on commits and merges made by piton";
         say("hooks", Level::Works, what, "");
     }
+    seen.extend(mirrors(&config));
     for filter in filters(dir) {
         seen.extend(config.filter(&filter, path));
     }
     seen
+}
+
+/// The part of [`repository`] that matters to snapshots of lanes in place too.
+pub fn publishers(dir: &Path) -> Vec<Remark> {
+    mirrors(&Config::read(dir))
+}
+
+fn mirrors(config: &Config) -> Vec<Remark> {
+    let remark = |(remote, fix)| Remark {
+        code: "mirror-remote",
+        level: Level::Warn,
+        what: format!("git push {remote} would publish refs/piton, snapshots included"),
+        fix,
+    };
+    config.publishers().into_iter().map(remark).collect()
 }
 
 /// The version, if it is too old.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::follow::{Followed, follow, is_over};
+use super::follow::{Followed, Step, follow, is_interrupted, is_over};
 use super::{Error, Result, is_ancestor};
 use crate::checks::Base;
 use crate::refs::{self, Fence, Transaction};
@@ -18,6 +18,8 @@ pub enum Advanced {
         /// Where it is.
         found: Option<String>,
     },
+    /// The user's own changes are in the way of its work tree; nothing was changed.
+    InTheWay(Vec<String>),
 }
 
 /// What a look at base says about a step from one commit to another.
@@ -37,31 +39,62 @@ pub enum Probe {
 }
 
 /// Moves base and lets its work tree follow. Ask [`super::would_follow`] first.
+///
+/// The user's index is held from before base moves until the work tree has followed: a commit made
+/// from the old index on top of the new base would take the lane's work back.
 pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) -> Result<Advanced> {
     let name = base.reference();
     let found = refs::value(root, &name);
-    if found.as_deref() != Some(new) {
-        if found.as_deref() != Some(old) {
-            return Ok(Advanced::BaseMoved { found });
+    if found.as_deref() == Some(new) {
+        if !fence.holds(root) {
+            return Err(Error::Superseded);
         }
-        let moved = Transaction::fenced(fence).update(&name, new, Some(old));
-        // In the work tree itself, so that the log of its HEAD tells of the merge.
-        let dir = base.worktree.as_deref().filter(|dir| dir.is_dir()).unwrap_or(root);
-        if let Err(error) = moved.commit(dir, "piton: merge lane") {
-            if !fence.holds(root) {
-                return Err(Error::Superseded);
+        return follow(root, base, old, new).map(Advanced::Done);
+    }
+    if found.as_deref() != Some(old) {
+        return Ok(Advanced::BaseMoved { found });
+    }
+    let step = Step::begin(root, base, old, new)?;
+    let paths = step.as_ref().map_or_else(|| Ok(Vec::new()), Step::in_the_way)?;
+    let moved = if paths.is_empty() {
+        move_ref(root, base, old, new, fence)
+    } else {
+        Ok(Some(Advanced::InTheWay(paths)))
+    };
+    match (moved, step) {
+        (Ok(None), Some(step)) => step.carry_out().map(Advanced::Done),
+        (Ok(None), None) => Ok(Advanced::Done(Followed::NotCheckedOut)),
+        (other, step) => {
+            if let Some(step) = step {
+                step.cancel();
             }
-            let found = refs::value(root, &name);
-            match found.as_deref() {
-                Some(found) if found == new => {}
-                Some(found) if found == old => return Err(not_moved(root, &name, error)),
-                _ => return Ok(Advanced::BaseMoved { found }),
-            }
+            other.map(|other| other.unwrap_or(Advanced::BaseMoved { found }))
         }
-    } else if !fence.holds(root) {
+    }
+}
+
+/// Moves base; nothing when it is where it should be, else how it came out.
+fn move_ref(
+    root: &Path,
+    base: &Base,
+    old: &str,
+    new: &str,
+    fence: &Fence,
+) -> Result<Option<Advanced>> {
+    let name = base.reference();
+    let moved = Transaction::fenced(fence).update(&name, new, Some(old));
+    // In the work tree itself, so that the log of its HEAD tells of the merge.
+    let dir = base.worktree.as_deref().filter(|dir| dir.is_dir()).unwrap_or(root);
+    let Err(error) = moved.commit(dir, "piton: merge lane") else { return Ok(None) };
+    if !fence.holds(root) {
         return Err(Error::Superseded);
     }
-    follow(root, base, old, new).map(Advanced::Done)
+    let found = refs::value(root, &name);
+    match found.as_deref() {
+        Some(found) if found == new => Ok(None),
+        Some(found) if found == old => Err(not_moved(root, &name, error)),
+        _ => Ok(Some(Advanced::BaseMoved { found })),
+    }
 }
 
 /// Why a ref that is where it should be did not move: somebody's lock, or something else.
@@ -76,6 +109,22 @@ fn not_moved(root: &Path, name: &str, error: crate::git::Error) -> Error {
     }
 }
 
+/// Finishes or takes back what a step of base that was interrupted left in its work tree, so that the
+/// user's index is free again, whatever becomes of the lane.
+pub fn settle(root: &Path, base: &Base, old: &str, new: &str) -> Result<()> {
+    match probe(root, base, old, new)? {
+        Probe::RefMoved => follow(root, base, old, new).map(drop),
+        Probe::NotDone if is_interrupted(root, &base.branch)? => {
+            // Its files go back to where the step began.
+            if let Some(step) = Step::begin(root, base, old, new)? {
+                step.cancel();
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Looks how far a step of base from one commit to another got.
 pub fn probe(root: &Path, base: &Base, old: &str, new: &str) -> Result<Probe> {
     let found = refs::value(root, &base.reference());
@@ -86,7 +135,14 @@ pub fn probe(root: &Path, base: &Base, old: &str, new: &str) -> Result<Probe> {
             Ok(if over { Probe::Done } else { Probe::RefMoved })
         }
         // The user went on from there: their commit shows that their work tree was in order.
-        Some(tip) if is_ancestor(root, new, tip)? => Ok(Probe::Done),
+        Some(tip) if is_ancestor(root, new, tip)? && !goes_on(root, old, new, tip)? => {
+            Ok(Probe::Done)
+        }
         _ => Ok(Probe::BaseMoved { found }),
     }
+}
+
+/// Tells whether base went on from the old commit where the step goes back to an earlier one.
+fn goes_on(root: &Path, old: &str, new: &str, tip: &str) -> Result<bool> {
+    Ok(is_ancestor(root, new, old)? && is_ancestor(root, old, tip)?)
 }

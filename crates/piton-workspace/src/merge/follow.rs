@@ -1,7 +1,7 @@
 //! The work tree that has base checked out catches up with it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::guard::Guard;
 use super::{Error, Result, diff, torn, would};
@@ -22,32 +22,75 @@ pub enum Followed {
 /// Lets the work tree of base go from one commit to another, after the ref did. May be called
 /// again after a kill at any point.
 pub fn follow(root: &Path, base: &Base, old: &str, new: &str) -> Result<Followed> {
-    let Some(dir) = checks::standing(root, &base.branch).and_then(|base| base.worktree) else {
+    let Some(step) = Step::begin(root, base, old, new)? else {
         return Ok(Followed::NotCheckedOut);
     };
-    let place = Place::of(&dir)?;
-    locks::await_children(&place)?;
-    let mut guard = Guard::take(&place.git_dir, old, new)?;
-    let changes = diff::commits(&dir, old, new)?;
-    if is_followed(&place, &changes, new)? {
-        guard.finish();
+    if step.is_over {
+        step.cancel();
         return Ok(Followed::Done);
     }
-    if let Some((from, to)) = guard.interrupted.clone() {
-        torn::rewind(&place, &guard, (&from, &to))?;
-        guard.begin(old, new)?;
-    }
-    let copy = guard.copy()?;
-    let paths = would::in_the_way(&place, &copy, &changes, old, new)?;
+    let paths = step.in_the_way()?;
     if !paths.is_empty() {
-        let _ = fs::remove_file(copy);
-        guard.finish();
+        step.cancel();
         return Ok(Followed::Blocked(paths));
     }
-    place.git().durable().index(&copy).args(["read-tree", "-m", "-u", old, new]).run()?;
-    guard.replace()?;
-    guard.finish();
-    Ok(Followed::Done)
+    step.carry_out()
+}
+
+/// A step of the work tree under way: its index is held, its files are where it began.
+pub(super) struct Step {
+    place: Place,
+    guard: Guard,
+    changes: Vec<diff::Change>,
+    /// The step from here to there.
+    commits: (String, String),
+    /// Nothing is left to do.
+    is_over: bool,
+    /// The index aside.
+    copy: PathBuf,
+}
+
+impl Step {
+    /// Takes hold of the work tree that has base checked out, if there is one.
+    pub fn begin(root: &Path, base: &Base, old: &str, new: &str) -> Result<Option<Self>> {
+        let Some(dir) = checks::standing(root, &base.branch).and_then(|base| base.worktree) else {
+            return Ok(None);
+        };
+        let place = Place::of(&dir)?;
+        locks::await_children(&place)?;
+        let mut guard = Guard::take(&place.git_dir, old, new)?;
+        let changes = diff::commits(&dir, old, new)?;
+        let is_over = is_followed(&place, &changes, new)?;
+        if let (Some((from, to)), false) = (guard.interrupted.clone(), is_over) {
+            torn::rewind(&place, &guard, (&from, &to))?;
+            guard.begin(old, new)?;
+        }
+        let copy = guard.copy()?;
+        let commits = (old.to_owned(), new.to_owned());
+        Ok(Some(Self { place, guard, changes, commits, is_over, copy }))
+    }
+
+    /// The user's own changes that stand in its way.
+    pub fn in_the_way(&self) -> Result<Vec<String>> {
+        let (old, new) = &self.commits;
+        would::in_the_way(&self.place, &self.copy, &self.changes, old, new)
+    }
+
+    /// Changes files and index.
+    pub fn carry_out(self) -> Result<Followed> {
+        let (old, new) = &self.commits;
+        let git = self.place.git().durable().index(&self.copy);
+        git.args(["read-tree", "-m", "-u", old, new]).run()?;
+        self.guard.replace()?;
+        self.guard.finish();
+        Ok(Followed::Done)
+    }
+
+    /// Lets go; no file was changed.
+    pub fn cancel(self) {
+        let _ = fs::remove_file(&self.copy);
+        self.guard.finish();
+    }
 }
 
 /// Tells whether the index has all that changed, as the new commit has it. The index is written
@@ -55,6 +98,14 @@ pub fn follow(root: &Path, base: &Base, old: &str, new: &str) -> Result<Followed
 pub(super) fn is_followed(place: &Place, changes: &[diff::Change], new: &str) -> Result<bool> {
     let behind = diff::index(&place.root, None, new)?;
     Ok(!changes.iter().any(|change| behind.contains(&change.path)))
+}
+
+/// Tells whether a step was interrupted in the work tree of base.
+pub(super) fn is_interrupted(root: &Path, branch: &str) -> Result<bool> {
+    let Some(dir) = checks::standing(root, branch).and_then(|base| base.worktree) else {
+        return Ok(false);
+    };
+    Ok(super::guard::was_interrupted(&Place::of(&dir)?.git_dir))
 }
 
 /// Tells whether nothing of a step is left to do in the work tree of base.

@@ -1,4 +1,4 @@
-//! Holds the user's index while the work tree follows, in a way that can be proven ours later.
+//! Holds the user's index while base and its work tree move, in a way that can be proven ours later.
 //!
 //! Git's lock file is taken as a hard link to a file of our own, the *anchor*. After a crash an
 //! `index.lock` that is the same file as the anchor was ours and may go; any other is the user's.
@@ -9,12 +9,21 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::{Error, Result};
 use crate::worktree::At as _;
 
 /// The anchor in the git folder of a work tree.
 const ANCHOR: &str = "piton-follow";
+
+/// How long a lock of the user's is waited for: most commands of git hold it for a moment, one that
+/// waits for an editor for as long as the user writes.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether it is gone.
+const LOCK_LOOK: Duration = Duration::from_millis(5);
 
 /// The index made aside.
 const INDEX: &str = "piton-index";
@@ -36,7 +45,13 @@ impl Guard {
         let steps = interrupted.clone().unwrap_or_else(|| (old.to_owned(), new.to_owned()));
         crate::worktree::replace(&anchor, format!("{} {}\n", steps.0, steps.1).as_bytes())?;
         let lock = git_dir.join("index.lock");
-        match fs::hard_link(&anchor, &lock) {
+        let began = Instant::now();
+        let mut linked = fs::hard_link(&anchor, &lock);
+        while is_taken(&linked) && began.elapsed() < LOCK_WAIT {
+            thread::sleep(LOCK_LOOK);
+            linked = fs::hard_link(&anchor, &lock);
+        }
+        match linked {
             Ok(()) => Ok(Self { git_dir: git_dir.to_owned(), interrupted }),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 if interrupted.is_none() {
@@ -103,8 +118,23 @@ fn release(git_dir: &Path) -> Result<Option<(String, String)>> {
     Ok(text.trim_end().split_once(' ').map(|(old, new)| (old.to_owned(), new.to_owned())))
 }
 
-/// The lock in the way, if it is not ours.
+fn is_taken(linked: &std::io::Result<()>) -> bool {
+    linked.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists)
+}
+
+/// The lock in the way, if it is not ours and stays.
 pub(super) fn foreign_lock(git_dir: &Path) -> Option<PathBuf> {
+    let began = Instant::now();
+    while let Some(lock) = foreign(git_dir) {
+        if began.elapsed() > LOCK_WAIT {
+            return Some(lock);
+        }
+        thread::sleep(LOCK_LOOK);
+    }
+    None
+}
+
+fn foreign(git_dir: &Path) -> Option<PathBuf> {
     let lock = git_dir.join("index.lock");
     let found = fs::metadata(&lock).ok()?;
     let anchor = fs::metadata(git_dir.join(ANCHOR)).ok();

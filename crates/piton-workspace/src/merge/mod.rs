@@ -3,8 +3,9 @@
 //! A rebase or a revert only makes objects; the same input gives the same commits, so it can be
 //! computed again after a crash. [`advance`] moves base from one commit to the next, in a
 //! transaction that also verifies the run's epoch, and then lets the work tree that has base checked
-//! out follow. Between the two a kill leaves base moved and the work tree behind: [`probe`] tells,
-//! and [`follow`] finishes it. Nothing here decides which lane comes next or whether tests passed.
+//! out follow; its index is held meanwhile, so that nobody commits from a work tree that is behind.
+//! Between the two a kill leaves base moved and the work tree behind: [`probe`] tells, and
+//! [`follow`] finishes it. Nothing here decides which lane comes next or whether tests passed.
 
 mod advance;
 mod conflict;
@@ -19,7 +20,7 @@ mod would;
 
 use std::path::{Path, PathBuf};
 
-pub use advance::{Advanced, Probe, advance, probe};
+pub use advance::{Advanced, Probe, advance, probe, settle};
 pub use conflict::with_markers;
 pub use follow::{Followed, follow};
 pub use rebase::{Rebase, rebase};

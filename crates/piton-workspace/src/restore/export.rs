@@ -1,6 +1,5 @@
 //! Writes files of a snapshot into another folder.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::apply::{Apply, sizes};
@@ -29,7 +28,7 @@ pub fn export(dir: &Path, commit: &str, paths: &[PathBuf], to_dir: &Path) -> Res
         }
     }
     steps.sort_by(|a, b| a.path.cmp(&b.path));
-    let scope = Scope { paths: paths.to_vec(), keep: BTreeSet::new() };
+    let scope = Scope { paths: paths.to_vec(), ..Scope::default() };
     steps.retain(|step| scope.holds(step));
     let failed =
         |path: &Path, e| Error::Snapshot(snapshot::Error::Io { path: path.to_owned(), source: e });

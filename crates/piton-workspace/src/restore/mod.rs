@@ -9,6 +9,7 @@
 mod apply;
 mod execute;
 mod export;
+mod ignored;
 mod state;
 
 use std::collections::BTreeSet;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub use execute::{Error, Restored, execute};
 pub use export::export;
+pub use ignored::present;
 pub(crate) use state::{State, Step};
 
 use crate::snapshot::index::Index;
@@ -93,6 +95,9 @@ pub struct Scope {
     pub paths: Vec<PathBuf>,
     /// Paths that the target does not have, and that stay nevertheless.
     pub keep: BTreeSet<Vec<u8>>,
+    /// The snapshot that was gone to from the target, which [`present`] took: what that one has and
+    /// the target has not was not there, even if it is ignored.
+    pub beside: Option<String>,
 }
 
 impl Scope {
@@ -117,6 +122,8 @@ pub enum KeptWhy {
     NotCaptured(Why),
     /// Something that no snapshot holds (it is ignored) is where it would go.
     InTheWay,
+    /// The rules of the target ignore it, so the target never had it.
+    IgnoredThen,
     /// A submodule's files are its own.
     Submodule,
     /// A sparse checkout leaves it out.
@@ -129,6 +136,7 @@ impl fmt::Display for KeptWhy {
             Self::Foreign => f.write_str("it appeared outside the run"),
             Self::NotCaptured(why) => write!(f, "not in the snapshot: {why}"),
             Self::InTheWay => f.write_str("an ignored file is in its place: move it away first"),
+            Self::IgnoredThen => f.write_str("the checkpoint's own rules ignore it"),
             Self::Submodule => f.write_str("a submodule: use git in it"),
             Self::Sparse => f.write_str("outside the sparse checkout"),
         }
@@ -216,7 +224,10 @@ pub fn plan(
     steps.retain(|step| !rules.excludes(&step.path) && scope.holds(step));
     let missed = [&a, &b].into_iter().filter_map(|v| v.manifest.as_ref()).flat_map(|m| &m.missed);
     let missed: Vec<_> = missed.filter(|m| m.why.content_is_missing()).collect();
-    let mut planner = Planner { dir, scope, missed, going: going(&steps), index: None };
+    let stays = ignored::ignored_then(dir, &b, &steps, scope.beside.as_deref())?;
+    let mut going = going(&steps);
+    going.retain(|path| !stays.contains(path));
+    let mut planner = Planner { dir, scope, missed, stays, going, index: None };
     let mut kept = Vec::new();
     let mut kept_any = false;
     let mut left = Vec::with_capacity(steps.len());
@@ -252,6 +263,8 @@ struct Planner<'a> {
     dir: &'a Path,
     scope: &'a Scope,
     missed: Vec<&'a snapshot::Missed>,
+    /// Paths that the target's own rules ignore.
+    stays: BTreeSet<Vec<u8>>,
     going: BTreeSet<Vec<u8>>,
     index: Option<Index>,
 }
@@ -268,6 +281,9 @@ impl Planner<'_> {
             return Ok(Some(Verdict::Kept(KeptWhy::NotCaptured(missed.why))));
         }
         if step.to == State::Absent {
+            if self.stays.contains(path) {
+                return Ok(Some(Verdict::Kept(KeptWhy::IgnoredThen)));
+            }
             if self.scope.keep.contains(path) {
                 return Ok(Some(Verdict::Kept(KeptWhy::Foreign)));
             }

@@ -154,7 +154,11 @@ pub(crate) struct Cache {
 impl Cache {
     /// Reads a cache; anything wrong with it means there is none.
     pub(crate) fn load(file: &Path) -> Option<Self> {
-        let data = std::fs::read(file).ok()?;
+        Self::decode(std::fs::read(file).ok()?)
+    }
+
+    /// Takes the bytes of a cache.
+    pub(crate) fn decode(data: Vec<u8>) -> Option<Self> {
         let mut from = Reader::new(&data, 0);
         if from.take(MAGIC.len())? != MAGIC {
             return None;
@@ -199,6 +203,11 @@ impl Cache {
     pub(crate) fn len(&self) -> usize {
         self.folders.len()
     }
+
+    /// Bytes held.
+    pub(crate) fn size(&self) -> usize {
+        self.data.len()
+    }
 }
 
 fn read_folder(from: &mut Reader<'_>) -> Option<FolderRecord> {
@@ -219,8 +228,8 @@ fn read_folder(from: &mut Reader<'_>) -> Option<FolderRecord> {
     Some(FolderRecord { path, stat, kind, tree, tracked_only, attributes, files, block })
 }
 
-/// Writes a cache; folders sorted by path. Another reader sees the old file or the new one.
-pub(crate) fn save(file: &Path, head: &Head, folders: &[FolderOut<'_>]) -> std::io::Result<()> {
+/// The bytes of a cache; folders sorted by path.
+pub(crate) fn encode(head: &Head, folders: &[FolderOut<'_>]) -> Vec<u8> {
     let size = folders.iter().map(|f| f.block.len() + f.path.len() + 128).sum::<usize>();
     let mut to = Writer(Vec::with_capacity(size + 4096));
     to.0.resize(HEADER, 0);
@@ -241,11 +250,16 @@ pub(crate) fn save(file: &Path, head: &Head, folders: &[FolderOut<'_>]) -> std::
     data[..8].copy_from_slice(MAGIC);
     data[8..16].copy_from_slice(&len.to_le_bytes());
     data[16..20].copy_from_slice(&sum.to_le_bytes());
+    data
+}
+
+/// Writes a cache. Another reader sees the old file or the new one.
+pub(crate) fn save(file: &Path, data: &[u8]) -> std::io::Result<()> {
     if let Some(parent) = file.parent() {
         std::fs::create_dir_all(parent)?;
     }
     let fresh = beside(file);
-    std::fs::write(&fresh, &data)?;
+    std::fs::write(&fresh, data)?;
     std::fs::rename(&fresh, file)
 }
 

@@ -39,15 +39,49 @@ pub(crate) struct Capture {
     started: i64,
     /// The cache on disk says something else.
     stale: bool,
+    /// The anchor's ref was seen to name the anchor's commit.
+    anchored: bool,
+}
+
+/// What one snapshot leaves to the next of the same work tree.
+pub(crate) struct Known {
+    repo: Repo,
+    cache: Cache,
+}
+
+impl Known {
+    /// Whether the repository still holds the last snapshot: not if it was replaced meanwhile.
+    fn stands(&self) -> bool {
+        let (name, commit) = &self.cache.head.anchor;
+        self.repo.ref_value(&self.cache.head.settings, name).as_deref() == Some(commit)
+    }
+
+    /// Bytes held.
+    pub(crate) fn size(&self) -> usize {
+        self.cache.size()
+    }
 }
 
 impl Capture {
     /// Looks at a work tree.
     pub(crate) fn new(workspace: &Workspace, rules: &Rules) -> Result<Self, Error> {
+        Self::of_known(workspace, rules, None)
+    }
+
+    /// Looks at a work tree, with what was known of it; none of that is believed unchecked.
+    pub(crate) fn of_known(
+        workspace: &Workspace,
+        rules: &Rules,
+        known: Option<Known>,
+    ) -> Result<Self, Error> {
         let started = now_ns();
         refuse(workspace, rules)?;
-        let repo = Repo::open(&workspace.dir)?;
-        let cache = Cache::load(&workspace.cache);
+        let standing = known.filter(Known::stands);
+        let mut is_anchored = standing.is_some();
+        let (repo, cache) = match standing {
+            Some(Known { repo, cache }) => (repo, Some(cache)),
+            None => (Repo::open(&workspace.dir)?, Cache::load(&workspace.cache)),
+        };
         let settings = match cache.as_ref().map(|c| &c.head.settings).filter(|s| s.holds()) {
             Some(settings) => settings.clone(),
             None => Settings::load(&repo, started)?,
@@ -55,7 +89,8 @@ impl Capture {
         if let Some(format) = settings.format {
             return Err(Error::Format { format });
         }
-        let cache = cache.filter(|c| anchored(&repo, &settings, c));
+        let cache = cache.filter(|c| is_anchored || anchored(&repo, &settings, c));
+        is_anchored &= cache.is_some();
         let mut capture = Self {
             head: head(&repo, rules, &settings, cache.as_ref()),
             objects: Some(Objects::new(&repo.objects())),
@@ -65,6 +100,7 @@ impl Capture {
             trees: Vec::new(),
             started,
             stale: true,
+            anchored: is_anchored,
         };
         let scratch = scratch(workspace);
         capture.look(rules, &scratch)?;
@@ -155,6 +191,15 @@ impl Capture {
         Ok(())
     }
 
+    /// The last snapshot of a chain.
+    pub(crate) fn tip(&self, chain: &str) -> Option<String> {
+        let (name, commit) = &self.head.anchor;
+        if self.anchored && name == chain {
+            return Some(commit.clone());
+        }
+        self.repo.ref_value(&self.head.settings, chain)
+    }
+
     /// The whole tree of an earlier snapshot.
     pub(crate) fn root_of(&self, commit: &str) -> Result<Option<Oid>, Error> {
         if let Some((_, root)) = self.head.memo.iter().find(|(c, _)| c == commit) {
@@ -177,11 +222,16 @@ impl Capture {
     }
 
     /// Keeps the cache, now that a commit holds what it names; failing only costs time later.
-    pub(crate) fn keep(mut self, chain: &str, commit: &str, workspace: &Workspace) {
+    pub(crate) fn keep(
+        mut self,
+        chain: &str,
+        commit: &str,
+        workspace: &Workspace,
+    ) -> Option<Known> {
         let anchor = (chain.to_owned(), commit.to_owned());
         let remembered = self.head.memo.first().is_some_and(|(c, _)| c == commit);
         if !self.stale && remembered && self.head.anchor == anchor {
-            return;
+            return self.cache.map(|cache| Known { repo: self.repo, cache });
         }
         self.head.anchor = anchor;
         let settle = |stamp: &mut Option<Stat>| *stamp = stamp.map(|s| s.settled(self.started));
@@ -196,7 +246,10 @@ impl Capture {
             .enumerate()
             .map(|(at, (folder, block))| self.out(at, folder, block.as_deref()))
             .collect();
-        let _ = cache::save(&workspace.cache, &self.head, &folders);
+        let data = cache::encode(&self.head, &folders);
+        let _ = cache::save(&workspace.cache, &data);
+        drop(folders);
+        Cache::decode(data).map(|cache| Known { repo: self.repo, cache })
     }
 
     fn block(&self, folder: &Folder) -> Option<Vec<u8>> {

@@ -24,26 +24,25 @@ pub(crate) mod oid;
 mod pack;
 mod packs;
 pub(crate) mod repo;
-mod rules;
+pub(crate) mod rules;
 pub(crate) mod side;
 pub(crate) mod stat;
 mod store;
+mod taker;
 pub(crate) mod trees;
 mod visit;
 pub(crate) mod walk;
 
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 pub use costs::{Costs, costs, packed};
 pub use entry::Why;
 use oid::Oid;
+pub use taker::{Taker, take};
 
 use crate::git::{self, Git};
-use crate::refs::{Fence, Transaction};
-
-/// Who snapshots are by; no configuration of the user's is needed.
-const IDENTITY: &str = "piton <piton@localhost>";
 
 /// A work tree to take snapshots of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +62,8 @@ pub struct Rules {
     pub files_max: usize,
     /// Paths that are neither captured nor named nor restored: a file, or a folder and all in it.
     pub exclude: Vec<String>,
+    /// Files that are captured although they are ignored.
+    pub also: BTreeSet<Vec<u8>>,
     /// The user's home folder, which is refused as a work tree.
     pub home: Option<PathBuf>,
 }
@@ -76,6 +77,7 @@ impl Default for Rules {
             // Ten times the largest source trees that people work in.
             files_max: 1_000_000,
             exclude: vec![".worktrees".to_owned()],
+            also: BTreeSet::new(),
             home: None,
         }
     }
@@ -90,8 +92,17 @@ impl Rules {
         })
     }
 
+    /// Whether a path is captured although it is ignored, or leads to one that is.
+    pub(crate) fn takes(&self, path: &[u8], is_dir: bool) -> bool {
+        if !is_dir {
+            return self.also.contains(path);
+        }
+        let below = walk::join(path, b"");
+        self.also.range(below.clone()..).next().is_some_and(|first| first.starts_with(&below))
+    }
+
     fn digest(&self) -> Oid {
-        let text = format!("{} {:?}", self.file_bytes_max, self.exclude);
+        let text = format!("{} {:?} {:?}", self.file_bytes_max, self.exclude, self.also);
         Oid::of(oid::Kind::Blob, text.as_bytes())
     }
 }
@@ -196,62 +207,6 @@ impl Error {
     pub(crate) fn io(path: &Path, errno: rustix::io::Errno) -> Self {
         Self::file(path, errno.into())
     }
-}
-
-/// Takes a snapshot and appends it to a chain, unless nothing changed since the chain's last.
-///
-/// `chain` is a ref of the fence's run. Everything is synced when this returns.
-pub fn take(
-    workspace: &Workspace,
-    rules: &Rules,
-    chain: &str,
-    fence: &Fence,
-    meta: &Meta<'_>,
-) -> Result<Snapshot, Error> {
-    let mut captured = capture::Capture::new(workspace, rules)?;
-    let repo = captured.repo.clone();
-    let tip = repo.ref_value(&captured.head.settings, chain);
-    let degraded = captured.head.missed.clone();
-    if let Some(tip) = tip.as_ref()
-        && captured.root_of(tip)? == Some(captured.head.root)
-    {
-        let tree = captured.head.tree.to_string();
-        if captured.head.anchor != (chain.to_owned(), tip.clone()) {
-            // Nobody knows whether the one who moved the ref lived to sync it.
-            repo.sync_ref(&captured.head.settings, chain, true)?;
-        }
-        captured.keep(chain, tip, workspace);
-        return Ok(Snapshot { commit: tip.clone(), tree, degraded, changed: false });
-    }
-    let commit = captured.put_commit(&commit(captured.head.root, tip.as_deref(), meta))?;
-    let written = captured.finish_objects()?;
-    let why = "piton: snapshot";
-    if let Some(written) = &written {
-        // Before the ref moves: a mark that a crash leaves is only looked for on listed packs.
-        packs::remember(workspace, &written.name());
-    }
-    let moved = Transaction::fenced(fence).update(chain, &commit, tip.as_deref());
-    let moved = moved.commit(&repo.dir, why);
-    if let Some(written) = written {
-        // Also when the ref did not move: then the objects are garbage, and git may have them.
-        written.release();
-    }
-    moved?;
-    repo.sync_ref(&captured.head.settings, chain, tip.is_none())?;
-    let tree = captured.head.tree.to_string();
-    captured.keep(chain, &commit, workspace);
-    packs::join_when_many(workspace, &repo);
-    Ok(Snapshot { commit, tree, degraded, changed: true })
-}
-
-fn commit(root: Oid, parent: Option<&str>, meta: &Meta<'_>) -> Vec<u8> {
-    let seconds = meta.at.div_euclid(1000);
-    let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
-    let by = format!("{IDENTITY} {seconds} +0000");
-    let mut text = format!("tree {root}\n{parent}author {by}\ncommitter {by}\n\n");
-    text.push_str(meta.message.trim_end());
-    text.push('\n');
-    text.into_bytes()
 }
 
 /// Reads a snapshot that was taken before.

@@ -60,29 +60,6 @@ impl Repo {
     }
 }
 
-impl Repo {
-    /// Makes the name of a ref durable: git syncs the file, but not the folder it is renamed into.
-    pub(crate) fn sync_ref(
-        &self,
-        settings: &Settings,
-        name: &str,
-        fresh: bool,
-    ) -> Result<(), Error> {
-        if settings.reftable {
-            return Ok(());
-        }
-        let top = self.common.join("refs");
-        let file = self.common.join(name);
-        // For a ref that was there only its folder changed; for a new one perhaps all above.
-        let folders = file.ancestors().skip(1).take_while(|folder| folder.starts_with(&top));
-        for folder in folders.take(if fresh { usize::MAX } else { 1 }) {
-            let synced = std::fs::File::open(folder).and_then(|f| f.sync_all());
-            synced.map_err(|e| Error::file(folder, e))?;
-        }
-        Ok(())
-    }
-}
-
 /// A file, and how it was when it was read; `None` where it did not exist.
 type Source = (PathBuf, Option<Stat>);
 
@@ -122,20 +99,20 @@ impl Settings {
             }
             own_excludes |= found.take(pair);
         }
-        let global = var(repo, "GIT_CONFIG_GLOBAL");
-        let system = var(repo, "GIT_CONFIG_SYSTEM");
-        let known = global.is_some() && system.is_some();
-        files.extend(global.iter().chain(&system).flatten().cloned());
+        let vars = Vars::ask(repo);
+        let global = vars.paths("GIT_CONFIG_GLOBAL");
+        files.extend(vars.paths("GIT_CONFIG_SYSTEM"));
+        files.extend(global.iter().cloned());
         found.attributes = ["GIT_ATTR_SYSTEM", "GIT_ATTR_GLOBAL"]
             .iter()
-            .flat_map(|name| var(repo, name).unwrap_or_default())
+            .flat_map(|name| vars.paths(name))
             .chain([repo.common.join("info/attributes")])
             .collect();
-        let users = if own_excludes { excludes_file(repo)? } else { beside(global.as_deref()) };
+        let users = if own_excludes { excludes_file(repo)? } else { beside(&global) };
         found.ignores = users.into_iter().chain([repo.common.join("info/exclude")]).collect();
         files.sort();
         files.dedup();
-        if known {
+        if vars.names_files() {
             let stamp = |f: PathBuf| {
                 let stat = Stat::followed(&f).map(|s| s.settled(started));
                 (f, stat)
@@ -209,15 +186,29 @@ impl Settings {
     }
 }
 
-/// Paths that git names, whether they exist or not; `None` if it does not know the question.
-fn var(repo: &Repo, name: &str) -> Option<Vec<PathBuf>> {
-    let output = Git::at(&repo.dir).args(["var", name]).output().ok()?;
-    // Exit 1 without a complaint: a known name that is switched off.
-    if !output.status.success() && !output.stderr.is_empty() {
-        return None;
+/// What git says of its surroundings, as `NAME=VALUE` lines; empty if it does not say.
+struct Vars(Vec<u8>);
+
+impl Vars {
+    /// Asks for all at once: each question would be a process.
+    fn ask(repo: &Repo) -> Self {
+        Self(Git::at(&repo.dir).args(["var", "-l"]).bytes().unwrap_or_default())
     }
-    let lines = output.stdout.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-    Some(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect())
+
+    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        let lines = self.0.split(|b| *b == b'\n');
+        lines.filter_map(move |l| l.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+    }
+
+    /// Whether this git names its files at all: it began to together with its shell.
+    fn names_files(&self) -> bool {
+        self.values("GIT_SHELL_PATH").next().is_some()
+    }
+
+    /// Paths of files, whether they exist or not.
+    fn paths(&self, name: &str) -> Vec<PathBuf> {
+        self.values(name).map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
+    }
 }
 
 fn excludes_file(repo: &Repo) -> Result<Option<PathBuf>, Error> {
@@ -229,8 +220,7 @@ fn excludes_file(repo: &Repo) -> Result<Option<PathBuf>, Error> {
 }
 
 /// Where ignore rules lie without a setting: next to the configuration in the user's `git` folder.
-fn beside(global: Option<&[PathBuf]>) -> Option<PathBuf> {
-    let files = global?;
-    let config = files.iter().find(|f| f.ends_with("git/config"))?;
+fn beside(global: &[PathBuf]) -> Option<PathBuf> {
+    let config = global.iter().find(|f| f.ends_with("git/config"))?;
     Some(config.with_file_name("ignore"))
 }

@@ -45,6 +45,19 @@ impl Ignores {
         Arc::new(Self { parent, base, file, follow: false, list: OnceLock::new() })
     }
 
+    /// The rules within a folder, where its `.gitignore` is not read but given.
+    pub(crate) fn given(parent: Option<Arc<Self>>, folder: &[u8], bytes: &[u8]) -> Arc<Self> {
+        let mut made = Self {
+            parent,
+            base: if folder.is_empty() { Vec::new() } else { super::walk::join(folder, b"") },
+            file: PathBuf::from(".gitignore"),
+            follow: false,
+            list: OnceLock::new(),
+        };
+        made.list = OnceLock::from(made.parsed(bytes));
+        Arc::new(made)
+    }
+
     /// Whether a path is ignored, its parents not being so.
     pub(crate) fn ignores(&self, path: &[u8], is_dir: bool) -> bool {
         let name_at = path.iter().rposition(|b| *b == b'/').map(|at| at + 1);
@@ -72,8 +85,11 @@ impl Ignores {
         if !self.follow && !self.file.symlink_metadata().ok()?.is_file() {
             return None;
         }
-        let bytes = std::fs::read(&self.file).ok()?;
-        let mut list = List::from_bytes(&bytes, self.file.clone(), None, Ignore::default()).ok()?;
+        self.parsed(&std::fs::read(&self.file).ok()?)
+    }
+
+    fn parsed(&self, bytes: &[u8]) -> Option<List<Ignore>> {
+        let mut list = List::from_bytes(bytes, self.file.clone(), None, Ignore::default()).ok()?;
         list.base = (!self.base.is_empty()).then(|| self.base.as_slice().into());
         Some(list)
     }

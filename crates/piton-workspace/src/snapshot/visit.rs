@@ -265,6 +265,7 @@ impl Walk<'_> {
         let index = self.index()?;
         let tracked = index.get(path).is_some_and(|t| (t.mode == GITLINK) == is_dir);
         let tracked = tracked || (is_dir && index.has_below(path));
+        let tracked = tracked || self.rules.takes(path, is_dir);
         Ok(if tracked { Verdict::TakeTracked } else { Verdict::Leave })
     }
 

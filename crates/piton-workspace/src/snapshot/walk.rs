@@ -142,8 +142,7 @@ impl Walk<'_> {
             stop: AtomicBool::new(false),
         };
         let expected = self.cache.map_or(usize::MAX, Cache::len);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let helpers = (expected / FOLDERS_PER_THREAD_MIN).min(cores.min(THREADS_MAX) - 1);
+        let helpers = helpers(expected / FOLDERS_PER_THREAD_MIN);
         let parts: Vec<Result<Vec<Folder>, Error>> = std::thread::scope(|scope| {
             let spawn = |_| scope.spawn(|| self.work(&shared));
             let threads: Vec<_> = (0..helpers).map(spawn).collect();
@@ -214,6 +213,15 @@ impl Walk<'_> {
     pub(super) fn full(&self, path: &[u8]) -> std::path::PathBuf {
         self.repo.dir.join(std::ffi::OsStr::from_bytes(path))
     }
+}
+
+/// Threads beside the calling one, of as many as would pay.
+fn helpers(paying: usize) -> usize {
+    if paying == 0 {
+        return 0;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    paying.min(cores.min(THREADS_MAX) - 1)
 }
 
 /// A path within a folder.

@@ -107,6 +107,7 @@ fn too_much_is_refused_with_what_to_change() {
     assert!(matches!(repo.try_take(), Err(Error::NotAProject { .. })));
     repo.rules.home = None;
     repo.workspace.dir.push("src");
+    repo.taker = None;
     assert!(matches!(repo.try_take(), Err(Error::NotAWorkTree { .. })));
 }
 

@@ -4,6 +4,7 @@
 
 mod captured;
 mod durable;
+mod ignored;
 mod left_out;
 mod random;
 mod restored;

@@ -1,6 +1,5 @@
 //! Restores: exact, only what differs, all or nothing, and undone by another.
 
-use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 
 use piton_workspace::restore::{self, Error, KeptWhy, Scope};
@@ -96,7 +95,7 @@ fn paths_and_foreign_files_limit_a_restore() {
     repo.write("src/b.txt", "changed\n");
     repo.write("foreign/file", "a person's");
     repo.write("ours/file", "a step's");
-    let only = Scope { paths: vec!["src".into()], keep: BTreeSet::new() };
+    let only = Scope { paths: vec!["src".into()], ..Scope::default() };
     let plan = repo.plan(&taken.commit, &only);
     assert_eq!(plan.to_string(), "restore src/b.txt\n");
     restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
@@ -104,7 +103,7 @@ fn paths_and_foreign_files_limit_a_restore() {
         (repo.read("a.txt").as_str(), repo.read("src/b.txt").as_str()),
         ("changed\n", "two\n")
     );
-    let keep = Scope { paths: vec![], keep: [b"foreign/file".to_vec()].into() };
+    let keep = Scope { paths: vec![], keep: [b"foreign/file".to_vec()].into(), beside: None };
     let plan = repo.plan(&taken.commit, &keep);
     assert_eq!(
         plan.to_string(),

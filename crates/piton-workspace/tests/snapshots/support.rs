@@ -1,5 +1,6 @@
 //! A repository to play with, and everything that is in its work tree, for comparing.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,7 +10,7 @@ use std::process::Command;
 
 use piton_workspace::refs::Fence;
 use piton_workspace::restore::{self, Plan, Restored, Scope};
-use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Workspace};
+use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Taker, Workspace};
 
 /// The run that the snapshots belong to.
 pub const RUN: &str = "run-1";
@@ -36,6 +37,8 @@ pub struct Repo {
     pub workspace: Workspace,
     pub rules: Rules,
     pub fence: Fence,
+    /// Takes each second snapshot, if there is one; the others begin with the cache's file.
+    pub taker: Option<RefCell<(Taker, bool)>>,
 }
 
 impl Repo {
@@ -47,7 +50,8 @@ impl Repo {
         git(&dir, &["init", "-q", "-b", "main"]);
         let workspace = Workspace { cache: dir.join(".git/piton/cache/main"), dir };
         let fence = Fence::raise(&workspace.dir, RUN, 1).unwrap();
-        Self { tmp, workspace, rules: Rules::default(), fence }
+        let taker = Some(RefCell::new((Taker::new(workspace.clone()), false)));
+        Self { tmp, workspace, rules: Rules::default(), fence, taker }
     }
 
     /// One with two committed files.
@@ -101,6 +105,13 @@ impl Repo {
 
     pub fn try_take(&self) -> Result<Snapshot, snapshot::Error> {
         let meta = Meta { message: "checkpoint", at: 1_700_000_000_123 };
+        if let Some(taker) = &self.taker {
+            let (taker, again) = &mut *taker.borrow_mut();
+            *again = !*again;
+            if *again {
+                return taker.take(&self.rules, CHAIN, &self.fence, &meta);
+            }
+        }
         snapshot::take(&self.workspace, &self.rules, CHAIN, &self.fence, &meta)
     }
 
@@ -112,8 +123,25 @@ impl Repo {
         restore::plan(&self.workspace, &self.rules, &self.take(), target, scope).unwrap()
     }
 
+    /// The present as a restore begins at it.
+    pub fn present(&self, target: &str) -> Snapshot {
+        let meta = Meta { message: "present", at: 1_700_000_000_123 };
+        let mut taker = snapshot::Taker::new(self.workspace.clone());
+        restore::present(&mut taker, &self.rules, CHAIN, &self.fence, &meta, target).unwrap()
+    }
+
     pub fn restore(&self, target: &str) -> Restored {
-        let plan = self.plan(target, &Scope::default());
+        self.restore_beside(target, None)
+    }
+
+    /// Goes back to the present that a restore to another snapshot began at.
+    pub fn undo(&self, present: &str, other: &str) -> Restored {
+        self.restore_beside(present, Some(other.to_owned()))
+    }
+
+    fn restore_beside(&self, target: &str, beside: Option<String>) -> Restored {
+        let (present, scope) = (self.present(target), Scope { beside, ..Scope::default() });
+        let plan = restore::plan(&self.workspace, &self.rules, &present, target, &scope).unwrap();
         restore::execute(&self.workspace, &self.rules, &plan).unwrap()
     }
 

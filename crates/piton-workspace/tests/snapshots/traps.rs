@@ -1,5 +1,6 @@
 //! Known traps, each of which has cost somebody a file with another tool.
 
+use piton_workspace::refs::Fence;
 use piton_workspace::snapshot::{self, Why};
 
 use crate::support::{CHAIN, Repo};
@@ -207,4 +208,19 @@ fn rules_that_ignore_their_own_file_still_change() {
     repo.write("cachedir/.gitignore", "x\n");
     let paths = ["a.txt", "cachedir/.gitignore", "cachedir/data", "src/b.txt"];
     assert_eq!(repo.paths(&repo.take()), paths);
+}
+
+/// Lost, a checkpoint by one command could fail because another, or a driver, was as quick.
+#[test]
+fn whoever_comes_at_once_finds_one_fence() {
+    let repo = Repo::new();
+    let dir = repo.dir();
+    std::thread::scope(|scope| {
+        let looks: Vec<_> = (0..6).map(|_| scope.spawn(|| Fence::current(dir, "other"))).collect();
+        let driver = scope.spawn(|| Fence::raise(dir, "other", 1));
+        assert!(looks.into_iter().all(|look| look.join().unwrap().is_ok()));
+        assert!(driver.join().unwrap().unwrap().holds(dir));
+    });
+    assert_eq!(Fence::epoch(dir, "other").unwrap(), Some(1));
+    assert!(Fence::raise(dir, "other", 0).is_err());
 }

@@ -15,14 +15,19 @@ use crate::world::rooms::GitRooms;
 
 /// The files of a workspace as they are now.
 pub fn now_of(context: &Context, loaded: &Loaded, lane: Option<&LanePath>) -> Result<String> {
-    taken(context, loaded, lane).map(|s| s.commit)
+    taken(context, loaded, lane, None).map(|s| s.commit)
 }
 
-/// The same, with all that is recorded of it.
-pub fn taken(context: &Context, loaded: &Loaded, lane: Option<&LanePath>) -> Result<SnapshotRef> {
+/// The same, with all that is recorded of it; `to` is what it shall become.
+fn taken(
+    context: &Context,
+    loaded: &Loaded,
+    lane: Option<&LanePath>,
+    to: Option<&str>,
+) -> Result<SnapshotRef> {
     let work = lane.and_then(|l| loaded.state.lane(l)).and_then(|l| l.work.as_ref());
     let dir = work.map(|w| w.dir.clone()).unwrap_or_default();
-    let taken = rooms(context, loaded)?.look(lane, &dir, now());
+    let taken = rooms(context, loaded)?.look(lane, &dir, to, now());
     taken.map_err(|why| CommandError::failed("snapshot", why))
 }
 
@@ -47,7 +52,8 @@ pub fn present(
     let mut all = Vec::new();
     for target in targets {
         let there = context.project.root.join(&target.dir).is_dir();
-        all.push(if there { Some(now_of(context, loaded, target.lane.as_ref())?) } else { None });
+        let look = || taken(context, loaded, target.lane.as_ref(), Some(&target.target));
+        all.push(if there { Some(look()?.commit) } else { None });
     }
     Ok(all)
 }
@@ -57,11 +63,11 @@ pub fn all(context: &Context, loaded: &Loaded) -> Result<Vec<(Option<LanePath>, 
     if context.project.git_dir.is_none() || session::switched_off(context, &loaded.state) {
         return Ok(Vec::new());
     }
-    let mut found = vec![(None, taken(context, loaded, None)?)];
+    let mut found = vec![(None, taken(context, loaded, None, None)?)];
     for (path, lane) in loaded.state.lanes() {
         let there = lane.work.as_ref().is_some_and(|w| w.ready && !w.isolation.is_in_place());
         if there {
-            let snapshot = taken(context, loaded, Some(&path))?;
+            let snapshot = taken(context, loaded, Some(&path), None)?;
             found.push((Some(path), snapshot));
         }
     }

@@ -30,7 +30,7 @@ pub mod skip;
 pub mod status;
 pub mod undo;
 
-use piton_formats::Diagnostic;
+use piton_formats::{Diagnostic, Severity};
 
 use crate::cli::Command;
 use crate::context::Context;
@@ -69,12 +69,16 @@ pub fn dispatch(context: &Context, command: Command) -> Result<()> {
     }
 }
 
-/// Prints all problems of a document and returns the usage error that ends the command.
+/// Prints all problems of a document and returns the error that ends the command: a usage error, or
+/// the precondition of lanes that nothing but fields of tasks is missing.
 pub fn document_error(problems: &[Diagnostic], source: &str, json: bool) -> CommandError {
+    let mut errors = problems.iter().filter(|p| p.severity == Severity::Error);
+    let update = errors.all(Diagnostic::asks_for_update);
+    let kind = if update { Kind::Blocked } else { Kind::Usage };
     if json {
-        crate::ui::diagnostics_json(problems, Kind::Usage.exit_code());
+        crate::ui::diagnostics_json(problems, kind.exit_code());
     } else {
         crate::ui::diagnostics(problems, source);
     }
-    CommandError::silent(Kind::Usage)
+    CommandError::silent(kind)
 }

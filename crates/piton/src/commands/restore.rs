@@ -53,10 +53,8 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
         dir: work.map(|w| w.dir.clone()).unwrap_or_default(),
         target: point.commit.clone(),
         paths,
-        windows: Vec::new(),
         exact: args.exact,
-        branch: String::new(),
-        head_to: None,
+        ..RoomTarget::default()
     };
     let intent = rewind::intent(RewindKind::Restore, &point.name, Vec::new());
     let made = Rewind { intent, targets: vec![target], merges: Vec::new() };

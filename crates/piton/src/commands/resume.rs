@@ -121,7 +121,7 @@ fn prepare(
     let left = loaded.state.verdict == Some(Verdict::Complete);
     if left && loaded.state.is_over() && check.events.is_empty() && !check.stops() {
         let_go(context, &loaded, lease, &check.plan)?;
-        session::write_views(context, store, &loaded, &check.plan)?;
+        session::write_views(context, store, &loaded, &check.plan, lease.epoch)?;
         say_complete(context, &loaded.state);
         return Ok(None);
     }

@@ -389,6 +389,7 @@ pub fn intent(kind: RewindKind, to: &str, lanes: Vec<LanePath>) -> RewindIntende
         to: to.to_owned(),
         stage: None,
         after_event: 0,
+        points: Vec::new(),
         lanes,
         rooms: Vec::new(),
         reverts: Vec::new(),

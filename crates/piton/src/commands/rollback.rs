@@ -151,6 +151,7 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
         }
         let (event, target) = lane_target(&all, &moved, state, path, to, stage)?;
         since = since.min(event);
+        intent.points.push((path.clone(), event));
         if !work.removed {
             targets.extend(target);
         }
@@ -158,6 +159,8 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
     if lanes.iter().any(|p| rewind::in_place(state).contains(p)) {
         let point = root.ok_or_else(|| no_point(to))?;
         since = since.min(point.event);
+        let shared = rewind::in_place(state).into_iter();
+        intent.points.extend(shared.map(|path| (path, point.event)));
         let windows = rewind::windows(store, loaded, point.event)?;
         targets.push(RoomTarget {
             windows,

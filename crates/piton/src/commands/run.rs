@@ -193,6 +193,7 @@ fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()> {
     // What still runs of it is ended first: nothing of a run that was set aside may go on.
     super::abort::end_steps(context, store, &row.run_id, "the run was archived")?;
     session::carry_out(store, &row.run_id, &Request::Archive)?;
+    session::set_views_aside(context, store, &row.run_id)?;
     ui::say(&format!("archived {}", row.run_id));
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use piton_core::Timestamp;
 use piton_core::summary::{progress, run_status};
-use piton_core::{Status, Timestamp};
 use piton_engine::Store;
 use piton_ledger::RunRow;
 use serde::Serialize;
@@ -16,6 +16,8 @@ use crate::ui;
 /// Most runs whose state is loaded; of older ones the list shows what their row says, since the
 /// list must stay quick after years.
 const RUNS_LOADED_MAX: usize = 200;
+/// Runs that a person is shown unasked: about a screen.
+const RUNS_SHOWN_MAX: usize = 40;
 
 /// A run as listed.
 #[derive(Debug, Serialize)]
@@ -44,11 +46,13 @@ pub fn run(context: &Context, args: &RunsArgs) -> Result<()> {
     };
     let rows = store.runs()?;
     let all = rows.len();
+    // Programs get all there is.
+    let shown = if args.all || context.json { all } else { RUNS_SHOWN_MAX };
     let listed: Vec<Listed> = rows
         .into_iter()
+        .take(shown)
         .enumerate()
         .map(|(index, row)| list(&mut store, row, index < RUNS_LOADED_MAX))
-        .filter(|run| args.all || run.status != Status::Archived.as_str())
         .collect();
     print(context, &listed, all - listed.len())
 }
@@ -88,7 +92,7 @@ fn print(context: &Context, runs: &[Listed], hidden: usize) -> Result<()> {
     if hidden > 0 {
         ui::say(&format!(
             "{} not shown; `piton runs --all` does",
-            ui::text::count(hidden, "archived run")
+            ui::text::count(hidden, "older run")
         ));
     }
     Ok(())

@@ -1,8 +1,9 @@
-//! `piton undo`: undoes the last rollback, restore, merge, skip or removal of a worktree; an undo
-//! can be undone too.
+//! `piton undo`: undoes the last rollback, restore, merge, skip or removal of a worktree, or another
+//! act by its number; an undo can be undone too.
 
 use piton_core::event::{Revert, RewindKind};
 use piton_core::lane_state::{Act, Undoable};
+use piton_core::undo::{self, Refused};
 use piton_engine::world::{Rewind, RoomTarget};
 
 use super::rewind;
@@ -19,18 +20,18 @@ pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
     let loaded = store.load_row(row)?;
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
+    if args.list {
+        list(context, &loaded.row.run_id, &loaded.state.undo);
+        return Ok(());
+    }
     super::request::refuse_inside(context, &mut store, &loaded)?;
     let loaded = if args.dry_run {
         loaded
     } else {
         rewind::settle(context, &mut store, loaded, args.takeover)?
     };
-    let last = loaded.state.undo.iter().rev().find(|u| !u.undone);
-    let Some(act) = last.cloned() else {
-        return Err(CommandError::usage("nothing-to-undo", "there is nothing to undo")
-            .hint("rollbacks, restores, merges, skips and removals of worktrees can be undone"));
-    };
-    let made = reverse(&act);
+    let act = picked(&loaded.state.undo, args.act)?;
+    let made = reverse(act);
     let words = act.words.clone();
     if !context.json {
         ui::say(&format!("undo: {words}"));
@@ -52,6 +53,63 @@ pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
     Ok(())
 }
 
+/// The act that is meant.
+fn picked(acts: &[Undoable], number: Option<u64>) -> Result<&Undoable> {
+    let Some(number) = number else {
+        return undo::last(acts).ok_or_else(|| {
+            CommandError::usage("nothing-to-undo", "there is nothing to undo")
+                .hint("rollbacks, restores, merges, skips and removals of worktrees can be undone")
+        });
+    };
+    undo::chosen(acts, number).map_err(|refused| match refused {
+        Refused::Unknown => {
+            CommandError::usage("nothing-to-undo", format!("no act {number} is known"))
+                .hint("`piton undo --list` numbers the acts that can be undone")
+        }
+        Refused::Undone(by) => {
+            CommandError::usage("nothing-to-undo", format!("act {number} is undone already"))
+                .hint(format!("`piton undo --act {by}` brings it back"))
+        }
+        Refused::Later(id) => {
+            let words = acts.iter().find(|a| a.id == id).map(told).unwrap_or_default();
+            let message = format!("act {number} is not the last on its lanes: {words} came later");
+            CommandError::usage("nothing-to-undo", message)
+                .hint(format!("undo that first: `piton undo --act {id}`"))
+        }
+    })
+}
+
+/// What an act was about; an undo names what it undid.
+fn told(act: &Undoable) -> String {
+    ui::text::sanitize(&act.words)
+}
+
+/// Lists the acts, the newest first.
+fn list(context: &Context, run_id: &str, acts: &[Undoable]) {
+    let newest = acts.iter().rev();
+    if context.json {
+        let one = |act: &Undoable| {
+            serde_json::json!({
+                "act": act.id,
+                "at": ui::time::rfc3339(act.at),
+                "what": act.words,
+                "undoes": act.undoes,
+                "undone": act.undone,
+            })
+        };
+        let all: Vec<_> = newest.map(one).collect();
+        ui::data_json(&serde_json::json!({"run_id": run_id, "acts": all}));
+        return;
+    }
+    if acts.is_empty() {
+        ui::say("there is nothing to undo");
+    }
+    for act in newest {
+        let undone = if act.undone { " (undone)" } else { "" };
+        ui::data(&format!("{:>6}  {}  {}{undone}", act.id, ui::time::local(act.at), told(act)));
+    }
+}
+
 /// What brings back what an act changed.
 fn reverse(act: &Undoable) -> Rewind {
     let mut intent = rewind::intent(RewindKind::Undo, &act.words, Vec::new());
@@ -63,6 +121,7 @@ fn reverse(act: &Undoable) -> Rewind {
             lane: room.lane.clone(),
             dir: if room.lane.is_some() { room.dir.clone() } else { String::new() },
             target: room.present.commit.clone(),
+            beside: Some(room.target.clone()),
             paths: room.paths.clone(),
             windows: Vec::new(),
             exact: true,

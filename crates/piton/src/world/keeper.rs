@@ -16,7 +16,7 @@ use piton_process::journal::{Fact, Journal};
 use piton_process::protocol::{
     self, Env, Event, Exit, NewFile, Part, Request, Spawn, Start, State,
 };
-use piton_process::{Keeper, cgroup, strays};
+use piton_process::{Keeper, Tether, cgroup, strays};
 
 use super::{Running, Signals, failed, lane_logs, scratch};
 
@@ -50,6 +50,10 @@ pub struct Connection {
     former: Vec<PathBuf>,
     lost: bool,
     stash: Vec<Event>,
+    /// Attempts that were started and are not over, as far as this driver was told.
+    in_flight: usize,
+    /// Keeps this driver where its keeper is while short steps follow each other.
+    tether: Tether,
     /// Programs that steps may leave running.
     pub keep: Vec<String>,
 }
@@ -66,6 +70,8 @@ impl Connection {
             former: Vec::new(),
             lost: false,
             stash: Vec::new(),
+            in_flight: 0,
+            tether: Tether::default(),
             keep: Vec::new(),
         }
     }
@@ -95,6 +101,8 @@ impl Connection {
         self.stash.clear();
         for _ in 0..ATTACH_TRIES {
             if let Some(attached) = self.look(fresh, in_flight, running, stop)? {
+                let runs = |(_, found): &&(_, Found)| matches!(found, Found::Running);
+                self.in_flight = attached.found.iter().filter(runs).count();
                 return Ok(attached);
             }
         }
@@ -228,11 +236,25 @@ impl Connection {
     pub fn start(&mut self, root: &Path, orders: &[Order]) -> Result<()> {
         self.ensure()?;
         let scratch = self.scratch()?;
+        self.in_flight += orders.len();
+        // With one step alone, driver and keeper take turns: beside each other that costs least.
+        let near = if self.in_flight == 1 {
+            self.tether.hold_here()
+        } else {
+            self.tether.let_go();
+            None
+        };
         for order in orders {
-            self.queue.push(Request::Start(Box::new(self.start_of(root, &scratch, order))));
+            let start = Start { near, ..self.start_of(root, &scratch, order) };
+            self.queue.push(Request::Start(Box::new(start)));
         }
         self.flush();
         Ok(())
+    }
+
+    /// Lets the driver run wherever there is room: it has much to do, or nothing.
+    pub fn let_go(&mut self) {
+        self.tether.let_go();
     }
 
     fn start_of(&self, root: &Path, scratch: &Path, order: &Order) -> Start {
@@ -271,6 +293,7 @@ impl Connection {
             grace_ms: order.grace_ms,
             log_bytes_max: order.log_bytes_max,
             keep: order.keep.clone(),
+            near: None,
         }
     }
 
@@ -278,6 +301,8 @@ impl Connection {
         if self.keeper.is_some() {
             return Ok(());
         }
+        // What a keeper may not do, its children may not either.
+        self.let_go();
         scratch::make_private(&self.dir.join("logs")).map_err(failed)?;
         let exe = std::env::current_exe().map_err(failed)?;
         let word = std::ffi::OsStr::new("__keeper");
@@ -366,6 +391,7 @@ impl Connection {
                     }
                 }
                 Event::NotStarted(not) => {
+                    self.in_flight = self.in_flight.saturating_sub(1);
                     if let Ok(attempt) = not.key.parse() {
                         happened.push(Happening::NotStarted {
                             attempt,
@@ -375,6 +401,7 @@ impl Connection {
                     }
                 }
                 Event::Exited(exit) => {
+                    self.in_flight = self.in_flight.saturating_sub(1);
                     if let Ok(attempt) = exit.key.parse::<Attempt>() {
                         happened.push(Happening::Ended(Box::new(ended_of(&attempt, &exit))));
                     }

@@ -2,6 +2,7 @@
 
 mod facts;
 mod files;
+mod hands;
 mod keeper;
 pub mod remarks;
 pub mod rooms;
@@ -146,6 +147,7 @@ impl World for RealWorld {
     }
 
     fn files(&mut self, paths: &[String]) -> Result<Files> {
+        self.keeper.let_go();
         paths
             .iter()
             .map(|path| Ok((path.clone(), files::hash(&self.root, path).map_err(failed)?)))
@@ -153,10 +155,12 @@ impl World for RealWorld {
     }
 
     fn inputs(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>> {
+        self.keeper.let_go();
         files::observe(&self.root.join(dir), patterns).map_err(failed)
     }
 
     fn head(&mut self) -> Option<String> {
+        self.keeper.let_go();
         self.project.head()
     }
 
@@ -181,6 +185,7 @@ impl World for RealWorld {
     }
 
     fn attach(&mut self, epoch: u64, mark: &str, in_flight: &[Attempt]) -> Result<Attached> {
+        self.keeper.let_go();
         self.running.borrow_mut().clear();
         let (signals, came) = (&mut self.signals, &mut self.came);
         let mut stop = || {
@@ -213,6 +218,7 @@ impl World for RealWorld {
     }
 
     fn seal(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
+        self.keeper.let_go();
         files::seal(&self.root.join(dir), patterns)
     }
 
@@ -228,10 +234,15 @@ impl World for RealWorld {
     }
 
     fn rooms(&mut self) -> Option<&mut dyn Rooms> {
-        self.rooms.as_mut().map(|r| r as &mut dyn Rooms)
+        let rooms = self.rooms.as_mut()?;
+        if !rooms.is_quick() {
+            self.keeper.let_go();
+        }
+        Some(rooms)
     }
 
     fn leave(&mut self) -> Result<Vec<String>> {
+        self.keeper.let_go();
         Ok(self.keeper.leave(self.signals.as_mut()))
     }
 
@@ -251,6 +262,10 @@ impl World for RealWorld {
             happened.extend(signals.take().into_iter().map(Happening::Signal));
         }
         happened.extend(self.keeper.receive(&self.running)?);
+        if happened.is_empty() {
+            // No short step: nobody hands over to anybody.
+            self.keeper.let_go();
+        }
         Ok(happened)
     }
 }

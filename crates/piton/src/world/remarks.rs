@@ -14,8 +14,6 @@ use piton_workspace::checks::{self, Level, Remark};
 
 /// What was said before, next to the ledger.
 const FILE: &str = "remarks";
-/// The one remark that matters to snapshots of lanes in place too.
-const OF_SNAPSHOTS: &str = "mirror-remote";
 /// Stands in the file of what was said while something is refused: it is looked at again each time.
 const REFUSES: &str = "refuses";
 
@@ -40,9 +38,11 @@ pub fn look(project: &Project, root: &Path, worktrees: bool) -> Remarks {
     if fresh && !before.lines().any(|line| line == REFUSES) {
         return Remarks::default();
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut seen = checks::repository(root, &path);
-    seen.retain(|remark| worktrees || remark.code == OF_SNAPSHOTS);
+    let seen = if worktrees {
+        checks::repository(root, &std::env::var_os("PATH").unwrap_or_default())
+    } else {
+        checks::publishers(root)
+    };
     let (remarks, after) = told(&seen, &before, kind);
     // Best effort: what can't be remembered is said again.
     let _ = fs::write(&file, after);

@@ -8,10 +8,12 @@ mod begin;
 mod merge;
 mod rewind;
 
+use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use piton_core::event::{
-    LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindRoom,
+    LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindKind, RewindRoom,
 };
 use piton_core::lane::{LaneRules, Missed, SnapshotRef};
 use piton_core::lane_state::LaneWork;
@@ -20,16 +22,19 @@ use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
 use piton_engine::{Error, Result};
 use piton_workspace::refs::{self, Fence};
-use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Workspace};
+use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Taker, Workspace};
 use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{checks, restore};
 
+use super::hands::Hands;
 use super::views::Views;
 
 /// Threads that write the files of a fresh worktree: more help little even on fast disks.
 pub const CHECKOUT_WORKERS: usize = 4;
 /// The first epoch: no driver before it could hold a fence.
 const FIRST_EPOCH: u64 = 1;
+/// Held by whoever snapshots without driving, in the folder of stat caches.
+const LOOK_LOCK: &str = "look.lock";
 
 /// What a person or the settings say about lanes.
 #[derive(Clone, Debug)]
@@ -55,16 +60,21 @@ pub struct GitRooms {
     rules: Rules,
     views: Views,
     epoch: u64,
+    hands: Hands,
     fence: Option<Fence>,
+    /// By the folder of a work tree.
+    takers: HashMap<String, Taker>,
     /// Why no lane can have a worktree in this repository.
     refusal: Option<Refusal>,
 }
 
 impl GitRooms {
-    /// Makes the lanes of a run. `cache` is the folder for stat caches.
+    /// Makes the lanes of a run. `cache` is the folder for stat caches, `hands` the file that its
+    /// drivers lock while they act.
     pub fn new(
         root: &Path,
         cache: &Path,
+        hands: &Path,
         run_id: &str,
         options: LaneOptions,
         mut rules: Rules,
@@ -80,7 +90,9 @@ impl GitRooms {
             rules,
             views,
             epoch: FIRST_EPOCH,
+            hands: Hands::new(hands.to_owned(), FIRST_EPOCH),
             fence: None,
+            takers: HashMap::new(),
             refusal: None,
         }
     }
@@ -90,19 +102,38 @@ impl GitRooms {
         self.refusal = refusal;
     }
 
+    /// Whether all there is to do is to look at a small work tree again.
+    pub fn is_quick(&self) -> bool {
+        self.takers.len() == 1 && self.takers.values().all(Taker::is_warm)
+    }
+
+    /// Lets a driver act, and none that came before it.
+    pub fn take_over(&mut self, epoch: u64) -> Result<()> {
+        if self.epoch != epoch {
+            self.fence = None;
+        }
+        self.epoch = epoch;
+        self.hands.take_over(epoch)
+    }
+
     /// Brings the run log up to what the ledger says.
     pub fn rebuild_log(
         &mut self,
         run_id: &str,
         all: impl Iterator<Item = (u64, Timestamp, Event)>,
-    ) -> std::io::Result<()> {
-        self.views.rebuild_log(run_id, all)
+    ) -> Result<()> {
+        let _held = self.hands.hold()?;
+        self.views.rebuild_log(run_id, all).map_err(failed)
     }
 
     fn fenced(&mut self) -> Result<Fence> {
         if self.fence.is_none() {
             let raised = Fence::raise(&self.root, &self.run_id, self.epoch);
-            self.fence = Some(raised.map_err(failed)?);
+            self.fence = Some(raised.map_err(|error| {
+                let stands = Fence::epoch(&self.root, &self.run_id).ok().flatten();
+                let is_higher = stands.is_some_and(|stands| stands > self.epoch);
+                if is_higher { Error::TakenOver } else { failed(error) }
+            })?);
         }
         self.fence.clone().ok_or_else(|| Error::World("no fence".to_owned()))
     }
@@ -134,26 +165,68 @@ impl GitRooms {
         let fence = self.fenced().map_err(|e| e.to_string())?;
         let message = format!("{}: {why}", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
-        let (workspace, chain) = (self.workspace(dir), self.chain(lane));
-        snapshot::take(&workspace, &self.rules, &chain, &fence, &meta).map_err(|e| e.to_string())
+        let (chain, rules) = (self.chain(lane), self.rules.clone());
+        let taker = self.taker(dir)?;
+        taker.take(&rules, &chain, &fence, &meta).map_err(|e| e.to_string())
     }
 
-    /// Snapshots a workspace for whoever does not drive, in a chain apart.
+    fn taker(&mut self, dir: &str) -> Result<&mut Taker, String> {
+        if !self.takers.contains_key(dir) {
+            std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
+            let taker = Taker::new(self.workspace(dir));
+            self.takers.insert(dir.to_owned(), taker);
+        }
+        self.takers.get_mut(dir).ok_or_else(|| "no work tree".to_owned())
+    }
+
+    /// Snapshots a workspace that shall become what another snapshot is.
+    fn take_before(
+        &mut self,
+        lane: Option<&LanePath>,
+        dir: &str,
+        to: &str,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<Snapshot, String> {
+        let fence = self.fenced().map_err(|e| e.to_string())?;
+        let message = format!("{}: {why}", self.run_id);
+        let meta = Meta { message: &message, at: at.0 };
+        let (chain, rules) = (self.chain(lane), self.rules.clone());
+        let taker = self.taker(dir)?;
+        restore::present(taker, &rules, &chain, &fence, &meta, to).map_err(|e| e.to_string())
+    }
+
+    /// Snapshots a workspace for whoever does not drive, in a chain apart; `to` is what it shall
+    /// become.
     pub fn look(
         &mut self,
         lane: Option<&LanePath>,
         dir: &str,
+        to: Option<&str>,
         at: Timestamp,
     ) -> Result<SnapshotRef, String> {
-        let fence = Fence::current(&self.root, &self.run_id).map_err(|e| e.to_string())?;
         std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
         let prefix = refs::run_prefix(&self.run_id);
         let chain = self.chain(lane).replacen(&prefix, &format!("{prefix}look/"), 1);
         let message = format!("{}: a look", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let taken = snapshot::take(&self.workspace(dir), &self.rules, &chain, &fence, &meta);
-        taken.map(|s| recorded(&s)).map_err(|e| e.to_string())
+        let workspace = self.workspace(dir);
+        // All who look append to one chain: one after the other.
+        let _turn = turn(&self.cache.join(LOOK_LOCK)).map_err(|e| e.to_string())?;
+        loop {
+            let fence = Fence::current(&self.root, &self.run_id).map_err(|e| e.to_string())?;
+            let mut taker = Taker::new(workspace.clone());
+            let taken = match to {
+                None => taker.take(&self.rules, &chain, &fence, &meta),
+                Some(to) => restore::present(&mut taker, &self.rules, &chain, &fence, &meta, to),
+            };
+            match taken {
+                Ok(taken) => return Ok(recorded(&taken)),
+                // A driver attached meanwhile; each does so once.
+                Err(_) if !fence.holds(&self.root) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
     }
 
     /// Takes files back to a snapshot; what is there is snapshotted first.
@@ -165,12 +238,19 @@ impl GitRooms {
         scope: &restore::Scope,
         at: Timestamp,
     ) -> Result<(), String> {
-        let present = self.take(lane, dir, "before going back", at)?;
+        let present = self.take_before(lane, dir, to, "before going back", at)?;
         let workspace = self.workspace(dir);
         let plan = restore::plan(&workspace, &self.rules, &present, to, scope);
         let plan = plan.map_err(|e| e.to_string())?;
         restore::execute(&workspace, &self.rules, &plan).map(drop).map_err(|e| e.to_string())
     }
+}
+
+/// Waits until nobody else holds a lock file; it is free again when the result is dropped.
+fn turn(path: &Path) -> std::io::Result<File> {
+    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    file.lock()?;
+    Ok(file)
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
@@ -196,13 +276,15 @@ fn refusal(refusal: checks::Refusal) -> Refusal {
 
 impl Rooms for GitRooms {
     fn fence(&mut self, epoch: u64) -> Result<()> {
-        self.epoch = epoch;
-        self.fence = None;
-        if epoch == FIRST_EPOCH {
-            // Nobody drove this run before: the fence is raised with the first ref.
-            return Ok(());
+        if self.epoch != epoch {
+            self.fence = None;
         }
-        self.fenced().map(drop)
+        self.epoch = epoch;
+        // Where nobody drove this run before, the fence is raised with the first ref.
+        if epoch != FIRST_EPOCH {
+            self.fenced()?;
+        }
+        self.hands.take_over(epoch)
     }
 
     fn recover(
@@ -211,14 +293,17 @@ impl Rooms for GitRooms {
         busy: &[LanePath],
         at: Timestamp,
     ) -> Result<Vec<String>> {
+        let _held = self.hands.hold()?;
         self.mend(state, busy, at)
     }
 
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin> {
+        let _held = self.hands.hold()?;
         self.begin_lane(lane, rules, state)
     }
 
     fn make_room(&mut self, lane: &LanePath, rules: &LaneRules, work: &LaneWork) -> Result<Room> {
+        let _held = self.hands.hold()?;
         self.make_worktree(lane, rules, work)
     }
 
@@ -229,10 +314,12 @@ impl Rooms for GitRooms {
         why: &str,
         at: Timestamp,
     ) -> Result<SnapshotRef, String> {
+        let _held = self.hands.hold().map_err(|e| e.to_string())?;
         self.take(lane, dir, why, at).map(|s| recorded(&s))
     }
 
     fn reset(&mut self, lane: &LanePath, dir: &str, to: &str, at: Timestamp) -> Result<(), String> {
+        let _held = self.hands.hold().map_err(|e| e.to_string())?;
         self.go_back(Some(lane), dir, to, &restore::Scope::default(), at)
     }
 
@@ -243,18 +330,22 @@ impl Rooms for GitRooms {
         snapshot: &SnapshotRef,
         message: &str,
     ) -> Result<Commit> {
+        let _held = self.hands.hold()?;
         self.commit_work(work, snapshot, message)
     }
 
     fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
+        let _held = self.hands.hold()?;
         self.rebase_work(lane, work)
     }
 
     fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {
+        let _held = self.hands.hold()?;
         Ok(self.refuses_merge(intent))
     }
 
     fn merge(&mut self, intent: &MergeIntended) -> Result<Merging> {
+        let _held = self.hands.hold()?;
         self.move_base(intent)
     }
 
@@ -263,18 +354,22 @@ impl Rooms for GitRooms {
     }
 
     fn remove(&mut self, lane: &LanePath, work: &LaneWork, at: Timestamp) -> Result<LaneRemoved> {
+        let _held = self.hands.hold()?;
         self.remove_worktree(lane, work, at)
     }
 
     fn plan_rewind(&mut self, target: &RoomTarget, at: Timestamp) -> Result<RewindRoom, String> {
+        let _held = self.hands.hold().map_err(|e| e.to_string())?;
         self.plan_room(target, at)
     }
 
-    fn plan_revert(&mut self, merge: &Revert) -> Result<Revert, String> {
-        self.plan_taking_back(merge)
+    fn plan_revert(&mut self, merge: &Revert, kind: RewindKind) -> Result<Revert, String> {
+        let _held = self.hands.hold().map_err(|e| e.to_string())?;
+        self.plan_taking_back(merge, kind)
     }
 
     fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String> {
+        let _held = self.hands.hold().map_err(|e| e.to_string())?;
         self.carry_out(intent)
     }
 
@@ -282,14 +377,16 @@ impl Rooms for GitRooms {
         if !self.views.is_wanted() && state.lanes().all(|(_, l)| l.isolation.is_in_place()) {
             return Ok(Vec::new());
         }
-        if self.fence.as_ref().is_some_and(|fence| !fence.holds(&self.root)) {
-            return Err(Error::TakenOver);
-        }
+        let _held = self.hands.hold()?;
         self.views.write(plan, state).map_err(failed)?;
         Ok(self.views.take_warnings())
     }
 
     fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> Result<()> {
+        if !self.views.notice(events) {
+            return Ok(());
+        }
+        let _held = self.hands.hold()?;
         self.views.log(run_id, events).map_err(failed)
     }
 }

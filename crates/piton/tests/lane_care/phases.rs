@@ -55,6 +55,30 @@ fn a_failed_validation_blocks_the_phase_with_a_fix_task() {
     assert_eq!(project.status_json("")["fix_tasks"].as_array().map(Vec::len), Some(0));
 }
 
+/// Lost: the log and report of a run that was set aside could be taken for those of the next.
+#[test]
+fn the_views_of_an_archived_run_carry_the_time_in_their_names() {
+    let text = document("", &[lane("SL-1")], &validation("test -e nowhere"));
+    let scene = Scene::with(&text, "");
+    let project = &scene.project;
+    project.piton(&["run", DOCUMENT]).exits(1);
+    let old = project.run_id();
+    project.piton(&["run", DOCUMENT, "--fresh"]).exits(1);
+    let new = project.run_id();
+    for (folder, end) in [(".claude/run-logs", "jsonl"), (".claude/run-reports", "md")] {
+        let names = std::fs::read_dir(project.root().join(folder)).unwrap();
+        let names = names.map(|e| e.unwrap().file_name().into_string().unwrap());
+        let names: Vec<String> = names.filter(|n| n.ends_with(end)).collect();
+        let aside = format!("{old}.archived-20");
+        assert!(names.iter().any(|n| n.starts_with(&aside)), "{names:?}");
+        assert!(names.contains(&format!("{new}.{end}")), "{names:?}");
+        assert!(!names.contains(&format!("{old}.{end}")), "{names:?}");
+    }
+    let records = project.read(super::scene::CHECKPOINTS);
+    assert!(records.contains(&format!("{old}.archived-20")), "{records}");
+    project.piton(&["runs"]).exits(0).says(&old).says("archived");
+}
+
 /// Lost: runs of one lane and of the whole phase could not be told apart by their names.
 #[test]
 fn a_run_of_one_lane_is_named_by_it() {

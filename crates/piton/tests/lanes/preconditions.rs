@@ -24,7 +24,9 @@ fn a_dirty_base_is_refused_by_name_until_it_is_clean() {
     refused(&scene, scene.resume(&[]), "new file.txt", "commit");
     assert_eq!(scene.stage_status("SL-1", "before_lane_start"), "blocked");
     let record = scene.record("SL-1", "before_lane_start");
-    assert!(record["notes"].as_str().unwrap().contains("README"), "{record:#}");
+    let notes = record["notes"].as_str().unwrap();
+    assert!(notes.contains("README"), "{record:#}");
+    assert_eq!(notes.matches("--seed-dirty").count(), 1, "the way out is told once: {notes}");
     assert!(said.stderr.contains("current stage: before_lane_start (blocked)"), "{}", said.stderr);
     scene.project.commit();
     scene.paste(record["resume_hint"].as_str().unwrap()).exits(0);
@@ -75,6 +77,21 @@ fn a_seeded_lane_starts_from_the_uncommitted_state() {
     assert_eq!(scene.project.read("dir/new.txt"), "untracked\n");
     assert!(!scene.project.has("gone.txt"));
     scene.nothing_left();
+}
+
+/// Lost: a lane would start from the middle of a merge, with its conflict markers.
+#[test]
+fn a_merge_under_way_is_no_seed() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.project.git(&["checkout", "--quiet", "-b", "other"]);
+    scene.project.write("README", "theirs\n");
+    scene.project.commit();
+    scene.project.git(&["checkout", "--quiet", "main"]);
+    scene.project.write("README", "ours\n");
+    scene.project.commit();
+    scene.project.sh("git merge --quiet other");
+    scene.run(&["--seed-dirty"]).exits(4).says("under way");
+    assert_eq!(scene.worktrees(), Vec::<String>::new());
 }
 
 /// Lost: lanes would start from a branch nobody meant.
@@ -134,7 +151,7 @@ fn open_gates_are_listed_and_hold_only_the_lanes_that_need_them() {
 fn missing_task_fields_are_a_request_for_a_plan_update() {
     let text = document("", &[lane("SL-1")], "");
     let scene = Scene::with(&text.replace("| SL-1-01.txt | - | `test", "| | - | `test"), "");
-    let said = scene.run(&[]).exits(2).says("SL-1-01").says("plan update");
+    let said = scene.run(&[]).exits(4).says("SL-1-01").says("plan update");
     assert!(said.stderr.contains("phase-1.md:"), "it names the line: {}", said.stderr);
     assert_eq!(scene.branches(), Vec::<String>::new());
     assert!(!scene.project.has(super::scene::CHECKPOINTS));

@@ -131,6 +131,34 @@ fn a_lane_whose_request_failed_rolls_back_to_its_start() {
     assert_eq!(head.trim(), remote_head(&scene, "lane/P1/SL-1"));
 }
 
+/// Lost: a lane killed right after its push could never be pushed again once it was taken back.
+#[test]
+fn a_push_that_was_cut_short_is_known_and_that_of_others_is_not_overwritten() {
+    let scene = scene();
+    std::fs::write(scene.outside("gh/fail"), "no").unwrap();
+    piton(&scene, &["run", DOCUMENT]).exits(1);
+    let run = scene.record("SL-1", "pre_pr")["run_id"].as_str().unwrap().to_owned();
+    let pushed = format!("refs/piton/{run}/pushed/lane/P1/SL-1");
+    let first = remote_head(&scene, "lane/P1/SL-1");
+    // As if it had been killed before it wrote down that the push is over.
+    scene.project.git(&["update-ref", "-d", &pushed]);
+    piton(&scene, &["rollback", "--yes"]).exits(0);
+    scene.agent("SL-1", "echo other > SL-1-01.txt");
+    std::fs::remove_file(scene.outside("gh/fail")).unwrap();
+    piton(&scene, &["resume"]).exits(3);
+    assert_ne!(remote_head(&scene, "lane/P1/SL-1"), first);
+    // Somebody else's commit stays where it is.
+    let remote = scene.outside("remote.git").display().to_string();
+    let args = ["commit-tree", "-m", "theirs", "main^{tree}"];
+    let theirs = scene.project.git(&args).trim().to_owned();
+    let place = format!("{theirs}:refs/heads/lane/P1/SL-1");
+    scene.project.git(&["push", "--quiet", "--force", &remote, &place]);
+    piton(&scene, &["rollback", "--yes"]).exits(0);
+    let said = piton(&scene, &["resume"]).exits(1);
+    said.says("did not push").says(&theirs);
+    assert_eq!(remote_head(&scene, "lane/P1/SL-1"), theirs);
+}
+
 /// Lost: an answer that got lost would open a second request.
 #[test]
 fn a_request_whose_answer_was_lost_is_found() {

@@ -184,6 +184,27 @@ fn the_way_on_is_told() {
     assert_eq!(whole["rollback_hint"], "piton rollback r", "{json:?}");
 }
 
+/// If this fails, a rollback loses a file, or leaves it as it is, because `.gitignore` changed.
+#[test]
+fn files_whose_being_ignored_changed_are_restored_or_stay() {
+    let project = project();
+    project.write("report.log", "first");
+    project.write("gone.log", "first");
+    project.write("key.env", "secret");
+    project.write(".gitignore", "ignored/\n*.env\n");
+    let start = tree(project.root());
+    project.piton(&["run", "plan.toml"]).exits(1);
+    project.write(".gitignore", "*.log\n");
+    project.write("report.log", "second");
+    project.remove("gone.log");
+    let changed = tree(project.root());
+    let said = project.piton(&["rollback", "--exact", "--yes"]).exits(0);
+    said.says("change  report.log").says("stays   key.env").silent_about("delete  key.env");
+    same(&without_ignored(&tree(project.root())), &start);
+    project.piton(&["undo", "--yes"]).exits(0);
+    same(&tree(project.root()), &changed);
+}
+
 const SHARED: &str = r#"
 [[phase]]
 id = "P"

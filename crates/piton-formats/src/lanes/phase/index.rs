@@ -5,7 +5,7 @@
 //! there.
 
 use super::draft::{Draft, attribute};
-use super::names::{id_and_text, is_gate_id, is_lane_id};
+use super::names::{id_and_text, id_at_start, is_gate_id, is_lane_id, is_plain_lane_id};
 use crate::diagnostic::{code, quoted};
 use crate::markdown::inline::{bullet, plain, split_outside};
 use crate::markdown::table::{Table, tables};
@@ -123,10 +123,10 @@ fn tabled(table: &Table, lines: &[Line<'_>], lanes: &mut Vec<Draft>, sink: &mut 
     }
 }
 
-/// The lane a heading names: `SL-1 -- Name`, `Lane SL-1: Name`, `D.1 SL-1 — Name`.
+/// The lane a heading names: `SL-1 -- Name`, `SL-1 Name`, `Lane SL-1: Name`, `D.1 SL-1 — Name`.
 pub(super) fn lane_heading(title: &str) -> Option<(String, String)> {
     let title = plain(title);
-    if let Some(found) = lane_head(&title) {
+    if let Some(found) = lane_head(&title).or_else(|| unmarked(&title)) {
         return Some(found);
     }
     // A number or the word "lane" may stand before the id.
@@ -134,7 +134,15 @@ pub(super) fn lane_heading(title: &str) -> Option<(String, String)> {
     let numbered = first.trim_end_matches(['.', ')']);
     let short = numbered.len() <= 4 && numbered.chars().all(|c| c.is_alphanumeric() || c == '.');
     let word = first.eq_ignore_ascii_case("lane") || (short && !is_gate_id(first));
-    if word { lane_head(rest.trim()) } else { None }
+    if word { lane_head(rest.trim()).or_else(|| unmarked(rest.trim())) } else { None }
+}
+
+/// Id and name of a heading without a mark in between, where the id can be nothing but a lane's.
+fn unmarked(title: &str) -> Option<(String, String)> {
+    let id = id_at_start(title).filter(|id| is_plain_lane_id(id))?;
+    let name = title[id.len()..].strip_prefix(' ')?.trim();
+    let is_name = name.starts_with(|c: char| c.is_alphanumeric() || c == '(');
+    is_name.then(|| (id.to_owned(), name.to_owned()))
 }
 
 /// The lanes as the sections below `Swim Lanes` or `Lanes` describe them.
@@ -142,14 +150,19 @@ fn described(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Draft> {
     let mut lanes: Vec<Draft> = Vec::new();
     let is_lanes = |title: &str| title.contains("swim lanes") || title == "lanes";
     for section in document.sections(is_lanes) {
-        let mut within = false;
+        let mut within = None;
         for line in section.lines.iter().filter(|line| line.place == Place::Text) {
             if let Some((_, title)) = line.heading() {
                 if let Some((id, name)) = lane_heading(title) {
-                    lanes.push(Draft::new(id, name, line));
-                    within = true;
+                    // `SL-1 Tasks` below `SL-1 -- Name` goes on about that lane.
+                    let more = unmarked(&plain(title)).is_some();
+                    let known = lanes.iter().position(|l| more && l.lane.id == id);
+                    within = Some(known.unwrap_or(lanes.len()));
+                    if known.is_none() {
+                        lanes.push(Draft::new(id, name, line));
+                    }
                 }
-            } else if let Some(lane) = lanes.last_mut().filter(|_| within) {
+            } else if let Some(lane) = within.and_then(|at| lanes.get_mut(at)) {
                 lane.line(line, sink);
             }
         }

@@ -45,6 +45,11 @@ pub(super) fn is_lane_id(id: &str) -> bool {
     capital && marked && !is_gate_id(id) && !id.contains(|c: char| c.is_ascii_lowercase())
 }
 
+/// Tells whether an id can be nothing but a lane's: `SL-…`.
+pub(super) fn is_plain_lane_id(id: &str) -> bool {
+    id.len() > LANE_PREFIX.len() && id.starts_with(LANE_PREFIX)
+}
+
 /// Tells whether an id has the shape `P12` or `P6B`.
 pub(super) fn is_phase_id(id: &str) -> bool {
     let Some(rest) = id.strip_prefix(['P', 'p']) else { return false };

@@ -9,7 +9,7 @@ use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Refusal, Room};
 use piton_formats::lanes::naming::task_branch;
-use piton_workspace::{Git, checks, merge, restore, worktree};
+use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
 use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
 use crate::context::now;
@@ -45,15 +45,11 @@ impl GitRooms {
             let own: Vec<&str> = self.rules.exclude.iter().map(String::as_str).collect();
             match checks::clean(dir, &own) {
                 Ok(()) => {}
-                Err(_) if self.options.seed_dirty => {
+                Err(found) if found.code == "dirty" && self.options.seed_dirty => {
                     let taken = self.take(None, "", &format!("seed of {lane}"), now());
                     snapshot = Some(recorded(&taken.map_err(failed)?));
                 }
-                Err(found) => {
-                    let mut refused = refusal(found);
-                    refused.fix.push_str(", or start lanes from these changes with `--seed-dirty`");
-                    return Ok(Begin::Refused(refused));
-                }
+                Err(found) => return Ok(Begin::Refused(refusal(found))),
             }
         }
         let dir = self.root.join(&self.options.worktrees).join(&lane.phase).join(&lane.lane);
@@ -102,8 +98,9 @@ impl GitRooms {
                 return Begin::Refused(Refusal { why, fix });
             }
         };
-        let branch = Git::at(&self.root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text();
-        let head = piton_workspace::refs::value(&self.root, "HEAD");
+        let project = Project::discover(&self.root).ok();
+        let branch = project.as_ref().and_then(Project::branch);
+        let head = project.and_then(|p| p.head());
         Begin::Ready(Box::new(LaneBegun {
             lane: lane.clone(),
             isolation: piton_core::lane::Isolation::InPlace,
@@ -186,6 +183,9 @@ impl GitRooms {
         let root = self.root.clone();
         std::thread::spawn(move || worktree::empty_trash(&root));
         for (lane, found) in state.lanes().filter(|(path, _)| !busy.contains(path)) {
+            if let Some(intent) = found.work.as_deref().and_then(|work| work.merging.as_ref()) {
+                notes.extend(self.settle_base(intent));
+            }
             let Some(work) = found.work.as_deref().filter(|w| w.ready && !w.removed) else {
                 continue;
             };

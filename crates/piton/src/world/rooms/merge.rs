@@ -112,14 +112,22 @@ impl GitRooms {
             Probe::Done => Followed::Done,
             Probe::BaseMoved { found } => return Ok(Merging::Moved(found.unwrap_or_default())),
             Probe::RefMoved => merge::follow(&self.root, &base, from, to).map_err(of_merge)?,
-            Probe::NotDone => {
-                match merge::advance(&self.root, &base, from, to, &fence).map_err(of_merge)? {
-                    Advanced::Done(followed) => followed,
-                    Advanced::BaseMoved { found } => {
-                        return Ok(Merging::Moved(found.unwrap_or_default()));
-                    }
+            Probe::NotDone => match merge::advance(&self.root, &base, from, to, &fence) {
+                Ok(Advanced::Done(followed)) => followed,
+                Ok(Advanced::BaseMoved { found }) => {
+                    return Ok(Merging::Moved(found.unwrap_or_default()));
                 }
-            }
+                Ok(Advanced::InTheWay(paths)) => {
+                    let why = format!("your own changes are in the way: {}", paths.join(", "));
+                    let fix = "commit, stash or move them away, then `piton resume`".to_owned();
+                    return Ok(Merging::Refused(Refusal { why, fix }));
+                }
+                Err(error @ merge::Error::Locked(_)) => {
+                    let (why, fix) = (error.to_string(), "then `piton resume`".to_owned());
+                    return Ok(Merging::Refused(Refusal { why, fix }));
+                }
+                Err(error) => return Err(of_merge(error)),
+            },
         };
         Ok(Merging::Done(match followed {
             Followed::Done => String::new(),
@@ -130,6 +138,15 @@ impl GitRooms {
                 paths.join(", ")
             ),
         }))
+    }
+
+    /// Frees the user's index from a move of base that was interrupted; what can't be done now is
+    /// done by the next move.
+    pub(super) fn settle_base(&self, intent: &MergeIntended) -> Option<String> {
+        let base = self.base_of(intent);
+        let settled = merge::settle(&self.root, &base, &intent.from, &intent.to);
+        let why = settled.err()?;
+        Some(format!("{}: the last merge is not settled yet: {why}", intent.lane))
     }
 
     pub(super) fn pull_request_merged(&mut self, work: &LaneWork) -> Result<Option<String>> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use piton_core::Timestamp;
-use piton_core::event::{Revert, RewindIntended, RewindRoom};
+use piton_core::event::{Revert, RewindIntended, RewindKind, RewindRoom};
 use piton_core::lane_state::LaneWork;
 use piton_engine::world::RoomTarget;
 use piton_workspace::checks::{self, Base};
@@ -38,7 +38,8 @@ impl GitRooms {
         let lane = target.lane.as_ref();
         let there = self.root.join(&target.dir).is_dir();
         let present = if there {
-            recorded(&self.take(lane, &target.dir, "before it is taken back", at)?)
+            let why = "before it is taken back";
+            recorded(&self.take_before(lane, &target.dir, &target.target, why, at)?)
         } else {
             // Its worktree is gone; it comes back as the target has it.
             recorded(&snapshot::load(&self.root, &target.target).map_err(|e| e.to_string())?)
@@ -52,6 +53,7 @@ impl GitRooms {
             dir,
             present,
             target: target.target.clone(),
+            beside: target.beside.clone(),
             paths: target.paths.clone(),
             keep,
             branch: target.branch.clone(),
@@ -66,7 +68,7 @@ impl GitRooms {
         let keep = self.staying(target, present)?;
         let before = snapshot::load(&self.root, present).map_err(said)?;
         let workspace = self.workspace(&target.dir);
-        let scope = scope(&target.paths, &keep);
+        let scope = scope(&target.paths, &keep, target.beside.as_deref());
         let plan = restore::plan(&workspace, &self.rules, &before, &target.target, &scope);
         let plan = plan.map_err(said)?;
         let touched: BTreeSet<&[u8]> = plan.writes().chain(plan.deletes()).collect();
@@ -109,10 +111,20 @@ impl GitRooms {
         Ok(new.difference(&self.added(&room.present.commit, &room.target)?).cloned().collect())
     }
 
-    pub(super) fn plan_taking_back(&mut self, merged: &Revert) -> Result<Revert, String> {
+    pub(super) fn plan_taking_back(
+        &mut self,
+        merged: &Revert,
+        kind: RewindKind,
+    ) -> Result<Revert, String> {
         let base = self.base_named(&merged.base_branch)?;
         // Several are taken back one on top of the other.
         let tip = if merged.from.is_empty() { &base.commit } else { &merged.from };
+        let undo = kind == RewindKind::Undo && *tip == merged.merged_to;
+        if undo && !self.is_built_on(merged)? {
+            let to = merged.merged_from.clone();
+            merge::would_follow(&base, &base.commit, &to).map_err(|e| e.to_string())?;
+            return Ok(Revert { from: tip.clone(), to, ..merged.clone() });
+        }
         let message = self.taking_back(merged);
         let range = (merged.merged_from.as_str(), merged.merged_to.as_str());
         let seconds = at().0.div_euclid(1000);
@@ -131,26 +143,49 @@ impl GitRooms {
         Ok(Revert { from: tip.clone(), to, ..merged.clone() })
     }
 
+    /// Whether a commit of base that shall go was published, or another branch went on from it.
+    fn is_built_on(&self, merged: &Revert) -> Result<bool, String> {
+        if self.goes_forth(merged) {
+            return Ok(false);
+        }
+        let contains = format!("--contains={}", merged.merged_to);
+        let args = ["for-each-ref", &contains, "--format=%(objectname) %(refname)"];
+        let refs = Git::at(&self.root).args(args).args(["refs/heads", "refs/remotes"]).text();
+        let refs = refs.map_err(|e| e.to_string())?;
+        let base = format!("refs/heads/{}", merged.base_branch);
+        let further = |(commit, name): (&str, &str)| {
+            name.starts_with("refs/remotes/") || (name != base && commit != merged.merged_to)
+        };
+        Ok(refs.lines().filter_map(|line| line.split_once(' ')).any(further))
+    }
+
     fn base_named(&self, branch: &str) -> Result<Base, String> {
         checks::standing(&self.root, branch).ok_or_else(|| format!("branch {branch} is gone"))
     }
 
-    /// The message of the commit that takes a merge back, or a commit that had taken one back.
+    /// The message of the commit that takes a merge back, or one that brings it to base again.
     fn taking_back(&self, merged: &Revert) -> String {
         let subject = Git::at(&self.root).args(["log", "-1", "--format=%s", &merged.merged_to]);
         let subject = subject.text().unwrap_or_default();
-        let verb = if subject == format!("Revert {}", merged.lane) { "Reapply" } else { "Revert" };
+        let again = subject == format!("Revert {}", merged.lane) || self.goes_forth(merged);
+        let verb = if again { "Reapply" } else { "Revert" };
         format!("{verb} {}\n\nMade by piton.", merged.lane)
+    }
+
+    /// Whether what is taken back was itself a move to an earlier commit.
+    fn goes_forth(&self, merged: &Revert) -> bool {
+        let forth = merge::is_ancestor(&self.root, &merged.merged_to, &merged.merged_from);
+        forth.unwrap_or_default()
     }
 
     /// Carries out an intent; what was changed before a failure is put back.
     pub(super) fn carry_out(&mut self, intent: &RewindIntended) -> Result<(), String> {
-        let (mut rooms, mut reverts) = (0, 0);
-        let done = self.go(intent, &mut rooms, &mut reverts);
+        let (mut rooms, mut moved) = (0, 0);
+        let moves = moves(&intent.reverts);
+        let done = self.go(intent, &moves, &mut rooms, &mut moved);
         let Err(why) = done else { return Ok(()) };
-        for revert in intent.reverts.iter().take(reverts).rev() {
-            self.move_base_to(revert, &revert.to, &revert.from).map_err(|again| {
-                let (branch, from) = (&revert.base_branch, &revert.from);
+        for (branch, from, to) in moves.iter().take(moved).rev() {
+            self.move_base_to(branch, to, from).map_err(|again| {
                 format!("{why}; putting {branch} back failed too: {again}; it was at {from}")
             })?;
         }
@@ -170,27 +205,28 @@ impl GitRooms {
     fn go(
         &mut self,
         intent: &RewindIntended,
+        moves: &[Move<'_>],
         rooms: &mut usize,
-        reverts: &mut usize,
+        moved: &mut usize,
     ) -> Result<(), String> {
         for room in &intent.rooms {
             *rooms += 1;
             self.enter(room, &room.target, room.head_to.as_deref(), &room.keep)?;
         }
-        for revert in &intent.reverts {
-            self.move_base_to(revert, &revert.from, &revert.to)?;
-            *reverts += 1;
+        for (branch, from, to) in moves {
+            self.move_base_to(branch, from, to)?;
+            *moved += 1;
         }
         Ok(())
     }
 
     /// Moves base from one commit to another, unless that was done before.
-    fn move_base_to(&mut self, revert: &Revert, from: &str, to: &str) -> Result<(), String> {
+    fn move_base_to(&mut self, branch: &str, from: &str, to: &str) -> Result<(), String> {
         if from == to {
             return Ok(());
         }
         let fence = self.fenced().map_err(|e| e.to_string())?;
-        let base = self.base_named(&revert.base_branch)?;
+        let base = self.base_named(branch)?;
         let said = |e: merge::Error| e.to_string();
         let moved = match merge::probe(&self.root, &base, from, to).map_err(said)? {
             Probe::Done => return Ok(()),
@@ -202,9 +238,11 @@ impl GitRooms {
         };
         match moved {
             Advanced::Done(_) => Ok(()),
-            Advanced::BaseMoved { .. } => {
-                Err(format!("{} moved meanwhile; try again", revert.base_branch))
-            }
+            Advanced::BaseMoved { .. } => Err(format!("{branch} moved meanwhile; try again")),
+            Advanced::InTheWay(paths) => Err(format!(
+                "your own changes are in the way: {}; commit, stash or move them away, then try again",
+                paths.join(", ")
+            )),
         }
     }
 
@@ -232,14 +270,33 @@ impl GitRooms {
         }
         let mut keep = keep.to_vec();
         keep.extend(self.newcomers(room)?);
-        let scope = scope(&room.paths, &keep);
+        // After a failure the way leads back to the present, which was taken beside the target.
+        let forth = target == room.target;
+        let beside = if forth { room.beside.as_deref() } else { Some(room.target.as_str()) };
+        let scope = scope(&room.paths, &keep, beside);
         let dir = if room.lane.is_some() { room.dir.as_str() } else { "" };
         self.go_back(room.lane.as_ref(), dir, target, &scope, at())
     }
 }
 
-fn scope(paths: &[String], keep: &[String]) -> Scope {
+/// A branch, where it stands and where it goes.
+type Move<'a> = (&'a str, &'a str, &'a str);
+
+/// The moves of base, one for each branch: what is taken back there goes together.
+fn moves(reverts: &[Revert]) -> Vec<Move<'_>> {
+    let mut all: Vec<Move<'_>> = Vec::new();
+    for revert in reverts {
+        match all.iter_mut().find(|(branch, ..)| *branch == revert.base_branch) {
+            Some(known) => known.2 = &revert.to,
+            None => all.push((&revert.base_branch, &revert.from, &revert.to)),
+        }
+    }
+    all
+}
+
+fn scope(paths: &[String], keep: &[String], beside: Option<&str>) -> Scope {
     Scope {
+        beside: beside.map(str::to_owned),
         paths: paths.iter().map(std::path::PathBuf::from).collect(),
         keep: keep.iter().map(|k| k.clone().into_bytes()).collect(),
     }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use piton_core::event::Shape;
 use piton_core::lane::Isolation;
-use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
+use piton_core::{Event, LanePath, Plan, RunState, Status, Timestamp};
 use piton_formats::lanes::{naming, time};
 
 pub use prompt::Told;
@@ -52,15 +52,24 @@ impl Default for ViewPaths {
 }
 
 impl ViewPaths {
-    /// The log of a run.
-    pub fn run_log(&self, run_id: &str) -> String {
-        format!("{}/{run_id}.jsonl", self.run_logs.trim_end_matches('/'))
+    /// The log of a run, by the run's id or the name it has once it is set aside.
+    pub fn run_log(&self, name: &str) -> String {
+        format!("{}/{name}.jsonl", self.run_logs.trim_end_matches('/'))
     }
 
-    /// The report of a run.
-    pub fn run_report(&self, run_id: &str) -> String {
-        format!("{}/{run_id}.md", self.run_reports.trim_end_matches('/'))
+    /// The report of a run, by the same name.
+    pub fn run_report(&self, name: &str) -> String {
+        format!("{}/{name}.md", self.run_reports.trim_end_matches('/'))
     }
+}
+
+/// What the files of a run are called: its id, and when it was archived if it was.
+pub(super) fn file_name(run_id: &str, state: &RunState) -> String {
+    if state.ended == Some(Status::Archived) {
+        // Nothing happens to a run after that.
+        return format!("{run_id}.archived-{}", time::stamp(state.last_at));
+    }
+    run_id.to_owned()
 }
 
 /// Whether views are written.
@@ -144,21 +153,40 @@ impl Views {
         };
         // One that fails keeps none of the others back.
         let checkpoints = self.write_checkpoints(state);
-        let report = self.write_report(&run_id.0, plan, state);
+        let report = self.write_report(&file_name(&run_id.0, state), plan, state);
         let gates = self.tick_gates(plan, state);
         checkpoints.and(report).and(gates)
     }
 
+    /// Gives the files of a run that was archived their final names, and says so in them.
+    pub fn set_aside(&mut self, plan: &Plan, state: &RunState) -> io::Result<()> {
+        let run_id = state.run_id.as_ref().map(|id| id.0.clone()).unwrap_or_default();
+        let name = file_name(&run_id, state);
+        let paths = &self.paths;
+        let log = (paths.run_log(&run_id), paths.run_log(&name));
+        let report = (paths.run_report(&run_id), paths.run_report(&name));
+        for (from, to) in [log, report] {
+            match std::fs::rename(self.root.join(from), self.root.join(to)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        self.write(plan, state)
+    }
+
+    /// Takes note of what happened; says whether it goes into the run's log.
+    pub fn notice(&mut self, events: &[(u64, Timestamp, &Event)]) -> bool {
+        for (_, _, event) in events {
+            self.look_at(event);
+        }
+        self.is_wanted()
+    }
+
     /// Appends what happened to the run's log.
     pub fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> io::Result<()> {
-        let mut lines = String::new();
-        for (_, at, event) in events {
-            self.look_at(event);
-            lines.push_str(&entries::lines(run_id, *at, &self.parts, event));
-        }
-        if !self.is_wanted() {
-            return Ok(());
-        }
+        let parts = &self.parts;
+        let lines = events.iter().map(|(_, at, event)| entries::lines(run_id, *at, parts, event));
+        let lines: String = lines.collect();
         log::append(&self.files, &self.root.join(self.paths.run_log(run_id)), &lines)
     }
 

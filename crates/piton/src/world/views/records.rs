@@ -25,7 +25,8 @@ pub fn records(
     state: &RunState,
 ) -> Vec<OwnRecord> {
     let Some(run_id) = &state.run_id else { return Vec::new() };
-    let log_path = root.join(paths.run_log(&run_id.0)).display().to_string();
+    let name = super::file_name(&run_id.0, state);
+    let log_path = root.join(paths.run_log(&name)).display().to_string();
     let mut all = Vec::new();
     // A task has no records of its own: the contract knows lanes, and what happens to a task is
     // recorded with its lane.

@@ -46,11 +46,11 @@ impl Views {
     /// Writes the run's report.
     pub(super) fn write_report(
         &mut self,
-        run_id: &str,
+        name: &str,
         plan: &Plan,
         state: &RunState,
     ) -> io::Result<()> {
-        let path = self.root.join(self.paths.run_report(run_id));
+        let path = self.root.join(self.paths.run_report(name));
         let report = report::report(&self.root, plan, state);
         let stamp = time::stamp(self.last_at);
         self.files.replace(&path, &stamp, &mut |there, _| {

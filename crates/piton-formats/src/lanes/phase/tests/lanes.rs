@@ -130,6 +130,18 @@ fn without_an_index_the_swim_lanes_are_the_lanes_after_a_confirmation() {
 }
 
 #[test]
+fn swim_lanes_need_no_mark_and_their_subsections_are_no_lanes() {
+    let text = "# P1: T\n## D. Swim Lanes\n### SL-1 First\n#### SL-1 Tasks\n- **Retries**: 2\n\
+        ### SL-2 — Second\n#### SL-2 notes\n- **Depends on**: SL-1\n### IF-0-P1-A first\n";
+    let (phase, problems) = inspect("p.md", text);
+    let lanes: Vec<_> = phase.lanes.iter().map(|l| (l.id.as_str(), l.name.as_str())).collect();
+    assert_eq!(lanes, [("SL-1", "First"), ("SL-2", "Second")]);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(phase.lanes[0].retries, Some(2));
+    assert_eq!(phase.lanes[1].blocked_by, ["SL-1"]);
+}
+
+#[test]
 fn gates_that_a_lane_provides_stand_in_one_line_or_in_a_list() {
     let text = format!(
         "{}## Lanes\n### SL-1 — One\n- **Interfaces provided**: IF-0-P1-A, IF-0-P1-B.\n- **Interfaces consumed**: IF-0-P1-C\n\

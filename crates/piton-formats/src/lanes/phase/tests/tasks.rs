@@ -58,6 +58,30 @@ fn a_task_belongs_to_a_lane_by_heading_by_column_or_by_its_id() {
 }
 
 #[test]
+fn the_heading_of_a_lane_may_have_any_mark_or_none() {
+    for heading in [
+        "## SL-1: First",
+        "## SL-1 - First",
+        "## SL-1 -- First",
+        "## SL-1 — First",
+        "## SL-1 First",
+        "### SL-1 First",
+        "### **SL-1** First",
+        "#### SL-1",
+        "### Lane SL-1 First",
+        "### D.1 SL-1 First",
+    ] {
+        let text = format!(
+            "{}\n{heading}\n\n{HEAD}| T7 | impl | - | - | - | - |\n",
+            with_index("- SL-0 -- Zero\n- SL-1 -- One\n")
+        );
+        let phase = good(&text);
+        let tasks: Vec<&str> = phase.lanes[1].tasks.iter().map(|t| t.id.as_str()).collect();
+        assert_eq!(tasks, ["T7"], "{heading}");
+    }
+}
+
+#[test]
 fn tables_of_other_things_are_no_tasks() {
     let text = format!(
         "{}\n### SL-1 -- One\n| ID | Path | Type |\n|---|---|---|\n| a | b | c |\n",

@@ -30,6 +30,7 @@ fn grown(plan_path: &str) -> (Run, Views) {
         stretch(&mut run);
         let new: Vec<(u64, Timestamp, &Event)> =
             run.events[logged..].iter().map(|(seq, at, event)| (*seq, *at, event)).collect();
+        assert!(views.notice(&new));
         views.log(RUN, &new).unwrap();
         logged = run.events.len();
         views.write(&run.plan, &run.state).unwrap();

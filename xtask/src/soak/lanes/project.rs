@@ -1,133 +1,52 @@
-//! SIGKILL while lanes work in worktrees: aimed at what touches the repository, and at random.
+//! The project that lanes work in while they are killed: a phase document with four lanes and a
+//! scripted agent, and what base must hold once they are all merged.
 //!
-//! A phase document with four lanes and a scripted agent: one lane commits by itself, one fails its
-//! first attempt, one its first test, two change the same lines and so conflict, and all change one
-//! file. However often driver, keeper and steps are killed, base ends with the work of each lane
-//! once, in one line of commits, and nothing else is left.
+//! One lane commits by itself, one fails its first attempt, one its first test, two change the same
+//! lines and so conflict, and all change one file.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
 
-use super::activity::{self, Watch};
-use super::kills::{completed, kill_pass};
-use super::scratch::{RUN, Scratch, Started};
-use super::{Broken, Round, record, repository};
+use super::super::kills::completed;
+use super::super::reader::Reader;
+use super::super::repository::{self, Users};
+use super::super::scratch::{RUN, Scratch};
+use super::super::{Broken, Round, record};
 
-/// What must have been met, and how often in full.
-pub(super) const AIMS: (&[&str], u64) = (
-    &[
-        activity::WORKTREE,
-        activity::SNAPSHOT,
-        activity::TEST,
-        activity::REBASE,
-        activity::REF_UPDATE,
-        activity::REMOVAL,
-    ],
-    20,
-);
 /// The lanes.
 const LANES: [&str; 4] = ["A", "B", "C", "D"];
 /// The phase document.
 const DOCUMENT: &str = "phase.md";
-/// Kills of a round: at least, and by how many more at most. Then it is left to finish.
-const KILLS: (u64, u64) = (4, 8);
-/// An aimed kill comes within so many milliseconds of what it aims at.
-const AFTER_MS: u64 = 3;
-/// A kill without an aim comes within so many milliseconds of the driver's start.
-const ANYWHERE_MS: u64 = 1500;
-/// Longest wait for what a kill aims at: a driver that is through with it ends before.
-const AIM_WAIT: Duration = Duration::from_secs(30);
-/// One in so many kills has no aim.
-const UNAIMED_ONE_IN: u64 = 4;
-/// The pause between two looks at the checkpoints.
-const READ_EVERY: Duration = Duration::from_millis(2);
 /// Where the checkpoints of lanes are.
 const CHECKPOINTS: &str = "repo/.claude/ai-dev-kit/run-logs/checkpoints.json";
 
-/// One round.
-pub(super) fn kill(round: &mut Round<'_>) -> Result<(), Broken> {
+/// One round: the project is made, something is done to its run, and what is left is looked at.
+/// Meanwhile another process reads the checkpoints.
+pub(super) fn round(
+    round: &mut Round<'_>,
+    act: impl FnOnce(&mut Round<'_>, &Scratch) -> Result<(), Broken>,
+) -> Result<(), Broken> {
     let mut scratch = Scratch::with_files(round, files)?;
     prepare(scratch.base())?;
-    let over = AtomicBool::new(false);
-    let read = thread::scope(|scope| {
-        let reader = scope.spawn(|| read_on(&scratch.base().join(CHECKPOINTS), &over));
-        let killed = kill_until_complete(round, &scratch);
-        over.store(true, Ordering::Relaxed);
-        let read = reader.join().unwrap_or_else(|_| Err("the reader panicked".to_owned()));
-        killed.and(read)
+    let users = Users::prepare(&scratch)?;
+    let reader = Reader::start(&scratch.base().join(CHECKPOINTS))?;
+    let acted = act(round, &scratch);
+    let read = reader.finish().map(|reads| round.tally.reads += reads);
+    let commits = round.tally.commits;
+    let checked = acted.and(read).and_then(|()| {
+        repository::has_users_commits(&scratch, commits)?;
+        check(&scratch, &users)
     });
-    let checked = read.and_then(|()| check(&scratch));
     checked.map_err(|broken| scratch.report(&broken))
 }
 
 /// The first command of a round, or the one after a kill.
-fn words(scratch: &Scratch) -> Vec<&'static str> {
+pub(super) fn words(scratch: &Scratch) -> Vec<&'static str> {
     match record::status(scratch) {
         None => vec!["run", DOCUMENT, "--run-id", RUN],
         Some(_) => vec!["resume", RUN],
     }
-}
-
-fn kill_until_complete(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
-    let watch = Watch::new(scratch.base().join("testing"));
-    let kills = KILLS.0 + round.rng.below(KILLS.1);
-    for _ in 0..kills {
-        let mut driver = scratch.start(&words(scratch))?;
-        let Some(met) = stop_somewhere(round, &watch, &mut driver)? else {
-            return completed(&driver.wait()?);
-        };
-        round.tally.kills += 1;
-        round.tally.hits += u64::from(record::running(scratch) > 0);
-        for what in met {
-            *round.tally.met.entry(what).or_default() += 1;
-        }
-        match round.rng.below(3) {
-            0 => kill_pass(round, scratch, &mut driver, false)?,
-            1 => kill_pass(round, scratch, &mut driver, true)?,
-            _ => drop(driver.kill()?),
-        }
-    }
-    completed(&scratch.start(&words(scratch))?.wait()?)
-}
-
-/// Stops a driver at something it does, or anywhere; nothing when it ended first.
-fn stop_somewhere(
-    round: &mut Round<'_>,
-    watch: &Watch,
-    driver: &mut Started,
-) -> Result<Option<Vec<&'static str>>, Broken> {
-    if round.rng.one_in(UNAIMED_ONE_IN) {
-        if driver.wait_for(round.rng.millis_below(ANYWHERE_MS))?.is_some() {
-            return Ok(None);
-        }
-    } else {
-        let aims = AIMS.0;
-        let aim = usize::try_from(round.rng.below(aims.len() as u64)).unwrap_or(0);
-        if !watch.until(driver, aims[aim], AIM_WAIT)? {
-            return Ok(None);
-        }
-        thread::sleep(round.rng.millis_below(AFTER_MS));
-    }
-    watch.stop(driver)
-}
-
-/// Reads the checkpoints again and again: whole JSON at every moment.
-fn read_on(file: &Path, over: &AtomicBool) -> Result<(), Broken> {
-    while !over.load(Ordering::Relaxed) {
-        if let Ok(bytes) = fs::read(file) {
-            let read: Result<serde_json::Value, _> = serde_json::from_slice(&bytes);
-            if !read.as_ref().is_ok_and(serde_json::Value::is_array) {
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                return Err(format!("a reader found the checkpoints broken: {read:?}: {text}"));
-            }
-        }
-        thread::sleep(READ_EVERY);
-    }
-    Ok(())
 }
 
 fn files(base: &Path) -> Vec<(&'static str, String)> {
@@ -205,8 +124,8 @@ sleep 0.01
 }
 
 /// Checks what must be so once the run is complete.
-fn check(scratch: &Scratch) -> Result<(), Broken> {
-    repository::check(scratch)?;
+fn check(scratch: &Scratch, users: &Users) -> Result<(), Broken> {
+    repository::check(scratch, users)?;
     let file = |name: &str| fs::read_to_string(scratch.base().join("repo").join(name));
     let done = LANES.map(|lane| format!("{lane} done\n\n\n\n")).concat();
     let same = |name: &str, wanted: &str| match file(name) {
@@ -219,13 +138,34 @@ fn check(scratch: &Scratch) -> Result<(), Broken> {
         same(name, text)?;
     }
     same("both.txt", "first\nC\nD\n").or_else(|_| same("both.txt", "first\nD\nC\n"))?;
-    let by_hand = scratch.git(&["log", "--format=%s", "main"])?;
-    let by_hand = by_hand.lines().filter(|subject| *subject == "A by hand").count();
-    if by_hand != 1 {
-        return Err(format!("the commit that a task made is in base {by_hand} times"));
-    }
+    once(scratch)?;
     rebuilt(scratch)?;
     scratch.clean()
+}
+
+/// Checks that the history of base has the work of each lane once: no line of it came twice, and
+/// none was ever taken away.
+fn once(scratch: &Scratch) -> Result<(), Broken> {
+    let log = scratch.git(&["log", "--format=subject %s", "--patch", "--unified=0", "main"])?;
+    let count = |wanted: &str| log.lines().filter(|line| *line == wanted).count();
+    let mut wanted: Vec<(String, usize)> = vec![("subject A by hand".to_owned(), 1)];
+    for lane in LANES {
+        wanted.push((format!("+{lane} done"), 1));
+        wanted.push((format!("-{lane} done"), 0));
+        wanted.push((format!("-{lane} todo"), 1));
+    }
+    for line in ["a", "b", "C", "D"] {
+        wanted.extend([(format!("+{line}"), 1), (format!("-{line}"), 0)]);
+    }
+    for file in ["a.txt", "b.txt", "C1.txt", "D1.txt"] {
+        wanted.push((format!("diff --git a/{file} b/{file}"), 1));
+    }
+    match wanted.iter().find(|(line, times)| count(line) != *times) {
+        None => Ok(()),
+        Some((line, times)) => {
+            Err(format!("history has `{line}` {} times, not {times}:\n{log}", count(line)))
+        }
+    }
 }
 
 /// Checks that the checkpoints are what the ledger gives when they are written anew.

@@ -1,0 +1,99 @@
+//! A rollback of several lanes: each goes back to its own point; and where failed tests stand.
+
+mod lane_events;
+mod support;
+
+use lane_events::{TEST, begun, committed, lane_path, ready, snapshot};
+use piton_core::event::{Class, Event, Next, Outcome, RewindIntended, RewindKind, Rewound};
+use piton_core::lane::{Isolation, Stage, StageStatus};
+use piton_core::state::Progress;
+use piton_testkit::plans;
+use support::{Run, failed, finished, path};
+
+const LANES: [&str; 2] = ["P/A", "P/B"];
+
+fn attempt(run: &mut Run, step: &str) {
+    run.start(step, Vec::new());
+    let Event::StepFinished(mut event) = finished(step, 1, Outcome::Succeeded, vec![]) else {
+        unreachable!("it is the end of a step")
+    };
+    event.after = Some(snapshot("made"));
+    event.tests = vec![TEST.to_owned()];
+    run.take(Event::StepFinished(event));
+}
+
+/// One lane after the other gets as far as its tests.
+fn tested() -> Run {
+    let lane = |id| plans::apart(id, vec![plans::step("work")], &[TEST]);
+    let plan = plans::plan(vec![plans::phase("P", vec![lane("A"), lane("B")])]);
+    let mut run = Run::new(plan);
+    for lane in LANES {
+        run.take(begun(lane, Isolation::Worktree));
+        run.take(ready(lane, "start"));
+        attempt(&mut run, &format!("{lane}/work"));
+        attempt(&mut run, &format!("{lane}/tests"));
+        run.take(committed(lane, "made", true));
+    }
+    run
+}
+
+fn rolled_back(run: &mut Run, own: bool) {
+    let reached = |lane: &str| {
+        let work = run.state.lane(&lane_path(lane)).and_then(|l| l.work.as_ref());
+        work.and_then(|w| w.record(Stage::AfterLaneTests)).map_or(0, |r| r.event)
+    };
+    let points: Vec<_> = LANES.iter().map(|lane| (lane_path(lane), reached(lane))).collect();
+    let after_event = points.iter().map(|(_, event)| *event).min().unwrap_or_default();
+    run.take(Event::RewindIntended(Box::new(RewindIntended {
+        kind: RewindKind::Rollback,
+        to: "after_lane_tests".to_owned(),
+        stage: Some(Stage::AfterLaneTests),
+        after_event,
+        points: if own { points } else { Vec::new() },
+        lanes: LANES.iter().map(|lane| lane_path(lane)).collect(),
+        rooms: Vec::new(),
+        reverts: Vec::new(),
+        undoes: None,
+        by: "ada".to_owned(),
+    })));
+    run.take(Event::Rewound(Rewound::default()));
+}
+
+fn status(run: &Run, lane: &str, stage: Stage) -> Option<StageStatus> {
+    let work = run.state.lane(&lane_path(lane)).and_then(|l| l.work.as_ref());
+    work.and_then(|w| w.record(stage)).map(|r| r.status)
+}
+
+#[test]
+fn a_lane_keeps_what_it_did_before_its_own_point() {
+    let mut run = tested();
+    rolled_back(&mut run, true);
+    for lane in LANES {
+        let step = run.state.step(&path(&format!("{lane}/work")));
+        assert!(step.is_some_and(|s| s.progress.is_over()), "{lane} works again");
+        let start = status(&run, lane, Stage::AfterLaneStart);
+        assert_eq!(start, Some(StageStatus::InProgress), "{lane}");
+        let tests = status(&run, lane, Stage::AfterLaneTests);
+        assert_eq!(tests, Some(StageStatus::Complete), "{lane}");
+    }
+}
+
+#[test]
+fn an_intent_of_an_older_program_goes_back_to_the_earliest_point() {
+    let mut run = tested();
+    rolled_back(&mut run, false);
+    let step = run.state.step(&path("P/B/work"));
+    assert!(step.is_some_and(|s| s.progress == Progress::Pending));
+}
+
+#[test]
+fn tests_that_take_too_long_are_recorded_as_tests() {
+    let lane = plans::apart("A", vec![plans::step("work")], &[TEST]);
+    let mut run = Run::new(plans::plan(vec![plans::phase("P", vec![lane])]));
+    run.take(begun("P/A", Isolation::Worktree));
+    run.take(ready("P/A", "start"));
+    attempt(&mut run, "P/A/work");
+    run.attempt("P/A/tests", failed(Class::Timeout, Next::Fail));
+    assert_eq!(status(&run, "P/A", Stage::AfterLaneTests), Some(StageStatus::Failed));
+    assert_eq!(status(&run, "P/A", Stage::AfterLaneStart), Some(StageStatus::InProgress));
+}

@@ -1,0 +1,238 @@
+//! Whose turn it is to act on the repository: a lock that one driver of a run holds while it does.
+//!
+//! Refs are fenced by themselves, files are not: a driver that is stopped in the middle of a removal
+//! and goes on after another one took its run over would rename what is there by then. So every act
+//! on files is done with this lock, and its file says which driver came last. One that came before
+//! finds that out before it acts. A successor waits for an act under way; if the driver that is at it
+//! stands still, it is ended, as the next command would have refused it anyway.
+//!
+//! Nothing here survives the machine, and nothing needs to: neither do drivers.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use piton_engine::{Error, Result};
+use piton_ledger::{Liveness, Owner, owner_liveness};
+use serde::{Deserialize, Serialize};
+
+/// How long an act of an earlier driver is waited for: the checkout of a very large repository takes
+/// that long.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The pause between two looks at the lock.
+const PAUSE: Duration = Duration::from_millis(2);
+/// How often the one that holds it is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How many looks in a row must find it stopped; one alone may be a passing moment under a debugger.
+const STOPPED_LOOKS: u32 = 3;
+
+/// Longest note of who came last: a host's name and some numbers.
+const NOTE_BYTES_MAX: usize = 4096;
+
+/// The driver that came last.
+#[derive(Debug, Serialize, Deserialize)]
+struct Holder {
+    epoch: u64,
+    owner: Owner,
+}
+
+/// The lock of one run.
+#[derive(Debug)]
+pub struct Hands {
+    path: PathBuf,
+    epoch: u64,
+    /// Opened once: a turn is taken around every step.
+    file: Option<Rc<File>>,
+    /// What the file said when this driver was found to be the last.
+    seen: Vec<u8>,
+}
+
+/// The lock, held until it is dropped; it is free too when the process dies.
+#[must_use]
+#[derive(Debug)]
+pub struct Held(Rc<File>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Fails for no file that could be locked; the end of the process frees it in any case.
+        let _ = self.0.unlock();
+    }
+}
+
+impl Hands {
+    /// The lock in this file, for the first driver of a run until another epoch is told.
+    pub fn new(path: PathBuf, epoch: u64) -> Self {
+        Self { path, epoch, file: None, seen: Vec::new() }
+    }
+
+    /// Takes the repository over from earlier drivers.
+    pub fn take_over(&mut self, epoch: u64) -> Result<()> {
+        self.epoch = epoch;
+        let held = self.lock()?;
+        let said = read(&held.0).map_err(|e| self.failed(&e))?;
+        if holder(&said).is_some_and(|holder| holder.epoch > epoch) {
+            return Err(Error::TakenOver);
+        }
+        let own = Holder { epoch, owner: Owner::current() };
+        write(&held.0, &own).map_err(|e| self.failed(&e))
+    }
+
+    /// Waits for the turn to act; an error for a driver whose run was taken over.
+    pub fn hold(&mut self) -> Result<Held> {
+        let held = self.lock()?;
+        let said = read(&held.0).map_err(|e| self.failed(&e))?;
+        if said != self.seen {
+            if holder(&said).is_some_and(|holder| holder.epoch > self.epoch) {
+                return Err(Error::TakenOver);
+            }
+            self.seen = said;
+        }
+        Ok(held)
+    }
+
+    fn lock(&mut self) -> Result<Held> {
+        let file = match &self.file {
+            Some(file) => Rc::clone(file),
+            None => Rc::new(self.open().map_err(|e| self.failed(&e))?),
+        };
+        self.file = Some(Rc::clone(&file));
+        let (began, mut looked, mut looks) = (Instant::now(), Instant::now(), 0);
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Held(file)),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(self.failed(&error)),
+            }
+            let holder = read(&file).ok().and_then(|said| holder(&said));
+            if began.elapsed() > PATIENCE {
+                return Err(busy(holder.as_ref()));
+            }
+            if looked.elapsed() > LOOK_EVERY {
+                looked = Instant::now();
+                let stopped = holder.filter(|holder| is_stopped(&holder.owner));
+                looks = if stopped.is_some() { looks + 1 } else { 0 };
+                if let (Some(holder), true) = (&stopped, looks >= STOPPED_LOOKS) {
+                    end(holder, self.epoch);
+                }
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn open(&self) -> io::Result<File> {
+        if let Some(dir) = self.path.parent().filter(|dir| !dir.is_dir()) {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&self.path)
+    }
+
+    fn failed(&self, error: &io::Error) -> Error {
+        let path = self.path.display();
+        Error::World(format!("{path}: {error}; see that the folder can be written, then resume"))
+    }
+}
+
+fn busy(holder: Option<&Holder>) -> Error {
+    let who = holder.map_or_else(|| "another driver".to_owned(), |h| h.owner.to_string());
+    let seconds = PATIENCE.as_secs();
+    Error::World(format!(
+        "{who} has been at work on the repository for {seconds} s; wait until it is through, or \
+         end it, then resume"
+    ))
+}
+
+/// What the file says, up to a size that no note exceeds.
+fn read(file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; NOTE_BYTES_MAX];
+    let len = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(len);
+    Ok(bytes)
+}
+
+/// Who that is; nobody if it was never written, or not to its end.
+fn holder(said: &[u8]) -> Option<Holder> {
+    serde_json::from_slice(said).ok()
+}
+
+fn write(file: &File, holder: &Holder) -> io::Result<()> {
+    let text = serde_json::to_string(holder).map_err(io::Error::other)?;
+    file.set_len(0)?;
+    file.write_all_at(text.as_bytes(), 0)
+}
+
+/// Whether a process of this machine stands still.
+fn is_stopped(owner: &Owner) -> bool {
+    owner_liveness(owner) == Liveness::Alive && piton_ledger::is_stopped(owner.pid)
+}
+
+/// Ends a driver that stands still and was superseded.
+fn end(holder: &Holder, epoch: u64) {
+    let pid = i32::try_from(holder.owner.pid).ok().and_then(rustix::process::Pid::from_raw);
+    if let (true, Some(pid)) = (holder.epoch < epoch, pid) {
+        // One that is gone already has let go.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_was_replaced_gets_no_turn() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("runs/r/hands");
+        let mut old = Hands::new(path.clone(), 1);
+        old.take_over(1).unwrap();
+        drop(old.hold().unwrap());
+        let mut new = Hands::new(path, 1);
+        new.take_over(2).unwrap();
+        assert!(matches!(old.hold(), Err(Error::TakenOver)));
+        assert!(matches!(old.take_over(1), Err(Error::TakenOver)));
+        drop(new.hold().unwrap());
+    }
+
+    #[test]
+    fn a_torn_note_holds_nobody_up() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("hands");
+        fs::write(&path, "{\"epoch\": 9, \"own").unwrap();
+        drop(Hands::new(path, 1).hold().unwrap());
+    }
+
+    /// A driver that stands still within an act would hold up its successor for ever.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn one_that_stands_still_within_an_act_is_ended() {
+        use std::io::BufRead as _;
+        use std::os::unix::process::ExitStatusExt as _;
+        use std::process::{Command, Stdio};
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("hands");
+        // Holds the lock, says so, and stops itself.
+        let script = "exec 9<>\"$1\"; flock 9; echo held; kill -STOP $$; echo woken";
+        let mut child = Command::new("sh")
+            .args(["-c", script, "sh"])
+            .arg(&path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        let stat = || fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        while !stat().rsplit_once(')').unwrap().1.starts_with(" T") {
+            thread::yield_now();
+        }
+        let start = stat().rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse();
+        let owner = Owner { pid: child.id(), process_start: start.unwrap(), ..Owner::current() };
+        fs::write(&path, serde_json::to_string(&Holder { epoch: 1, owner }).unwrap()).unwrap();
+        Hands::new(path, 1).take_over(2).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+    }
+}

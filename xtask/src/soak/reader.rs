@@ -1,0 +1,121 @@
+//! Another process that reads a file of JSON again and again while others write it.
+//!
+//! A thread of the loop itself would be stopped and woken together with its kills; a process of its
+//! own reads on whatever the loop does. It learns the file from its input, so that the folder of
+//! the round is not in its command line and a kill of all processes of the round spares it, and
+//! goes on until that input ends.
+
+use std::fs;
+use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::Broken;
+use crate::{Failure, Result};
+
+/// How the program is called to be the reader.
+pub(crate) const ROLE: &str = "__read-json";
+
+/// The pause between two reads: shorter than any write takes that is durable.
+const READ_EVERY: Duration = Duration::from_millis(1);
+
+/// A reader at work.
+pub(super) struct Reader(Child);
+
+impl Reader {
+    /// Starts to read a file that may not be there yet.
+    pub(super) fn start(file: &Path) -> std::result::Result<Self, Broken> {
+        let own = std::env::current_exe().map_err(|e| e.to_string())?;
+        let mut child = Command::new(own)
+            .arg(ROLE)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| format!("the reader could not be started: {e}"))?;
+        let stdin = child.stdin.as_mut().ok_or("the reader has no input")?;
+        writeln!(stdin, "{}", file.display()).map_err(|e| format!("the reader: {e}"))?;
+        Ok(Self(child))
+    }
+
+    /// Ends it; the number of its reads, or what it found broken.
+    pub(super) fn finish(mut self) -> std::result::Result<u64, Broken> {
+        drop(self.0.stdin.take());
+        let output = self.0.wait_with_output().map_err(|e| format!("the reader: {e}"))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(format!("a reader found the checkpoints broken: {said}"));
+        }
+        let count = String::from_utf8_lossy(&output.stdout).trim().parse();
+        count.map_err(|e| format!("the reader did not count: {e}"))
+    }
+}
+
+/// Reads the file named by the first line of the input until the input ends.
+pub(crate) fn role() -> Result<()> {
+    let mut line = String::new();
+    let named = io::stdin().lock().read_line(&mut line);
+    named.map_err(|e| Failure::Other(e.to_string()))?;
+    let file = PathBuf::from(line.trim_end_matches('\n'));
+    let over = Arc::new(AtomicBool::new(false));
+    let end = Arc::clone(&over);
+    thread::spawn(move || {
+        // However the input ends, nobody waits for more reads.
+        let _ = io::stdin().lock().read_to_end(&mut Vec::new());
+        end.store(true, Ordering::Relaxed);
+    });
+    let mut seen = Seen::default();
+    while !over.load(Ordering::Relaxed) {
+        seen.look(fs::read(&file)).map_err(Failure::Other)?;
+        thread::sleep(READ_EVERY);
+    }
+    println!("{}", seen.reads);
+    Ok(())
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Seen {
+    reads: u64,
+}
+
+impl Seen {
+    /// Takes one read: a list in JSON at every moment since the file is there.
+    fn look(&mut self, read: io::Result<Vec<u8>>) -> std::result::Result<(), String> {
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.reads == 0 => {
+                return Ok(());
+            }
+            Err(error) => return Err(format!("after {} reads: {error}", self.reads)),
+        };
+        let value: serde_json::Result<serde_json::Value> = serde_json::from_slice(&bytes);
+        if !value.as_ref().is_ok_and(serde_json::Value::is_array) {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            return Err(format!("{value:?}: {text}"));
+        }
+        self.reads += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn torn_and_lost_files_are_seen() {
+        let gone = || Err(io::ErrorKind::NotFound.into());
+        let mut seen = Seen::default();
+        assert!(seen.look(gone()).is_ok(), "not there yet");
+        assert!(seen.look(Ok(b"[1]".to_vec())).is_ok());
+        assert!(seen.look(Ok(b"[1".to_vec())).is_err(), "torn");
+        assert!(seen.look(Ok(Vec::new())).is_err(), "empty");
+        assert!(seen.look(gone()).is_err(), "gone again");
+        assert_eq!(seen.reads, 1);
+    }
+}
