@@ -109,7 +109,15 @@ impl<D: Iterator<Item = u8>> Scene<D> {
         let tree = format!("tree {}", self.roll() % 3);
         let event = match act {
             LaneAct::Begin if self.goes_wrong() => blocked(&name, Stage::BeforeLaneStart),
-            LaneAct::Begin => begun(&name, lane.rules.isolation),
+            LaneAct::Begin => {
+                let Event::LaneBegun(mut event) = begun(&name, lane.rules.isolation) else {
+                    unreachable!("it is what it says")
+                };
+                if let Some(task) = &lane.rules.task {
+                    event.base_branch = format!("lane/{}", task.lane);
+                }
+                Event::LaneBegun(event)
+            }
             LaneAct::MakeRoom if self.goes_wrong() => blocked(&name, Stage::AfterLaneStart),
             LaneAct::MakeRoom => ready(&name, "start"),
             LaneAct::Prove => proven(&self.current(path), &work.tree.unwrap_or_default()),
@@ -256,7 +264,9 @@ proptest! {
         for _ in 0..TURNS_MAX {
             prop_assert!(!crowded(&scene.run.plan, &scene.run.state));
             let merging = scene.run.state.lanes().filter(|(_, l)| {
-                l.work.as_ref().is_some_and(|w| w.merging.is_some() && w.blocked.is_none())
+                let own = l.task.is_none();
+                let merges = |w: &LaneWork| w.merging.is_some() && w.blocked.is_none();
+                own && l.work.as_deref().is_some_and(merges)
             });
             prop_assert!(merging.count() <= 1, "two lanes move base at once");
             match scene.turn() {

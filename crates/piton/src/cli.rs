@@ -178,16 +178,6 @@ pub enum TaskWorktrees {
     On,
 }
 
-impl From<TaskWorktrees> for piton_core::lane::TaskWorktrees {
-    fn from(when: TaskWorktrees) -> Self {
-        match when {
-            TaskWorktrees::Off => Self::Off,
-            TaskWorktrees::Auto => Self::Auto,
-            TaskWorktrees::On => Self::On,
-        }
-    }
-}
-
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
 pub struct DiffArgs {

@@ -10,6 +10,7 @@ use piton_core::{LanePath, Plan, StepPath};
 use piton_formats::lanes::phase;
 use piton_formats::{Input, read_plan};
 
+use crate::cli;
 use crate::commands::document_error;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
@@ -168,6 +169,16 @@ impl PlanFile {
             _ => stem,
         };
         fit_for_id(&name)
+    }
+}
+
+impl From<cli::TaskWorktrees> for TaskWorktrees {
+    fn from(when: cli::TaskWorktrees) -> Self {
+        match when {
+            cli::TaskWorktrees::Off => Self::Off,
+            cli::TaskWorktrees::Auto => Self::Auto,
+            cli::TaskWorktrees::On => Self::On,
+        }
     }
 }
 

@@ -184,8 +184,8 @@ impl Views {
 
     /// Appends what happened to the run's log.
     pub fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> io::Result<()> {
-        let lines =
-            events.iter().map(|(_, at, event)| entries::lines(run_id, *at, &self.parts, event));
+        let parts = &self.parts;
+        let lines = events.iter().map(|(_, at, event)| entries::lines(run_id, *at, parts, event));
         let lines: String = lines.collect();
         log::append(&self.files, &self.root.join(self.paths.run_log(run_id)), &lines)
     }
