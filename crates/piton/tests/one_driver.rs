@@ -164,7 +164,7 @@ fn a_detached_run_goes_on_and_can_be_watched() {
     project.piton(&["resume", "r"]).exits(5);
     let watcher = project.spawn(&["attach", "r"]);
     wait_until("it watches", || watcher.stderr().contains("watching run r"));
-    let json = project.spawn(&["attach", "r", "--json"]);
+    let json = project.spawn(&["attach", "--json"]);
     let_go(&project);
     watcher.wait().exits(0).says("P/L/two finished").says("run r is complete");
     json.wait().exits(0);

@@ -150,19 +150,24 @@ pub(super) fn keeper(round: &mut Round<'_>) -> Result<(), Broken> {
     kill_keepers(round, &scratch).map_err(|broken| scratch.report(&broken))
 }
 
+fn keepers(scratch: &Scratch) -> Vec<Process> {
+    scratch.processes().into_iter().filter(|p| p.kind == Kind::Keeper).collect()
+}
+
 fn kill_keepers(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
     let mut driver = scratch.start(&Scratch::run_words())?;
     let kills = 1 + round.rng.below(KEEPER_KILLS_MAX);
     let mut ended = None;
     for _ in 0..kills {
+        // On a busy machine it takes a while until there is one to kill.
+        Scratch::until(|| !keepers(scratch).is_empty() || driver.is_over().unwrap_or(true));
         let moment = round.rng.millis_below(KILL_WITHIN_MS);
         ended = driver.wait_for(moment)?;
         if ended.is_some() {
             break;
         }
         let running = record::running(scratch) > 0;
-        let keepers: Vec<Process> =
-            scratch.processes().into_iter().filter(|p| p.kind == Kind::Keeper).collect();
+        let keepers = keepers(scratch);
         processes::end(&keepers);
         round.tally.kills += u64::from(!keepers.is_empty());
         round.tally.hits += u64::from(!keepers.is_empty() && running);

@@ -256,6 +256,9 @@ fn run(one: &Loop, options: &Options) -> std::result::Result<String, String> {
     });
     let (done, sum, mut failures) =
         total.into_inner().map_err(|_| "a round panicked".to_owned())?;
+    if sum.kills == 0 {
+        failures.push(format!("no {} at all: nothing was shown", one.acts));
+    }
     let (aims, least) = one.aims;
     for aim in aims.iter().filter(|_| rounds >= one.rounds) {
         let met = sum.met.get(aim).copied().unwrap_or(0);
