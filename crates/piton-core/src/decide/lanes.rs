@@ -130,7 +130,13 @@ fn planned<'a>(view: &View<'a>) -> Option<&'a Lane> {
 /// What must happen before a step with a special role, or instead of it.
 fn due(view: &View<'_>, work: &LaneWork, step: &StepState) -> Due {
     let lane = planned(view);
-    let found = lane.and_then(|l| Some((l, l.steps.iter().find(|s| s.id == step.id)?)));
+    let is_it = |s: &&crate::plan::Step| s.id == step.id;
+    // Nearly always at the same place as in the state: long lanes are not searched for it.
+    let here = view.lane.current().unwrap_or_default();
+    let found = lane.and_then(|l| {
+        let there = l.steps.get(here).filter(is_it).or_else(|| l.steps.iter().find(is_it));
+        Some((l, there?))
+    });
     let Some((lane, planned)) = found else { return Due::Start };
     let proven = || work.tree.as_deref().is_some_and(|tree| work.proven(&lane.tests(), tree));
     match planned.role {

@@ -102,12 +102,11 @@ impl Capture {
             stale: true,
             anchored: is_anchored,
         };
-        let scratch = scratch(workspace);
-        capture.look(rules, &scratch)?;
+        capture.look(workspace, rules)?;
         Ok(capture)
     }
 
-    fn look(&mut self, rules: &Rules, scratch: &std::path::Path) -> Result<(), Error> {
+    fn look(&mut self, workspace: &Workspace, rules: &Rules) -> Result<(), Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = rustix::fs::openat(CWD, &self.repo.dir, flags, Mode::empty());
         let top = top.map_err(|e| Error::io(&self.repo.dir, e))?;
@@ -165,7 +164,7 @@ impl Capture {
         if self.cache.is_none() || folders.iter().map(many).sum::<usize>() >= LOOKUP_MIN {
             objects.store = Some(Store::open(&self.repo.objects()));
         }
-        content::read_all(&walk, &mut folders, &mut objects, scratch)?;
+        content::read_all(&walk, &mut folders, &mut objects, &scratch(workspace))?;
         let cache = self.cache.as_ref();
         let trees = trees::build(&folders, cache, &self.head.absent, reuse, &mut objects)?;
         let side = side::collect(&folders, cache, &trees);

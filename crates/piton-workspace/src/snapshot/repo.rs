@@ -8,11 +8,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+
 use super::Error;
 use super::codec::{Reader, Writer};
 use super::stat::Stat;
 use crate::git::Git;
 use crate::{Project, refs};
+
+/// The file of a ref of ours: an object id and a line end, of whatever hash.
+const REF_BYTES_MAX: usize = 128;
 
 /// A work tree and its repository.
 #[derive(Clone, Debug)]
@@ -51,13 +56,23 @@ impl Repo {
         if settings.reftable {
             return refs::value(&self.dir, name);
         }
-        if let Ok(text) = std::fs::read_to_string(self.common.join(name)) {
-            return Some(text.trim_end().to_owned());
+        if let Some(value) = loose(&self.common.join(name)) {
+            return Some(value);
         }
         let packed = std::fs::read_to_string(self.common.join("packed-refs")).ok()?;
         let line = packed.lines().find(|l| l.split_once(' ').is_some_and(|(_, n)| n == name))?;
         line.split_once(' ').map(|(id, _)| id.to_owned())
     }
+}
+
+/// What the file of a ref says; read in one go, because this is done around every step.
+fn loose(file: &Path) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(file, flags, Mode::empty()).ok()?;
+    let mut bytes = [0; REF_BYTES_MAX];
+    let len = rustix::io::read(&file, &mut bytes).ok()?;
+    let text = std::str::from_utf8(&bytes[..len]).ok()?;
+    Some(text.trim_end().to_owned())
 }
 
 /// A file, and how it was when it was read; `None` where it did not exist.

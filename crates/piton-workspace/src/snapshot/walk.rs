@@ -81,6 +81,8 @@ struct Shared {
     queue: Mutex<Queue>,
     more: Condvar,
     stop: AtomicBool,
+    /// Nobody else waits for folders.
+    alone: bool,
 }
 
 impl Shared {
@@ -109,7 +111,7 @@ impl Shared {
     fn done(&self, children: Vec<Job>) {
         let mut queue = self.queue();
         queue.busy -= 1;
-        let wake = children.len() > 1 || queue.busy == 0;
+        let wake = !self.alone && (children.len() > 1 || queue.busy == 0);
         queue.jobs.extend(children);
         drop(queue);
         if wake {
@@ -136,13 +138,14 @@ impl Walk<'_> {
             reconsider: self.reconsider,
             tracked_only: false,
         };
+        let expected = self.cache.map_or(usize::MAX, Cache::len);
+        let helpers = helpers(expected / FOLDERS_PER_THREAD_MIN);
         let shared = Shared {
             queue: Mutex::new(Queue { jobs: vec![first], busy: 0 }),
             more: Condvar::new(),
             stop: AtomicBool::new(false),
+            alone: helpers == 0,
         };
-        let expected = self.cache.map_or(usize::MAX, Cache::len);
-        let helpers = helpers(expected / FOLDERS_PER_THREAD_MIN);
         let parts: Vec<Result<Vec<Folder>, Error>> = std::thread::scope(|scope| {
             let spawn = |_| scope.spawn(|| self.work(&shared));
             let threads: Vec<_> = (0..helpers).map(spawn).collect();

@@ -1,7 +1,7 @@
 //! SIGKILL while lanes work in worktrees: aimed at what touches the repository, and at random.
 //!
 //! However often driver, keeper and steps are killed, base ends with the work of each lane once, in
-//! one line of commits, and nothing else is left. [`drivers`] does the same with several drivers
+//! one line of commits, and nothing else is left. [`mod@drivers`] does the same with several drivers
 //! instead of dead ones.
 
 mod drivers;
