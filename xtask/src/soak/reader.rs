@@ -26,11 +26,17 @@ const READ_EVERY: Duration = Duration::from_millis(1);
 /// A reader at work.
 pub(super) struct Reader(Child);
 
+/// This very program. A build that ran since may have put another in its place: then the system
+/// still knows it, under a name that is good for whoever starts it from here.
+fn own_program() -> std::result::Result<PathBuf, Broken> {
+    let own = std::env::current_exe().map_err(|e| e.to_string())?;
+    Ok(if own.exists() { own } else { PathBuf::from("/proc/self/exe") })
+}
+
 impl Reader {
     /// Starts to read a file that may not be there yet.
     pub(super) fn start(file: &Path) -> std::result::Result<Self, Broken> {
-        let own = std::env::current_exe().map_err(|e| e.to_string())?;
-        let mut child = Command::new(own)
+        let mut child = Command::new(own_program()?)
             .arg(ROLE)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
