@@ -13,8 +13,8 @@ mod lock;
 pub(crate) mod schema;
 mod store;
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, PermissionsExt};
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -37,15 +37,6 @@ const WAL_LOOK_EVERY: u32 = 64;
 /// The size from which the WAL is emptied by force: four times what the automatic checkpoint
 /// (1,000 pages) leaves, because a cold open reads all of it at about 3 MB per millisecond.
 const WAL_BYTES_MAX: u64 = 16 << 20;
-
-/// Bytes by which the WAL is extended at once when commits make it grow. A sync that must also
-/// record a new size costs half as much again; 30 commits share one that way, and writing this much
-/// costs less than one of them.
-const WAL_CHUNK: usize = 256 << 10;
-
-/// Commits of a connection that must have made the WAL grow before it is extended: most commands
-/// write once or twice, and their WAL goes with them.
-const WAL_GROWN_MIN: u32 = 8;
 
 /// How long a forced checkpoint waits for readers, while other writers wait for it.
 const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(1);
@@ -80,7 +71,6 @@ pub struct Sqlite {
     commits: u32,
     /// The size from which the WAL is emptied next; grows while a reader stands in the way.
     wal_bytes_max: u64,
-    growth: Growth,
 }
 
 impl Sqlite {
@@ -108,7 +98,6 @@ impl Sqlite {
             seen: None,
             commits: 0,
             wal_bytes_max: WAL_BYTES_MAX,
-            growth: Growth::default(),
         })
     }
 
@@ -152,7 +141,6 @@ impl Sqlite {
         if self.commits == 0 {
             bound_wal(&self.conn, &self.path, &mut self.wal_bytes_max);
         }
-        self.growth.look(&self.path);
         drop(held);
         self.commits = (self.commits + 1) % WAL_LOOK_EVERY;
         Ok(result)
@@ -334,43 +322,10 @@ fn commit<T>(conn: &Connection, change: impl FnOnce(&Connection) -> Result<T>) -
     result
 }
 
-/// How the WAL grows under the commits of a connection.
-#[derive(Debug, Default)]
-struct Growth {
-    /// Its size after the last commit.
-    bytes: u64,
-    /// Commits that made it grow.
-    grown: u32,
-}
-
-impl Growth {
-    /// Looks at the WAL after a commit, while other writers wait: one that grows is extended with
-    /// zeros, which no reader takes for frames. Best effort, as commits extend it too.
-    fn look(&mut self, path: &Path) {
-        let (wal, bytes) = wal_of(path);
-        let grew = bytes > std::mem::replace(&mut self.bytes, bytes);
-        self.grown = self.grown.saturating_add(u32::from(grew));
-        if grew && self.grown > WAL_GROWN_MIN {
-            let extended = OpenOptions::new().write(true).open(wal);
-            let zeros = vec![0; WAL_CHUNK];
-            if extended.and_then(|file| file.write_all_at(&zeros, bytes)).is_ok() {
-                self.bytes += WAL_CHUNK as u64;
-            }
-        }
-    }
-}
-
-/// The WAL of a database, and its size.
-fn wal_of(path: &Path) -> (PathBuf, u64) {
-    let wal = frozen::wal(path);
-    let bytes = fs::metadata(&wal).map_or(0, |metadata| metadata.len());
-    (wal, bytes)
-}
-
 /// Empties the WAL if it outgrew its limit. Best effort: the commit before it is safe either way,
 /// and if a reader stands in the way the next try comes when the WAL has doubled.
 fn bound_wal(conn: &Connection, path: &Path, bytes_max: &mut u64) {
-    let (_, bytes) = wal_of(path);
+    let bytes = fs::metadata(frozen::wal(path)).map_or(0, |metadata| metadata.len());
     if bytes < *bytes_max {
         return;
     }
@@ -417,32 +372,6 @@ mod tests {
         ledger.put_blob("two", &[2; 10_000]).unwrap();
         assert_eq!((wal_bytes(), ledger.wal_bytes_max), (0, WAL_BYTES_MAX));
         assert_eq!(ledger.blob("one").unwrap().unwrap(), [1; 10_000]);
-    }
-
-    /// Lost, each commit of a long run would pay for a new size of the WAL, or a crash would find
-    /// zeros where it looks for frames.
-    #[test]
-    fn a_growing_wal_is_extended_and_still_read_after_a_crash() {
-        let home = tempfile::tempdir().unwrap();
-        let mut ledger = Sqlite::open(home.path(), Open::ReadWrite).unwrap();
-        let wal_bytes = |dir: &Path| fs::metadata(dir.join("ledger.db-wal")).unwrap().len();
-        let mut sizes = std::collections::BTreeSet::new();
-        for number in 0..100_u8 {
-            ledger.put_blob(&number.to_string(), &[number; 100]).unwrap();
-            sizes.insert(wal_bytes(home.path()));
-        }
-        assert!(sizes.len() < 30, "{sizes:?}");
-
-        // What a crash leaves, for the ledger that is still open holds its files.
-        let copy = tempfile::tempdir().unwrap();
-        for name in ["ledger.db", "ledger.db-wal"] {
-            fs::copy(home.path().join(name), copy.path().join(name)).unwrap();
-        }
-        let mut found = Sqlite::open(copy.path(), Open::ReadWrite).unwrap();
-        for number in 0..100_u8 {
-            assert_eq!(found.blob(&number.to_string()).unwrap().unwrap(), [number; 100]);
-        }
-        found.put_blob("after", b"").unwrap();
     }
 
     /// Lost, a driver would acknowledge into a file that a person has deleted.
