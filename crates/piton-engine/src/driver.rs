@@ -46,9 +46,6 @@ const REDONE_MAX: u32 = 3;
 /// How far the clock may run ahead of the time awake before that is a sleep: more than a clock that
 /// is being corrected ever does.
 const SLEEP_MIN: Millis = Millis::from_secs(5);
-/// `SIGINT`: the one signal that lets running steps finish first.
-const SIGINT: i32 = 2;
-
 /// What a driver was told.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -124,6 +121,7 @@ pub struct Driver<'a> {
     refused: Option<String>,
     /// Whether something was done for a lane that asks for a new decision.
     again: bool,
+    behind: views::Behind,
 }
 
 impl<'a> Driver<'a> {
@@ -170,12 +168,25 @@ impl<'a> Driver<'a> {
             asked_at: None,
             refused: None,
             again: false,
+            behind: views::Behind::default(),
         }
     }
 
     /// Records how the driver came, finds what a former driver left in flight, and goes on until
     /// nothing can move.
     pub fn drive(mut self, opening: Vec<Event>) -> Result<Ending> {
+        match self.go_on(opening) {
+            Ok(verdict) => self.leave(verdict),
+            Err(error) => {
+                if self.batch.is_empty() && !matches!(error, Error::TakenOver) {
+                    self.views();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn go_on(&mut self, opening: Vec<Event>) -> Result<Verdict> {
         for event in opening {
             self.record(event)?;
         }
@@ -188,7 +199,7 @@ impl<'a> Driver<'a> {
         self.recover()?;
         self.finish_rewind()?;
         if self.options.settle {
-            return self.leave(Verdict::RolledBack);
+            return Ok(Verdict::RolledBack);
         }
         if self.abort.is_some() {
             self.end_all("aborted")?;
@@ -218,9 +229,9 @@ impl<'a> Driver<'a> {
                 }
                 if let Some(rewind) = self.options.rewind.take() {
                     self.refused = self.rewind(rewind)?;
-                    return self.leave(Verdict::RolledBack);
+                    return Ok(Verdict::RolledBack);
                 }
-                return self.leave(verdict);
+                return Ok(verdict);
             }
             if std::mem::take(&mut self.again) {
                 continue;
@@ -294,7 +305,7 @@ impl<'a> Driver<'a> {
         })?;
         self.last_commit = self.at;
         self.answered.clear();
-        self.views(before);
+        self.view(before);
         Ok((before + 1..).zip(self.batch.drain(..)).collect())
     }
 
@@ -407,7 +418,9 @@ impl<'a> Driver<'a> {
     fn wait(&mut self, wake: Option<Timestamp>) -> Result<()> {
         let now = self.world.now();
         let ticks = self.observer.wants_ticks();
-        let poll = now.after(if ticks { TICK_EVERY } else { INBOX_EVERY });
+        let mut rest = if ticks { TICK_EVERY } else { INBOX_EVERY };
+        rest = self.views_if_due().map_or(rest, |due| due.min(rest));
+        let poll = now.after(rest);
         let happenings = self.world.wait(wake.map_or(poll, |w| w.min(poll)))?;
         self.at = self.world.now();
         self.fresh.clear();
@@ -453,35 +466,6 @@ impl<'a> Driver<'a> {
                 Ok(())
             }
         }
-    }
-
-    fn signalled(&mut self, signal: i32) -> Result<()> {
-        let running = self.state.running().len();
-        self.signal.get_or_insert(signal);
-        if signal == SIGINT && !self.options.limits.draining {
-            self.options.limits.draining = true;
-            self.observer.note(&Note::Draining { running });
-            return Ok(());
-        }
-        self.options.limits.draining = true;
-        self.end_all("a signal ended the run")
-    }
-
-    fn end_all(&mut self, why: &'static str) -> Result<()> {
-        if self.ending.is_some() {
-            return Ok(());
-        }
-        self.ending = Some(why);
-        let running = self.state.running().len();
-        if running > 0 {
-            self.observer.note(&Note::Ending { running });
-        }
-        self.options.limits.draining |= self.abort.is_some();
-        // What was about to start must not start after everything was ended.
-        for order in std::mem::take(&mut self.orders) {
-            self.lost(&order.attempt, format!("{why} before it was started"))?;
-        }
-        self.world.end_all()
     }
 }
 

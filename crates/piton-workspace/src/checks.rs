@@ -64,7 +64,6 @@ impl Base {
 
 /// Finds the base: the branch that is checked out, or the one asked for.
 pub fn base(root: &Path, wanted: Option<&str>) -> Result<Base, Refusal> {
-    usable(root)?;
     let branch = match wanted {
         Some(name) => name.strip_prefix("refs/heads/").unwrap_or(name).to_owned(),
         None => current(root)?,
@@ -75,18 +74,13 @@ pub fn base(root: &Path, wanted: Option<&str>) -> Result<Base, Refusal> {
 /// Looks up where a branch stands now, and where it is checked out now.
 pub fn standing(root: &Path, branch: &str) -> Option<Base> {
     let commit = refs::value(root, &format!("refs/heads/{branch}^{{commit}}"))?;
-    let worktree = checked_out(root, branch);
+    let worktree = crate::worktree::checked_out(root, branch);
+    let worktree = worktree.filter(|path| path.join(".git").exists());
     Some(Base { branch: branch.to_owned(), commit, worktree })
 }
 
-/// The work tree that has a branch checked out.
-fn checked_out(root: &Path, branch: &str) -> Option<PathBuf> {
-    let entries = crate::worktree::list(root).ok()?;
-    let found = entries.into_iter().find(|e| e.branch.as_deref() == Some(branch) && !e.prunable)?;
-    found.path.is_dir().then_some(found.path)
-}
-
-fn usable(root: &Path) -> Result<(), Refusal> {
+/// Checks that git can work in a folder.
+pub fn usable(root: &Path) -> Result<(), Refusal> {
     let inside = Git::at(root).args(["rev-parse", "--is-inside-work-tree"]).text();
     match inside.as_deref() {
         Ok("true") => Ok(()),
@@ -109,8 +103,8 @@ fn usable(root: &Path) -> Result<(), Refusal> {
 }
 
 fn current(root: &Path) -> Result<String, Refusal> {
-    let head = Git::at(root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text();
-    head.map_err(|_| {
+    let head = Project::discover(root).ok().and_then(|project| project.branch());
+    head.ok_or_else(|| {
         Refusal::new(
             "detached-head",
             "no branch is checked out (HEAD is detached)",

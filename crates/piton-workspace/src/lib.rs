@@ -4,6 +4,7 @@
 //! files, because a cold `piton status` has no time to start a process. Only the reftable format,
 //! which we do not read, asks git. Worktrees, snapshots and merges come with the lanes.
 
+mod ask;
 pub mod checks;
 pub mod git;
 pub mod merge;

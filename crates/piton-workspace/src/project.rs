@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// Longest chain of symbolic refs that is followed; git itself allows five.
 const REF_DEPTH_MAX: usize = 5;
 /// What stands in HEAD where refs are not files: only git can tell.
-const ELSEWHERE: &str = "refs/heads/.invalid";
+pub(crate) const ELSEWHERE: &str = "refs/heads/.invalid";
 
 /// Why a project could not be found.
 #[derive(Debug, thiserror::Error)]
@@ -75,8 +75,8 @@ impl Project {
 
     /// The branch that is checked out, also before its first commit; `None` if HEAD is detached.
     pub fn branch(&self) -> Option<String> {
-        let text = std::fs::read_to_string(self.git_dir.as_ref()?.join("HEAD")).ok()?;
-        match text.trim().strip_prefix("ref:").map(str::trim)? {
+        let name = head_ref(self.git_dir.as_ref()?)?;
+        match name.as_str() {
             ELSEWHERE => super::git(&self.root, &["symbolic-ref", "-q", "--short", "HEAD"]).ok(),
             name => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
         }
@@ -102,6 +102,12 @@ impl Project {
         }
         None
     }
+}
+
+/// The ref that HEAD leads to, or [`ELSEWHERE`]; `None` if it is detached.
+pub(crate) fn head_ref(git_dir: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(git_dir.join("HEAD")).ok()?;
+    text.trim().strip_prefix("ref:").map(|name| name.trim().to_owned())
 }
 
 fn is_commit(text: &str) -> bool {

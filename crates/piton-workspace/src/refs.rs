@@ -9,8 +9,10 @@ mod journal;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::ask;
 use crate::git::{Error, Git};
 use crate::worktree::Place;
+use durable::Changing;
 pub(crate) use durable::sync_ref;
 use journal::Underway;
 
@@ -92,7 +94,7 @@ impl Fence {
 
 /// The number that a blob holds.
 fn number(dir: &Path, blob: &str) -> Option<u64> {
-    Git::at(dir).args(["cat-file", "blob", blob]).text().ok()?.trim().parse().ok()
+    std::str::from_utf8(&ask::bytes(dir, blob)?).ok()?.trim().parse().ok()
 }
 
 /// Where the refs of a run live.
@@ -168,14 +170,14 @@ impl Transaction {
         let input = format!("start\n{}prepare\ncommit\n", self.lines);
         let underway = Underway::begin(place, &input).map_err(|e| unwritten(&e))?;
         let file = underway.input().map_err(|e| unwritten(&e))?;
-        let folders = durable::folders(&place.common, &self.lines);
+        let changing = Changing::look(&place.common, &self.lines);
         Git::at(dir)
             .durable()
             .config(PATIENCE)
             .args(["update-ref", "-m", why, "--stdin"])
             .reads(file)
             .run()?;
-        durable::sync(&folders).map_err(|e| unsynced(&e))
+        changing.sync().map_err(|e| unsynced(&e))
     }
 }
 
@@ -192,7 +194,7 @@ fn unsynced(error: &std::io::Error) -> Error {
 
 /// The value of a ref, if it exists.
 pub fn value(dir: &Path, name: &str) -> Option<String> {
-    Git::at(dir).args(["rev-parse", "-q", "--verify", name]).text().ok()
+    ask::id(dir, name)
 }
 
 /// A ref as it stands.

@@ -40,9 +40,9 @@ fn base_in_bare_or_no_repositories_is_refused() {
     hermetic(|repo| {
         let home = repo.root.parent().unwrap();
         git(home, &["init", "-q", "--bare", "bare"]);
-        assert_eq!(code(checks::base(&home.join("bare"), None)), "bare-repository");
+        assert_eq!(code(checks::usable(&home.join("bare"))), "bare-repository");
         fs::create_dir(home.join("plain")).unwrap();
-        assert_eq!(code(checks::base(&home.join("plain"), None)), "no-repository");
+        assert_eq!(code(checks::usable(&home.join("plain"))), "no-repository");
     });
 }
 

@@ -8,7 +8,39 @@ use crate::error::Result;
 use crate::observer::Note;
 use crate::world::Notice;
 
+/// `SIGINT`: the one signal that lets running steps finish first.
+const SIGINT: i32 = 2;
+
 impl Driver<'_> {
+    pub(super) fn signalled(&mut self, signal: i32) -> Result<()> {
+        let running = self.state.running().len();
+        self.signal.get_or_insert(signal);
+        if signal == SIGINT && !self.options.limits.draining {
+            self.options.limits.draining = true;
+            self.observer.note(&Note::Draining { running });
+            return Ok(());
+        }
+        self.options.limits.draining = true;
+        self.end_all("a signal ended the run")
+    }
+
+    pub(super) fn end_all(&mut self, why: &'static str) -> Result<()> {
+        if self.ending.is_some() {
+            return Ok(());
+        }
+        self.ending = Some(why);
+        let running = self.state.running().len();
+        if running > 0 {
+            self.observer.note(&Note::Ending { running });
+        }
+        self.options.limits.draining |= self.abort.is_some();
+        // What was about to start must not start after everything was ended.
+        for order in std::mem::take(&mut self.orders) {
+            self.lost(&order.attempt, format!("{why} before it was started"))?;
+        }
+        self.world.end_all()
+    }
+
     /// Records how the driver goes, gives up the lease, tells the person, lets the keeper go.
     pub(super) fn leave(mut self, verdict: Verdict) -> Result<Ending> {
         let aborted = self.abort.take();
@@ -29,6 +61,7 @@ impl Driver<'_> {
             self.answered.extend(request.map(|id| (id, answer)));
         }
         let durable = self.append(true)?;
+        self.views();
         self.tell(durable);
         let notice = notice(&self.state, verdict).filter(|_| self.options.notify);
         if let Some(notice) = notice {

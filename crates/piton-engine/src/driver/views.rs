@@ -1,21 +1,64 @@
 //! The views a driver writes after a commit, and the fence it raises before its first ref.
 
-use piton_core::{Event, Timestamp};
+use piton_core::{Event, Millis, Timestamp};
 
 use super::Driver;
 use crate::error::Result;
 use crate::observer::Note;
 
+/// How long views rest after they were written: many lanes change them many times a second, and
+/// whoever looks at them notices no tenth of one.
+const VIEWS_REST: Millis = Millis(100);
+
+/// What of the views is behind the ledger.
+#[derive(Default)]
+pub(super) struct Behind {
+    /// Something happened that they show.
+    is: bool,
+    /// When they were last written, by the time awake: clocks can be set back.
+    written: Option<Millis>,
+}
+
 impl Driver<'_> {
-    /// Writes the views anew; one that can't be written is said, and written with the next.
-    pub(super) fn views(&mut self, before: u64) {
+    /// Takes what a commit made durable into the run's log, and writes the views if they are due.
+    pub(super) fn view(&mut self, before: u64) {
         let Some(rooms) = self.world.rooms() else { return };
         let events: Vec<(u64, Timestamp, &Event)> =
             (before + 1..).zip(&self.batch).map(|(seq, e)| (seq, self.at, e)).collect();
         let logged = rooms.log(&self.row.run_id, &events);
-        let viewed = self.batch.iter().any(Event::is_viewed);
-        let written = if viewed { rooms.views(&self.plan, &self.state) } else { Ok(Vec::new()) };
-        let warnings = match logged.and(written) {
+        self.warn_of_views(logged.map(|()| Vec::new()));
+        self.behind.is |= self.batch.iter().any(Event::is_viewed);
+        self.views_if_due();
+    }
+
+    /// Writes the views unless they are as the ledger, or were written a moment ago; says how long
+    /// that moment still lasts.
+    pub(super) fn views_if_due(&mut self) -> Option<Millis> {
+        if !self.behind.is {
+            return None;
+        }
+        let awake = self.world.awake();
+        let rested = self.behind.written.map_or(VIEWS_REST.0, |at| awake.0.saturating_sub(at.0));
+        if rested < VIEWS_REST.0 {
+            return Some(Millis(VIEWS_REST.0 - rested));
+        }
+        self.views();
+        None
+    }
+
+    /// Writes the views anew; one that can't be written is said, and written with the next.
+    pub(super) fn views(&mut self) {
+        if !std::mem::take(&mut self.behind.is) {
+            return;
+        }
+        let Some(rooms) = self.world.rooms() else { return };
+        let written = rooms.views(&self.plan, &self.state);
+        self.warn_of_views(written);
+        self.behind.written = Some(self.world.awake());
+    }
+
+    fn warn_of_views(&mut self, written: Result<Vec<String>>) {
+        let warnings = match written {
             Ok(warnings) => warnings,
             Err(error) => vec![format!("a view was not written: {error}")],
         };

@@ -57,6 +57,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Tells whether a commit is, or is contained in, another.
 pub fn is_ancestor(dir: &Path, commit: &str, of: &str) -> std::result::Result<bool, git::Error> {
+    if commit == of {
+        return Ok(true);
+    }
     let args = ["merge-base", "--is-ancestor", commit, of];
     let output = Git::at(dir).args(args).output()?;
     match output.status.code() {
@@ -81,5 +84,9 @@ pub fn contains(root: &Path, branch: &str, commit: &str) -> Result<bool> {
 /// The tree of a commit.
 fn tree_of(dir: &Path, commit: &str) -> Result<String> {
     let name = format!("{commit}^{{tree}}");
-    Ok(Git::at(dir).args(["rev-parse", "-q", "--verify", &name]).text()?)
+    if let Some(tree) = crate::refs::value(dir, &name) {
+        return Ok(tree);
+    }
+    // Fails, with git's own words.
+    Ok(Git::at(dir).args(["rev-parse", "--verify", &name]).text()?)
 }

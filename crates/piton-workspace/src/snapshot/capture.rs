@@ -65,14 +65,16 @@ impl Known {
 impl Capture {
     /// Looks at a work tree.
     pub(crate) fn new(workspace: &Workspace, rules: &Rules) -> Result<Self, Error> {
-        Self::of_known(workspace, rules, None)
+        Self::of_known(workspace, rules, None, None)
     }
 
-    /// Looks at a work tree, with what was known of it; none of that is believed unchecked.
+    /// Looks at a work tree, with what was known of it, and of the settings in another one of the
+    /// repository; none of that is believed unchecked.
     pub(crate) fn of_known(
         workspace: &Workspace,
         rules: &Rules,
         known: Option<Known>,
+        elsewhere: Option<&(Repo, Settings)>,
     ) -> Result<Self, Error> {
         let started = now_ns();
         refuse(workspace, rules)?;
@@ -84,7 +86,10 @@ impl Capture {
         };
         let settings = match cache.as_ref().map(|c| &c.head.settings).filter(|s| s.holds()) {
             Some(settings) => settings.clone(),
-            None => Settings::load(&repo, started)?,
+            None => match elsewhere.and_then(|(from, s)| s.in_sibling(from, &repo, started)) {
+                Some(settings) => settings,
+                None => Settings::load(&repo, started)?,
+            },
         };
         if let Some(format) = settings.format {
             return Err(Error::Format { format });

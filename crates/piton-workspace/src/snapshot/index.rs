@@ -61,7 +61,64 @@ impl Index {
     }
 }
 
+/// How many entries an index says it has; `None` if there is none.
+pub(crate) fn count(file: &Path) -> Option<usize> {
+    use std::io::Read as _;
+    let mut head = [0; 12];
+    std::fs::File::open(file).ok()?.read_exact(&mut head).ok()?;
+    let count = u32::from_be_bytes(head[8..].try_into().ok()?);
+    (head[..4] == *SIGNATURE).then_some(count as usize)
+}
+
+/// The tree that an index holds, if it says so: git notes it whenever it reads a tree into an
+/// index, and takes the note away with the first change.
+pub(crate) fn tree(file: &Path) -> Option<Oid> {
+    let data = std::fs::read(file).ok()?;
+    let mut at = walk(&data, |_| Some(()))?;
+    while at + LEN + 8 <= data.len() {
+        let (name, size) = (&data[at..at + 4], &data[at + 4..at + 8]);
+        let size = u32::from_be_bytes(size.try_into().ok()?) as usize;
+        let body = data.get(at + 8..at + 8 + size)?;
+        if name == b"TREE" {
+            // The top has no name: NUL, `ENTRIES FOLDERS<newline>`, the id if entries are known.
+            let line = body.strip_prefix(b"\0")?;
+            let end = line.iter().position(|byte| *byte == b'\n')?;
+            let known = line.first().is_some_and(u8::is_ascii_digit);
+            return Oid::from_bytes(line.get(end + 1..end + 1 + LEN)?).filter(|_| known);
+        }
+        if name[0].is_ascii_lowercase() {
+            return None;
+        }
+        at += 8 + size;
+    }
+    None
+}
+
 fn parse(data: &[u8]) -> Option<Vec<Tracked>> {
+    let mut entries = Vec::new();
+    let at = walk(data, |entry| {
+        let (oid, mode) = (&entry.fixed[40..40 + LEN], &entry.fixed[24..28]);
+        entries.push(Tracked {
+            path: entry.path.to_vec(),
+            mode: u32::from_be_bytes(mode.try_into().ok()?),
+            oid: Oid::from_bytes(oid)?,
+            skipped: entry.skipped,
+        });
+        Some(())
+    })?;
+    extensions_are_harmless(data, at).then_some(entries)
+}
+
+/// An entry as it stands in the file.
+struct Raw<'a> {
+    /// What comes before its name.
+    fixed: &'a [u8],
+    path: &'a [u8],
+    skipped: bool,
+}
+
+/// Goes through all entries; where they end.
+fn walk(data: &[u8], mut each: impl FnMut(Raw<'_>) -> Option<()>) -> Option<usize> {
     let number = |at: usize| Some(u32::from_be_bytes(data.get(at..at + 4)?.try_into().ok()?));
     if data.get(..4)? != SIGNATURE {
         return None;
@@ -71,7 +128,7 @@ fn parse(data: &[u8]) -> Option<Vec<Tracked>> {
         return None;
     }
     let count = number(8)? as usize;
-    let (mut at, mut entries) = (12, Vec::with_capacity(count.min(data.len() / FIXED)));
+    let mut at = 12;
     for _ in 0..count {
         let flags = u16::from_be_bytes(data.get(at + FIXED - 2..at + FIXED)?.try_into().ok()?);
         let mut name_at = at + FIXED;
@@ -83,16 +140,11 @@ fn parse(data: &[u8]) -> Option<Vec<Tracked>> {
         }
         let rest = data.get(name_at..)?;
         let len = rest.iter().position(|b| *b == 0)?;
-        entries.push(Tracked {
-            path: rest[..len].to_vec(),
-            mode: number(at + 24)?,
-            oid: Oid::from_bytes(data.get(at + 40..at + 40 + LEN)?)?,
-            skipped,
-        });
+        each(Raw { fixed: data.get(at..at + FIXED)?, path: &rest[..len], skipped })?;
         // Entries end in one to eight zero bytes, at a multiple of eight.
         at += (name_at - at + len + 8) & !7;
     }
-    extensions_are_harmless(data, at).then_some(entries)
+    Some(at)
 }
 
 /// Extensions with a lower-case name change the meaning of the entries.
@@ -145,6 +197,27 @@ mod tests {
         assert_eq!(parse(b""), None);
         assert_eq!(parse(b"DIRC\0\0\0\x02\0\0\0\x01"), None);
         assert_eq!(parse(b"DIRC\0\0\0\x04\0\0\0\x00"), None);
+    }
+
+    #[test]
+    fn the_tree_of_an_index_is_known_until_something_changes() -> Result<(), Error> {
+        let failed = |error: String| Error { command: String::new(), code: None, message: error };
+        let home = tempfile::tempdir().map_err(|e| failed(e.to_string()))?;
+        let git = |args: &[&str]| crate::git::git(home.path(), args).map_err(failed);
+        let index = home.path().join(".git/index");
+        git(&["init", "-q"])?;
+        assert_eq!(tree(&index), None);
+        for name in ["a", "b"] {
+            let _ = std::fs::write(home.path().join(name), name);
+        }
+        git(&["add", "a"])?;
+        assert_eq!(tree(&index), None);
+        let written = git(&["write-tree"])?;
+        assert_eq!(tree(&index).map(|id| id.to_string()), Some(written));
+        assert_eq!(count(&index), Some(1));
+        git(&["add", "-N", "b"])?;
+        assert_eq!(tree(&index), None);
+        Ok(())
     }
 
     #[test]

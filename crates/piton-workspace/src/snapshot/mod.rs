@@ -39,6 +39,7 @@ use std::path::{Path, PathBuf};
 
 pub use costs::{Costs, costs, packed};
 pub use entry::Why;
+pub(crate) use index::{count as tracked_count, tree as tracked_tree};
 use oid::Oid;
 pub use taker::{Taker, take};
 

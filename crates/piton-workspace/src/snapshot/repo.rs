@@ -19,6 +19,10 @@ use crate::{Project, refs};
 /// The file of a ref of ours: an object id and a line end, of whatever hash.
 const REF_BYTES_MAX: usize = 128;
 
+/// Files in the git folder of a work tree that settings may depend on: its own, and the branch, for
+/// which there may be includes.
+const OWN_FILES: [&str; 2] = ["config.worktree", "HEAD"];
+
 /// A work tree and its repository.
 #[derive(Clone, Debug)]
 pub(crate) struct Repo {
@@ -78,6 +82,16 @@ fn loose(file: &Path) -> Option<String> {
 /// A file, and how it was when it was read; `None` where it did not exist.
 type Source = (PathBuf, Option<Stat>);
 
+/// Where settings hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Scope {
+    /// In every work tree of the repository.
+    #[default]
+    Repository,
+    /// Perhaps in this one only.
+    WorkTree,
+}
+
 /// What of git's configuration matters here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -93,6 +107,8 @@ pub(crate) struct Settings {
     pub(crate) file_mode: bool,
     /// Refs are not files.
     pub(crate) reftable: bool,
+    /// Where they hold.
+    scope: Scope,
     /// The repository's object format, if it is not SHA-1.
     pub(crate) format: Option<String>,
 }
@@ -103,9 +119,8 @@ impl Settings {
         let listed =
             Git::at(&repo.dir).args(["config", "-z", "--list", "--show-origin"]).bytes()?;
         let mut found = Self { file_mode: true, ..Self::default() };
-        let mut files = vec![repo.common.join("config"), repo.git_dir.join("config.worktree")];
-        // Includes may depend on the branch.
-        files.push(repo.git_dir.join("HEAD"));
+        let mut files = vec![repo.common.join("config")];
+        files.extend(OWN_FILES.map(|name| repo.git_dir.join(name)));
         let mut own_excludes = false;
         let mut fields = listed.split(|b| *b == 0);
         while let (Some(origin), Some(pair)) = (fields.next(), fields.next()) {
@@ -137,6 +152,24 @@ impl Settings {
         Ok(found)
     }
 
+    /// What git would say in another work tree of the same repository, if that follows from what
+    /// it said in this one.
+    pub(crate) fn in_sibling(&self, from: &Repo, to: &Repo, started: i64) -> Option<Self> {
+        if self.scope == Scope::WorkTree || from.common != to.common || !self.holds() {
+            return None;
+        }
+        let mut found = self.clone();
+        for (file, stat) in &mut found.sources {
+            if let Ok(name) = file.strip_prefix(&from.git_dir)
+                && OWN_FILES.iter().any(|own| name == Path::new(own))
+            {
+                *file = to.git_dir.join(name);
+                *stat = Stat::followed(file).map(|s| s.settled(started));
+            }
+        }
+        Some(found)
+    }
+
     /// Whether git would still say the same.
     pub(crate) fn holds(&self) -> bool {
         !self.sources.is_empty() && self.sources.iter().all(|(f, s)| Stat::followed(f) == *s)
@@ -157,6 +190,8 @@ impl Settings {
             "core.autocrlf" => self.autocrlf = on,
             "core.filemode" => self.file_mode = on,
             "core.excludesfile" => return true,
+            "extensions.worktreeconfig" => self.scope = Scope::WorkTree,
+            _ if key.starts_with("includeif.") => self.scope = Scope::WorkTree,
             "extensions.refstorage" => self.reftable = value == "reftable",
             "extensions.objectformat" => {
                 self.format = (value != "sha1").then(|| value.to_owned());
@@ -181,6 +216,7 @@ impl Settings {
         to.u8(u8::from(self.autocrlf));
         to.u8(u8::from(self.file_mode));
         to.u8(u8::from(self.reftable));
+        to.u8(u8::from(self.scope == Scope::WorkTree));
     }
 
     pub(crate) fn read(from: &mut Reader<'_>) -> Option<Self> {
@@ -197,6 +233,9 @@ impl Settings {
         found.autocrlf = from.u8()? != 0;
         found.file_mode = from.u8()? != 0;
         found.reftable = from.u8()? != 0;
+        if from.u8()? != 0 {
+            found.scope = Scope::WorkTree;
+        }
         Some(found)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::capture::{Capture, Known};
 use super::oid::Oid;
+use super::repo::{Repo, Settings};
 use super::{Error, Meta, Rules, Snapshot, Workspace, packs};
 use crate::refs::{Fence, Transaction};
 
@@ -28,12 +29,21 @@ pub fn take(
 pub struct Taker {
     workspace: Workspace,
     known: Option<Known>,
+    /// The settings of git as they were last found, here or in another work tree.
+    settings: Option<(Repo, Settings)>,
 }
 
 impl Taker {
     /// Begins with what the cache's file says.
     pub fn new(workspace: Workspace) -> Self {
-        Self { workspace, known: None }
+        Self { workspace, known: None, settings: None }
+    }
+
+    /// Lets it begin with the settings that were found in another work tree.
+    #[must_use]
+    pub fn like(mut self, other: Option<&Self>) -> Self {
+        self.settings = other.and_then(|other| other.settings.clone());
+        self
     }
 
     /// The work tree.
@@ -54,7 +64,11 @@ impl Taker {
         fence: &Fence,
         meta: &Meta<'_>,
     ) -> Result<Snapshot, Error> {
-        let captured = Capture::of_known(&self.workspace, rules, self.known.take())?;
+        let elsewhere = self.settings.as_ref();
+        let captured = Capture::of_known(&self.workspace, rules, self.known.take(), elsewhere)?;
+        if self.settings.as_ref().is_none_or(|(_, known)| *known != captured.head.settings) {
+            self.settings = Some((captured.repo.clone(), captured.head.settings.clone()));
+        }
         let (snapshot, known) = self.append(captured, chain, fence, meta)?;
         self.known = known.filter(|k| k.size() <= KEPT_BYTES_MAX);
         Ok(snapshot)

@@ -101,7 +101,7 @@ fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<O
         Mark { boot, ..mark.clone() }.write(&admin.dir)?;
     }
     stand::finish_move(&Place::of(path)?, mark, fence)?;
-    let head = branch::head(place, mark)?;
+    let head = branch::head(place, &mark.branch)?;
     Ok(Some(Added {
         path: path.clone(),
         branch: mark.branch.clone(),
@@ -115,7 +115,7 @@ fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<O
 }
 
 fn make(place: &Place, spec: &Spec, branch: &str, start: &str) -> Result<Added> {
-    if let Some(path) = branch::used_elsewhere(place, branch) {
+    if let Some(path) = super::checked_out(&place.root, branch) {
         return Err(Error::BranchInUse { branch: branch.to_owned(), path });
     }
     let wanted = place.root.join(&spec.path);
@@ -131,7 +131,8 @@ fn make(place: &Place, spec: &Spec, branch: &str, start: &str) -> Result<Added> 
         .run()?;
     let path = path.canonicalize().at(&path)?;
     let dir = admin::leads_to(&path).ok_or_else(|| Error::Foreign(path.clone()))?;
-    let head = checkout::fill(place, &path, &dir, spec.workers)?;
+    let head = branch::head(place, branch)?;
+    checkout::fill(place, &path, &dir, &head, spec.workers)?;
     let not_copied = copy::into(&place.root, &path, &spec.copy)?;
     let mark = Mark {
         owner: spec.owner(),

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use super::add::NUMBERS_MAX;
-use super::admin::Mark;
 use super::{Error, Place, Result, Spec, fenced};
+use crate::ask;
 use crate::git::Git;
 use crate::refs::{self, Fence, Transaction};
 
@@ -39,8 +39,8 @@ fn names(run_id: &str, lane: &str) -> (String, String) {
 
 /// The record of a lane: its branch and its start.
 fn record(dir: &Path, name: &str) -> Option<(String, String)> {
-    let text = Git::at(dir).args(["cat-file", "blob", name]).text().ok()?;
-    let (branch, start) = text.split_once('\n')?;
+    let text = String::from_utf8(ask::bytes(dir, name)?).ok()?;
+    let (branch, start) = text.trim_end().split_once('\n')?;
     Some((branch.to_owned(), start.to_owned()))
 }
 
@@ -56,20 +56,35 @@ pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<(String
         }
         return Ok((branch, start));
     }
+    let names = (record_name, start_name);
+    // All branches are looked at only if the name it should have is taken.
+    let Err(error) = claim_name(dir, spec, &spec.branch, &names, fence) else {
+        return Ok((spec.branch.clone(), spec.start.clone()));
+    };
     let branch = free_name(dir, spec)?;
+    if branch == spec.branch || matches!(error, Error::Superseded) {
+        return Err(error);
+    }
+    claim_name(dir, spec, &branch, &names, fence)?;
+    Ok((branch, spec.start.clone()))
+}
+
+/// Claims a branch by its name, unless there is one already or something is in its way.
+fn claim_name(
+    dir: &Path,
+    spec: &Spec,
+    branch: &str,
+    (record_name, start_name): &(String, String),
+    fence: &Fence,
+) -> Result<()> {
     let text = format!("{branch}\n{}\n", spec.start);
-    let blob = Git::at(dir)
-        .durable()
-        .args(["hash-object", "-w", "--stdin"])
-        .input(text.into_bytes())
-        .text()?;
+    let blob = Git::at(dir).durable().args(["hash-object", "-w", "--stdin"]).input(text).text()?;
     Transaction::fenced(fence)
-        .update(&record_name, &blob, None)
-        .set(&start_name, &spec.start)
+        .update(record_name, &blob, None)
+        .set(start_name, &spec.start)
         .update(&format!("refs/heads/{branch}"), &spec.start, None)
         .commit(dir, "piton: lane")
-        .map_err(|error| fenced(dir, fence, error))?;
-    Ok((branch, spec.start.clone()))
+        .map_err(|error| fenced(dir, fence, error))
 }
 
 /// Notes that a branch that is there is a lane's from now on; one of another lane of ours is not.
@@ -109,16 +124,10 @@ fn free_name(dir: &Path, spec: &Spec) -> Result<String> {
     all.find(|name| is_free(name)).ok_or_else(|| Error::NoFreeName(spec.branch.clone()))
 }
 
-/// Where a branch is checked out, if anywhere.
-pub(super) fn used_elsewhere(place: &Place, branch: &str) -> Option<PathBuf> {
-    let entries = super::list(&place.root).ok()?;
-    entries.into_iter().find(|e| e.branch.as_deref() == Some(branch)).map(|entry| entry.path)
-}
-
 /// The commit a lane's branch stands at.
-pub(super) fn head(place: &Place, mark: &Mark) -> Result<String> {
-    let name = format!("refs/heads/{}", mark.branch);
-    Ok(Git::at(&place.root).args(["rev-parse", "-q", "--verify", &name]).text()?)
+pub(super) fn head(place: &Place, branch: &str) -> Result<String> {
+    let head = refs::value(&place.root, &format!("refs/heads/{branch}"));
+    head.ok_or_else(|| Error::NoBranch(branch.to_owned()))
 }
 
 /// Deletes the branch of a lane, if it still stands at `head` and `base` contains that.
@@ -165,7 +174,7 @@ fn delete_once(
         if found != head {
             return Ok(BranchEnd::Moved(found));
         }
-        if let Some(path) = used_elsewhere(place, &branch) {
+        if let Some(path) = super::checked_out(root, &branch) {
             return Ok(BranchEnd::InUse(path));
         }
         let Some(tip) = refs::value(root, base) else { return Ok(BranchEnd::NotContained) };
@@ -188,13 +197,12 @@ fn delete_once(
 /// Deletes the branch of a lane that starts over, whoever contains it; what it held stays below a ref
 /// of the run. Nothing happens where the lane has none.
 pub fn drop_branch(root: &Path, (run_id, lane): (&str, &str), fence: &Fence) -> Result<BranchEnd> {
-    let place = Place::of(root)?;
     let (record_name, start_name) = names(run_id, lane);
     let Some((branch, _)) = record(root, &record_name) else { return Ok(BranchEnd::Deleted) };
     let full = format!("refs/heads/{branch}");
     let mut transaction = Transaction::fenced(fence);
     if let Some(head) = refs::value(root, &full) {
-        if let Some(path) = used_elsewhere(&place, &branch) {
+        if let Some(path) = super::checked_out(root, &branch) {
             return Ok(BranchEnd::InUse(path));
         }
         let name = refs::component(&lane.replace('/', "%"));

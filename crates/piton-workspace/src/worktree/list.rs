@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::admin::{self, Admin};
 use super::{Place, Result};
 use crate::git::Git;
+use crate::project::{ELSEWHERE, head_ref};
 
 /// A work tree of a repository; the main one comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,26 @@ pub fn list(root: &Path) -> Result<Vec<Entry>> {
         }
     }
     Ok(entries)
+}
+
+/// Where a branch is checked out, if anywhere; the folder of that worktree may be gone.
+///
+/// Read from the files that say so, because every lane asks; git is asked where they do not tell:
+/// where refs are not files, and for the main work tree of a repository that lies elsewhere.
+pub fn checked_out(root: &Path, branch: &str) -> Option<PathBuf> {
+    let place = Place::of(root).ok()?;
+    let main = head_ref(&place.common);
+    let told = |entry: Entry| (entry.branch.as_deref() == Some(branch)).then_some(entry.path);
+    let name = Some(format!("refs/heads/{branch}"));
+    let is_main = main == name;
+    if main.as_deref() == Some(ELSEWHERE) || (is_main && place.git_dir != place.common) {
+        return list(root).ok()?.into_iter().find_map(told);
+    }
+    if is_main {
+        return Some(place.root);
+    }
+    let linked = admin::scan(&place).into_iter();
+    linked.filter(|a| head_ref(&a.dir) == name).find_map(|a| a.path)
 }
 
 fn entry(lines: &[&[u8]], admins: &[Admin]) -> Option<Entry> {

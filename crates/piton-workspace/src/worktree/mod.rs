@@ -29,7 +29,7 @@ pub use adopt::adopt;
 pub use branch::{BranchEnd, delete_branch_if_contained, drop_branch};
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
 pub(crate) use commit::{ended, signed};
-pub use list::{Entry, list};
+pub use list::{Entry, checked_out, list};
 pub(crate) use place::Place;
 pub use remove::{empty_trash, remove, trash_folders};
 pub use stand::{Files, move_to, stand_on};

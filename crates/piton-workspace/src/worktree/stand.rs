@@ -9,7 +9,9 @@ use std::path::Path;
 
 use super::admin::{Admin, Mark, replace};
 use super::{At as _, Error, Place, Result, check, fenced, locks};
+use crate::project::{ELSEWHERE, head_ref};
 use crate::refs::{self, Fence, Transaction};
+use crate::snapshot;
 
 /// The note about a move under way.
 const MOVE: &str = "piton-move";
@@ -103,8 +105,11 @@ fn whole(dir: &Path) -> Result<(Place, Mark)> {
 /// Puts HEAD back on the lane's branch and forgets a merge or rebase that a step left half-way.
 pub(super) fn settle(place: &Place, mark: &Mark) -> Result<()> {
     let name = format!("refs/heads/{}", mark.branch);
-    let head = place.git().args(["symbolic-ref", "-q", "HEAD"]).text().unwrap_or_default();
-    if head != name {
+    let mut head = head_ref(&place.git_dir);
+    if head.as_deref() == Some(ELSEWHERE) {
+        head = place.git().args(["symbolic-ref", "-q", "HEAD"]).text().ok();
+    }
+    if head.as_deref() != Some(name.as_str()) {
         place.git().args(["symbolic-ref", "-m", "piton: lane", "HEAD", &name]).run()?;
     }
     for file in UNDER_WAY.map(|name| place.git_dir.join(name)) {
@@ -116,6 +121,11 @@ pub(super) fn settle(place: &Place, mark: &Mark) -> Result<()> {
 
 /// Makes the index that of a commit, keeping what it knows about files that did not change.
 pub(super) fn reset_index(place: &Place, commit: &str) -> Result<()> {
+    let tree = refs::value(&place.root, &format!("{commit}^{{tree}}"));
+    let held = snapshot::tracked_tree(&place.git_dir.join("index")).map(|id| id.to_string());
+    if held.is_some() && held == tree {
+        return Ok(());
+    }
     place.git().args(["read-tree", "--reset", commit]).run()?;
     // Its exit says that files differ, which is no failure here.
     place.git().args(["update-index", "-q", "--refresh"]).output()?;

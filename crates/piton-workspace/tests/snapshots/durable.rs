@@ -66,8 +66,9 @@ fn pack_index_folder_ref_and_its_folder_are_synced_in_this_order() {
     assert_eq!(
         shown,
         [
-            // Whoever raised the fence may not have lived to sync it.
+            // Whoever raised the fence may not have lived to sync it, and the way up to it.
             "fsync refs/piton/run-1",
+            "fsync refs/piton",
             "fsync objects/pack/tmp_pack_",
             "fsync objects/pack/tmp_idx_",
             "fsync objects/pack",

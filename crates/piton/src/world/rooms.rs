@@ -64,6 +64,8 @@ pub struct GitRooms {
     fence: Option<Fence>,
     /// By the folder of a work tree.
     takers: HashMap<String, Taker>,
+    /// Whether git was seen to work here.
+    usable: bool,
     /// Why no lane can have a worktree in this repository.
     refusal: Option<Refusal>,
 }
@@ -93,6 +95,7 @@ impl GitRooms {
             hands: Hands::new(hands.to_owned(), FIRST_EPOCH),
             fence: None,
             takers: HashMap::new(),
+            usable: false,
             refusal: None,
         }
     }
@@ -173,7 +176,7 @@ impl GitRooms {
     fn taker(&mut self, dir: &str) -> Result<&mut Taker, String> {
         if !self.takers.contains_key(dir) {
             std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
-            let taker = Taker::new(self.workspace(dir));
+            let taker = Taker::new(self.workspace(dir)).like(self.takers.values().next());
             self.takers.insert(dir.to_owned(), taker);
         }
         self.takers.get_mut(dir).ok_or_else(|| "no work tree".to_owned())

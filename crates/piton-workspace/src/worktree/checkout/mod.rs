@@ -14,7 +14,7 @@ mod write;
 use std::path::Path;
 
 use super::{Place, Result};
-use crate::git::Git;
+use crate::snapshot;
 
 /// From how many files on the threads are worth it; below, git is done before they are.
 const THREADED_FILES_MIN: usize = 500;
@@ -25,10 +25,15 @@ const PARALLEL_FILES_MIN: u32 = 1000;
 /// The most threads: beyond, they wait for each other in the file system.
 const WORKERS_MAX: usize = 16;
 
-/// Writes the files and the index of a worktree that was registered without; returns its commit.
-pub(super) fn fill(place: &Place, path: &Path, admin: &Path, workers: usize) -> Result<String> {
-    let head = Git::at(path).args(["rev-parse", "--verify", "-q", "HEAD^{commit}"]).text()?;
-    if !threaded(path, admin, &head, workers.clamp(1, WORKERS_MAX)) {
+/// Writes the files and the index of a worktree that was registered without.
+pub(super) fn fill(
+    place: &Place,
+    path: &Path,
+    admin: &Path,
+    head: &str,
+    workers: usize,
+) -> Result<()> {
+    if !threaded(place, path, admin, head, workers.clamp(1, WORKERS_MAX)) {
         place
             .git_in(path)
             .config(&format!("checkout.workers={workers}"))
@@ -38,13 +43,16 @@ pub(super) fn fill(place: &Place, path: &Path, admin: &Path, workers: usize) -> 
             .args(["read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD"])
             .run()?;
     }
-    Ok(head)
+    Ok(())
 }
 
 /// Tries to do it with threads. What was written when it does not work out does no harm: git
 /// overwrites it.
-fn threaded(path: &Path, admin: &Path, head: &str, workers: usize) -> bool {
-    if !plain::settings(path) {
+fn threaded(place: &Place, path: &Path, admin: &Path, head: &str, workers: usize) -> bool {
+    // What is checked out where the lane starts from is about as large.
+    let tracked = snapshot::tracked_count(&place.git_dir.join("index"));
+    let is_small = tracked.is_some_and(|count| count < THREADED_FILES_MIN / 2);
+    if is_small || !plain::settings(path) {
         return false;
     }
     let Some(listing) = listing::read(path, head) else { return false };

@@ -9,7 +9,7 @@ use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Refusal, Room};
 use piton_formats::lanes::naming::task_branch;
-use piton_workspace::{Git, Project, checks, merge, restore, worktree};
+use piton_workspace::{Git, Project, checks, merge, refs, restore, worktree};
 
 use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
 use crate::context::now;
@@ -31,7 +31,7 @@ impl GitRooms {
             return Ok(self.begin_task(lane, task, state));
         }
         let wanted = self.wanted_base(state);
-        let base = match checks::base(&self.root, wanted.as_deref()) {
+        let base = match self.base(wanted.as_deref()) {
             Ok(base) => base,
             Err(found) => return Ok(Begin::Refused(refusal(found))),
         };
@@ -63,6 +63,14 @@ impl GitRooms {
             base_sha: Some(base.commit),
             snapshot,
         })))
+    }
+
+    fn base(&mut self, wanted: Option<&str>) -> Result<checks::Base, checks::Refusal> {
+        if !self.usable {
+            checks::usable(&self.root)?;
+            self.usable = true;
+        }
+        checks::base(&self.root, wanted)
     }
 
     /// A task starts from the branch of the lane it is a part of, and lies within its worktree.
@@ -126,7 +134,8 @@ impl GitRooms {
 
     /// Says how far a base lags behind what was last fetched.
     fn behind(&self, branch: &str) -> Option<String> {
-        let range = format!("{branch}..{branch}@{{upstream}}");
+        let upstream = refs::value(&self.root, &format!("{branch}@{{upstream}}"))?;
+        let range = format!("{branch}..{upstream}");
         let count = Git::at(&self.root).args(["rev-list", "--count", &range]).text().ok()?;
         let count: u64 = count.parse().ok().filter(|n| *n > 0)?;
         let commits = if count == 1 { "commit" } else { "commits" };
