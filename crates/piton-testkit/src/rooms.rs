@@ -14,7 +14,9 @@ use piton_core::event::{
 use piton_core::lane::{Isolation, LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, Plan, RunState, Timestamp};
-use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
+use piton_engine::world::{
+    Begin, Commit, Mended, Merging, Rebase, Refusal, Room, RoomTarget, Rooms,
+};
 use piton_engine::{Error, Result};
 
 use crate::crash::{CrashPoint, Fallen};
@@ -472,8 +474,8 @@ impl Rooms for SimRooms {
         Ok(Vec::new())
     }
 
-    fn recover(&mut self, _: &RunState, _: &[LanePath], _: Timestamp) -> Result<Vec<String>> {
-        Ok(Vec::new())
+    fn recover(&mut self, _: &Plan, _: &RunState, _: &[LanePath], _: Timestamp) -> Result<Mended> {
+        Ok(Mended::default())
     }
 
     fn log(&mut self, _: &str, _: &[(u64, Timestamp, &piton_core::Event)]) -> Result<()> {

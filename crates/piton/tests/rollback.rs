@@ -11,6 +11,8 @@ mod common;
 mod checkpoints;
 #[path = "rollback/failing.rs"]
 mod failing;
+#[path = "rollback/gone.rs"]
+mod gone;
 #[path = "rollback/in_place.rs"]
 mod in_place;
 #[path = "rollback/killed.rs"]

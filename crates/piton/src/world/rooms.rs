@@ -5,6 +5,7 @@
 //! epoch.
 
 mod begin;
+mod mend;
 mod merge;
 mod rewind;
 
@@ -19,7 +20,9 @@ use piton_core::lane::{LaneRules, Missed, SnapshotRef};
 use piton_core::lane_state::LaneWork;
 use piton_core::plan::Command;
 use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
-use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
+use piton_engine::world::{
+    Begin, Commit, Mended, Merging, Rebase, Refusal, Room, RoomTarget, Rooms,
+};
 use piton_engine::{Error, Result};
 use piton_workspace::refs::{self, Fence};
 use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Taker, Workspace};
@@ -292,12 +295,13 @@ impl Rooms for GitRooms {
 
     fn recover(
         &mut self,
+        plan: &Plan,
         state: &RunState,
         busy: &[LanePath],
         at: Timestamp,
-    ) -> Result<Vec<String>> {
+    ) -> Result<Mended> {
         let _held = self.hands.hold()?;
-        self.mend(state, busy, at)
+        self.mend(plan, state, busy, at)
     }
 
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin> {

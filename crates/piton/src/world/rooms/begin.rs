@@ -175,55 +175,6 @@ impl GitRooms {
         Ok(Room::Ready(Box::new(made)))
     }
 
-    /// Finishes what a former driver left half done in worktrees. After a restart of the machine files
-    /// may be torn, so they go back to the last snapshot, which is whole; those that were found stand
-    /// in the lane's snapshots.
-    pub(super) fn mend(
-        &mut self,
-        state: &RunState,
-        busy: &[LanePath],
-        at: Timestamp,
-    ) -> Result<Vec<String>> {
-        let mut notes = Vec::new();
-        if state.lanes().all(|(_, lane)| lane.isolation.is_in_place()) {
-            return Ok(notes);
-        }
-        // What is left in the trash goes while the run goes on.
-        let root = self.root.clone();
-        std::thread::spawn(move || worktree::empty_trash(&root));
-        for (lane, found) in state.lanes().filter(|(path, _)| !busy.contains(path)) {
-            if let Some(intent) = found.work.as_deref().and_then(|work| work.merging.as_ref()) {
-                notes.extend(self.settle_base(intent));
-            }
-            let Some(work) = found.work.as_deref().filter(|w| w.ready && !w.removed) else {
-                continue;
-            };
-            if work.isolation.is_in_place() || !Path::new(&work.dir).is_dir() {
-                continue;
-            }
-            let fence = self.fenced()?;
-            let start = work.base_sha.clone().unwrap_or_default();
-            let wanted = spec(&self.run_id, &lane, work, &start, &[]);
-            let added = worktree::add(&self.root, &wanted, &fence).map_err(of_worktree)?;
-            if let (true, Some(whole)) = (added.machine_restarted, &work.snapshot) {
-                if work.forked.is_some() {
-                    // All it did is committed, and tasks that came back since are in its branch.
-                    self.take(Some(&lane), &work.dir, "before going back", at).map_err(failed)?;
-                    let dir = Path::new(&work.dir);
-                    worktree::move_to(dir, &added.head, worktree::Files::Follow, &fence)
-                        .map_err(of_worktree)?;
-                } else {
-                    let scope = restore::Scope::default();
-                    self.go_back(Some(&lane), &work.dir, whole, &scope, at).map_err(failed)?;
-                }
-                notes.push(format!(
-                    "{lane}: the machine restarted, so its files are those of its last checkpoint"
-                ));
-            }
-        }
-        Ok(notes)
-    }
-
     /// Puts both sides of a conflict into the lane's workspace: base, with the lane's work merged
     /// over it and markers where they differ. What was there stands in the lane's snapshots.
     fn place_conflict(
