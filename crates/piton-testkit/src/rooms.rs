@@ -97,7 +97,7 @@ impl SimRooms {
         let tree = self.tree(dir);
         let id = SimRepo::tree_id(&tree);
         let commit = self.fenced(&format!("snapshot {why}"), |repo| repo.keep(dir, tree))?;
-        Ok(SnapshotRef { commit, tree: id, degraded: Vec::new() })
+        Ok(SnapshotRef { commit, tree: id, degraded: Vec::new(), head: None })
     }
 
     /// Makes the files of a folder those of a tree, in two halves.
@@ -396,7 +396,7 @@ impl Rooms for SimRooms {
         let newest = self.repo().newest.get(&work.dir).cloned();
         let snapshot = newest.map(|commit| {
             let tree = self.repo().snapshot(&commit).map(SimRepo::tree_id).unwrap_or_default();
-            SnapshotRef { commit, tree, degraded: Vec::new() }
+            SnapshotRef { commit, tree, degraded: Vec::new(), head: None }
         });
         Ok(LaneRemoved { lane: lane.clone(), snapshot, branch_head })
     }

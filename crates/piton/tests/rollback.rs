@@ -17,10 +17,14 @@ mod gone;
 mod in_place;
 #[path = "rollback/killed.rs"]
 mod killed;
+#[path = "rollback/names.rs"]
+mod names;
 #[path = "rollback/odd.rs"]
 mod odd;
 #[path = "rollback/random.rs"]
 mod random;
+#[path = "rollback/told.rs"]
+mod told;
 #[path = "rollback/tree.rs"]
 mod tree;
 #[path = "rollback/undo.rs"]
