@@ -80,12 +80,13 @@ fn what_a_name_could_mean_and_what_there_is_are_told() {
         let said = project.piton(&[command, "after_lane_start"]).exits(2);
         said.says("P1/keep@after_lane_start").says("P1/other@after_lane_start").says("--lane");
     }
-    let said = project.piton(&["diff", "P1/keep@pre_pr"]).exits(2);
-    said.says("no checkpoint `pre_pr` of P1/keep").says("P1/keep@after_lane_start");
+    let said = project.piton(&["diff", "P1/other@retry_attempt"]).exits(2);
+    said.says("no checkpoint `retry_attempt` of P1/other").says("P1/other@after_lane_start");
     project.piton(&["diff", "P1/none@pre_pr"]).exits(2).says("no lane `P1/none`").says("P1/other");
     let said = project.piton(&["rollback", "--to", "P1/other/work#9", "--yes"]).exits(2);
     said.says("no checkpoint `P1/other/work#9`").says("P1/other/work#1");
-    project.piton(&["show", "P1/keep@pre_pr"]).exits(2).says("P1/keep@after_lane_start");
+    let said = project.piton(&["show", "retry_attempt", "--lane", "other"]).exits(2);
+    said.says("no checkpoint `retry_attempt` of other").says("P1/other@after_lane_start");
 }
 
 /// If this fails, what a merged lane did can only be found with git.
@@ -114,8 +115,8 @@ fn a_lane_that_goes_back_to_an_attempt_goes_with_its_branch() {
         let args = ["rollback", "--lane", "keep", "--to", to, "--yes"];
         project.piton(&args).exits(0).says("branch  lane/P1/keep from");
         assert_eq!(log(&project, "lane/P1/keep")[..1], first, "{to}");
-        let dirt = ["-C", room(&project, "keep").to_str().unwrap(), "status", "--porcelain"];
-        assert_eq!(project.git(&dirt), "");
+        let dir = room(&project, "keep");
+        assert_eq!(project.git(&["-C", dir.to_str().unwrap(), "status", "--porcelain"]), "");
         // Nothing of it is lost, whatever git tidies up.
         project.git(&["reflog", "expire", "--expire=now", "--all"]);
         project.git(&["gc", "--quiet", "--prune=now"]);

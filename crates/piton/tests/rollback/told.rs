@@ -80,7 +80,7 @@ fn a_refusal_is_foreseen_and_said_once() {
     project.write("a.txt", "dirty\n");
     for how in ["--dry-run", "--yes"] {
         let said = project.piton(&["rollback", how]).exits(1);
-        said.says("nothing was changed").says("a.txt").says("then try again");
+        let said = said.says("nothing was changed").says("a.txt").says("then try again");
         said.silent_about("was taken back").silent_about("piton undo").silent_about("then resume");
     }
     let plan = project.piton(&["rollback", "--dry-run", "--json"]).exits(1).json();
@@ -95,7 +95,7 @@ fn a_restore_says_what_it_leaves_and_what_it_cannot_find() {
     let project = project(IN_PLACE);
     project.piton(&["run", "plan.toml"]).exits(1);
     let said = project.piton(&["restore", "P/main@before_lane_start", "--dry-run"]).exits(0);
-    said.says("stays   made.txt (the checkpoint does not have it; --exact removes it)");
+    let said = said.says("stays   made.txt (the checkpoint does not have it; --exact removes it)");
     said.says("the project: 1 file changes");
     let args = ["restore", "P/main@before_lane_start", "nofile", "--yes"];
     project.piton(&args).exits(2).says("has no `nofile`");
