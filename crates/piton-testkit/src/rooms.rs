@@ -14,10 +14,8 @@ use piton_core::event::{
 use piton_core::lane::{Isolation, LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, Plan, RunState, Timestamp};
-use piton_engine::world::{
-    Begin, Commit, Mended, Merging, Rebase, Refusal, Room, RoomTarget, Rooms,
-};
-use piton_engine::{Error, Result};
+use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
+use piton_engine::{Error, Result, world::Mended};
 
 use crate::crash::{CrashPoint, Fallen};
 use crate::machine::SimMachine;
