@@ -166,6 +166,8 @@ fn files_made_after_a_kill_stay() {
         project.kill_all();
         if project.status_json("")["rewinding"] == "before_lane_start" {
             cut_short = true;
+            let plan = project.piton(&["rollback", "--dry-run", "--json"]).exits(0).json();
+            assert!(plan["cut_short"].is_string(), "{plan}");
             for command in ["status", "doctor"] {
                 let said = project.piton(&[command]).exits(0);
                 said.says("a rollback to before_lane_start was cut short").says("piton resume");

@@ -32,6 +32,8 @@ pub struct Planned {
     pub something: bool,
     /// Why it cannot be done as things are.
     refused: Option<String>,
+    /// What an act that was cut short left half done: it is finished first.
+    cut_short: Option<String>,
 }
 
 /// What happens to one work tree.
@@ -75,6 +77,7 @@ impl Planned {
             again: rewind.intent.lanes.clone(),
             something: acts(loaded, rewind),
             refused: None,
+            cut_short: ui::lane_words::cut_short(&loaded.state),
         };
         if rewind.targets.is_empty() && rewind.merges.is_empty() {
             return Ok(planned);
@@ -125,6 +128,9 @@ impl Planned {
 
     /// Tells people.
     pub fn say(&self) {
+        if let Some(words) = &self.cut_short {
+            ui::say(&format!("{words}, and so does this command, before anything else"));
+        }
         for room in &self.rooms {
             room.say(self.kind);
         }
@@ -171,6 +177,7 @@ impl Planned {
             "to": self.to,
             "something_to_do": self.something,
             "refused": self.refused,
+            "cut_short": self.cut_short,
             "rooms": rooms,
             "base": bases,
             "runs_again": again,

@@ -254,8 +254,17 @@ pub fn none(all: &[Point], state: &RunState, name: &str, lane: Option<&str>) -> 
     let wanted = lane_and_stage(name).map(|(wanted, _)| wanted).or(lane);
     let lanes: Vec<LanePath> =
         state.lanes().filter(|(_, l)| l.task.is_none()).map(|(path, _)| path).collect();
-    let meant: Vec<&LanePath> =
-        lanes.iter().filter(|path| wanted.is_none_or(|w| is_lane(path, w))).collect();
+    // An attempt names its lane too.
+    let begins = |path: &LanePath| {
+        let with = |lane: &str| name.strip_prefix(lane).is_some_and(|rest| rest.starts_with('/'));
+        with(&path.to_string()) || with(&path.lane)
+    };
+    let named_any = wanted.is_none() && lanes.iter().any(begins);
+    let is_meant = |path: &&LanePath| match wanted {
+        Some(wanted) => is_lane(path, wanted),
+        None => !named_any || begins(path),
+    };
+    let meant: Vec<&LanePath> = lanes.iter().filter(is_meant).collect();
     if let (Some(wanted), true) = (wanted, meant.is_empty()) {
         let known: Vec<String> = lanes.iter().map(ToString::to_string).collect();
         return CommandError::usage("no-checkpoint", format!("there is no lane `{wanted}`"))
