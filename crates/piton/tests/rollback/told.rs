@@ -127,10 +127,10 @@ fn an_undo_names_what_could_be_undone_next() {
 /// If this fails, a person who wants to roll a driven run back is told to resume it.
 #[test]
 fn a_driven_run_says_how_to_take_it_back() {
-    let wait = "touch $HOME/began; while [ ! -e $HOME/go ]; do sleep 0.02; done";
+    let wait = "touch began; while [ ! -e $HOME/go ]; do sleep 0.02; done";
     let project = project(&format!("[[phase]]\nid = \"P\"\nrun = \"{wait}\"\n"));
     let driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
-    project.wait_for("../home/began");
+    project.wait_for("began");
     project.piton(&["rollback", "--yes"]).exits(5).says("piton rollback r --takeover");
     fs::write(project.outside().join("home/go"), "").unwrap();
     driver.wait().exits(0);
