@@ -76,6 +76,12 @@ pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
             return Ok(added);
         }
     }
+    // Before a branch is made that nothing would come of.
+    let wanted = place.root.join(&spec.path);
+    let in_the_way = wanted.ancestors().skip(1).find(|above| above.exists() && !above.is_dir());
+    if let Some(above) = in_the_way {
+        return Err(Error::NoFolder(above.to_owned()));
+    }
     let (branch, start) = branch::claim(&place, spec, fence)?;
     make(&place, &admins, spec, &branch, &start)
 }

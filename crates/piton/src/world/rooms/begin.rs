@@ -11,7 +11,7 @@ use piton_engine::world::{Begin, Refusal, Room};
 use piton_formats::lanes::naming::task_branch;
 use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
-use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
+use super::{GitRooms, branch_head, failed, noted, of_worktree, ready, recorded, refusal, spec};
 use crate::context::now;
 
 impl GitRooms {
@@ -175,58 +175,10 @@ impl GitRooms {
         }
         let mut made = ready(lane, &added.path, &added.branch, added.head);
         let taken = self.take(Some(lane), &dir, &format!("{lane} is ready"), now());
-        made.snapshot = Some(recorded(&taken.map_err(failed)?));
+        let taken = noted(Some(lane), &dir, &taken.map_err(failed)?);
+        made.snapshot = Some(taken);
         made.note = note(work, &added.branch, added.reused, added.base_moved, &added.not_copied);
         Ok(Room::Ready(Box::new(made)))
-    }
-
-    /// Finishes what a former driver left half done in worktrees. After a restart of the machine files
-    /// may be torn, so they go back to the last snapshot, which is whole; those that were found stand
-    /// in the lane's snapshots.
-    pub(super) fn mend(
-        &mut self,
-        state: &RunState,
-        busy: &[LanePath],
-        at: Timestamp,
-    ) -> Result<Vec<String>> {
-        let mut notes = Vec::new();
-        if state.lanes().all(|(_, lane)| lane.isolation.is_in_place()) {
-            return Ok(notes);
-        }
-        // What is left in the trash goes while the run goes on.
-        let root = self.root.clone();
-        std::thread::spawn(move || worktree::empty_trash(&root));
-        for (lane, found) in state.lanes().filter(|(path, _)| !busy.contains(path)) {
-            if let Some(intent) = found.work.as_deref().and_then(|work| work.merging.as_ref()) {
-                notes.extend(self.settle_base(intent));
-            }
-            let Some(work) = found.work.as_deref().filter(|w| w.ready && !w.removed) else {
-                continue;
-            };
-            if work.isolation.is_in_place() || !Path::new(&work.dir).is_dir() {
-                continue;
-            }
-            let fence = self.fenced()?;
-            let start = work.base_sha.clone().unwrap_or_default();
-            let wanted = spec(&self.run_id, &lane, work, &start, &[]);
-            let added = worktree::add(&self.root, &wanted, &fence).map_err(of_worktree)?;
-            if let (true, Some(whole)) = (added.machine_restarted, &work.snapshot) {
-                if work.forked.is_some() {
-                    // All it did is committed, and tasks that came back since are in its branch.
-                    self.take(Some(&lane), &work.dir, "before going back", at).map_err(failed)?;
-                    let dir = Path::new(&work.dir);
-                    worktree::move_to(dir, &added.head, worktree::Files::Follow, &fence)
-                        .map_err(of_worktree)?;
-                } else {
-                    let scope = restore::Scope::default();
-                    self.go_back(Some(&lane), &work.dir, whole, &scope, at).map_err(failed)?;
-                }
-                notes.push(format!(
-                    "{lane}: the machine restarted, so its files are those of its last checkpoint"
-                ));
-            }
-        }
-        Ok(notes)
     }
 
     /// Puts both sides of a conflict into the lane's workspace: base, with the lane's work merged
@@ -245,7 +197,7 @@ impl GitRooms {
         worktree::stand_on(&dir, onto, &tree, &fence).map_err(of_worktree)?;
         let mut made = ready(lane, &dir, &work.branch, onto.to_owned());
         let taken = self.take(Some(lane), &work.dir, "both sides of a conflict", now());
-        made.snapshot = Some(recorded(&taken.map_err(failed)?));
+        made.snapshot = Some(noted(Some(lane), &work.dir, &taken.map_err(failed)?));
         "both sides of the conflict are in its worktree, with markers".clone_into(&mut made.note);
         Ok(Room::Ready(Box::new(made)))
     }
