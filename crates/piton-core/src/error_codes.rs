@@ -320,6 +320,12 @@ pub const TABLE: &[Entry] = &[
         next: "Make that folder writable for you, or work in a copy of the project. `status`, `runs`, `show` and `log` also work where nothing can be written.",
     },
     Entry {
+        code: "state-unreadable",
+        title: "the ledger cannot be read",
+        cause: "The ledger, or the folder it lies in, belongs to somebody else or is closed to you. Whether there are runs can't be seen.",
+        next: "Work as the user who started the runs, or have the folder that the message names made readable for you.",
+    },
+    Entry {
         code: "stdout",
         title: "the output cannot be written",
         cause: "Writing to stdout failed for another reason than a closed pipe, for example a full disk.",
