@@ -128,6 +128,10 @@ fn combine(parts: &[Status]) -> Status {
 
 /// The status of a run. `driver_lives` says whether a process advances it now.
 pub fn run_status(state: &RunState, driver_lives: bool) -> Status {
+    if state.run_id.is_none() {
+        // Its creation is not recorded yet: nothing of it has begun, so nothing of it is over.
+        return Status::Pending;
+    }
     if let Some(ended) = state.ended {
         return ended;
     }

@@ -122,3 +122,11 @@ fn a_run_that_is_over_says_so_whoever_lives() {
     run.take(Event::RunAborted(RunAborted { by: by(), message: String::new(), cancel: false }));
     assert_eq!(run_status(&run.state, false), Status::Aborted);
 }
+
+/// Lost, a run that fell before its first event would count as complete.
+#[test]
+fn a_run_without_its_first_event_is_pending() {
+    let state = piton_core::RunState::default();
+    assert_eq!(run_status(&state, false), Status::Pending);
+    assert_eq!(run_status(&state, true), Status::Pending);
+}

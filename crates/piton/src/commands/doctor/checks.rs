@@ -102,7 +102,8 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<Finding> {
         (Err(error), _) => error.to_string(),
         (_, Some(illegal)) => illegal,
         _ if seen != loaded.seq => format!("its history ends at event {seen} of {}", loaded.seq),
-        _ if state != loaded.state => {
+        // What never began has no history that its row could differ from.
+        _ if loaded.seq > 0 && state != loaded.state => {
             let fields = differing(&state, &loaded.state).join(", ");
             format!("its cached state differs from its history ({fields})")
         }
