@@ -55,6 +55,7 @@ fn a_second_driver_is_refused_and_told_of_the_first() {
         &["run", "plan.toml", "--resume"],
         &["run", "plan.toml"],
         &["run", "plan.toml", "--fresh"],
+        &["run", "plan.toml", "--run-id", "other"],
         &["run"],
     ] {
         let before = project.events("r").len();

@@ -195,6 +195,8 @@ fn an_unfinished_run_stops_a_second_one_and_names_both_ways_on() {
         .says("first")
         .says("piton run plan.toml --resume")
         .says("piton run plan.toml --fresh");
+    // A name of its own makes no difference: both would work in the same folder.
+    project.piton(&["run", "plan.toml", "--run-id", "other"]).exits(4).says("first");
     assert_eq!(project.lines("ran.txt"), ["first"]);
     // `--yes` answers the question, but approves nothing.
     project.piton(&["run", "plan.toml", "--yes"]).exits(3);

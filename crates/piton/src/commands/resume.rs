@@ -1,25 +1,25 @@
-//! `piton resume`: compares the world with the record, says what it found, goes on.
+//! `piton resume`: compares the world with the record, says what it found ([`mod@report`]), goes on.
+
+mod report;
 
 use std::collections::BTreeMap;
 
 use piton_core::event::{Event, StepRetried, Verdict};
 use piton_core::state::{LaneState, Progress};
-use piton_core::summary::{current, progress};
 use piton_core::{LanePath, Plan, RunState, StepPath, apply};
 use piton_engine::resume::{Accepts, Check, Severity, check};
 use piton_engine::store::Loaded;
 use piton_engine::{Store, World as _};
-use piton_formats::plan_diff::{ChangeKind, FieldChange};
 use piton_ledger::{Acquire, Lease, RunRow, owner_liveness};
 
-use super::{detach, dry_run, run::next_steps};
+use self::report::{all_reruns, report};
+use super::{detach, dry_run};
 use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
 use crate::session::{self, Session};
 use crate::ui;
-use crate::world::views::Told;
 use crate::world::{kept, scratch_folders};
 
 /// Resumes a run.
@@ -128,7 +128,7 @@ fn prepare(
     if again {
         check.events.extend(retries(&loaded.state, args));
     }
-    report(context, &loaded, &check);
+    report(context, &loaded, &check, args);
     if check.stops() {
         let mut error = CommandError::new(
             Kind::Blocked,
@@ -266,110 +266,21 @@ fn say_complete(context: &Context, state: &RunState) {
     ui::say(&format!("hint: run it anew with `piton run {} --fresh`", state.plan_path));
 }
 
-/// Prints where the run stands and what differs, before anything runs.
-fn report(context: &Context, loaded: &Loaded, check: &Check) {
-    let state = &loaded.state;
-    let (over, count) = progress(state);
-    let mut after = state.clone();
-    for event in &check.events {
-        let _ = apply(&mut after, now(), event);
-    }
-    // What was in flight comes first, whether it is attached to or runs again; and time that passed
-    // without a driver counts for no budget.
-    after.driven = false;
-    for step in after.phases.iter_mut().flat_map(|p| &mut p.lanes).flat_map(|l| &mut l.steps) {
-        if matches!(step.progress, Progress::Running { .. }) {
-            step.progress = Progress::Pending;
-        }
-    }
-    let next = next_steps(&check.plan, &after, context.settings.jobs as usize);
-    let here = current(&after).map_or("none".to_owned(), |s| s.to_string());
-    let checkpoint = format!(
-        "{} (run {}, event {})",
-        context.project.state_dir.join(piton_ledger::DATABASE_FILE).display(),
-        loaded.row.run_id,
-        loaded.seq
-    );
-    if context.json {
-        ui::drive_json(&serde_json::json!({"resume": {
-            "run_id": loaded.row.run_id,
-            "current": here,
-            "checkpoint": checkpoint,
-            "rollback": format!("piton rollback {} --to before_lane_start", loaded.row.run_id),
-            "next": next,
-            "differences": check.differences,
-            "rerun": check.reruns,
-            "plan_changes": plan_changes(context, check),
-        }}));
-        return;
-    }
-    ui::say(&format!(
-        "Resuming {} ({}), {over} of {count} steps finished",
-        loaded.row.run_id, state.title
-    ));
-    ui::say(&format!("  current stage: {here}"));
-    ui::say(&format!("  checkpoint:    {checkpoint}"));
-    if !next.is_empty() {
-        ui::say(&format!("  next:          {}", next.join(", ")));
-    }
-    for (path, lane) in state.lanes().filter(|(_, l)| !l.is_over()) {
-        let Some(work) = &lane.work else { continue };
-        if let Some(record) = work.stage().and_then(|stage| work.record(stage)) {
-            let status = record.status.as_str();
-            ui::say(&format!("  lane {path}: {} ({status})", record.stage));
-        }
-    }
-    if state.lanes().any(|(_, lane)| lane.work.is_some()) {
-        let run_id = &loaded.row.run_id;
-        ui::say(&format!("  roll back:     piton rollback {run_id} --to before_lane_start"));
-    }
-    ui::say(&format!("  start over:    piton run {} --fresh", state.plan_path));
-    session::say_lanes(context, state, Told::Begun);
-    for rerun in &check.reruns {
-        ui::say(&format!("  runs again:    {}: {}", rerun.step, rerun.reason));
-    }
-    for difference in &check.differences {
-        let word = match difference.severity {
-            Severity::Stops => "stops",
-            Severity::Warns => "warning",
-            Severity::RunsAgain if difference.name == "step-lost" => "runs again",
-            // Said above, with the step's reason.
-            Severity::RunsAgain => continue,
-        };
-        ui::say(&format!("  {word}: {}", difference.message));
-    }
-    for change in plan_changes(context, check) {
-        ui::say(&format!("  plan:          {change}"));
-    }
-}
-
-/// What changed in the plan, a line each: steps first, then gates, limits and order.
-fn plan_changes(context: &Context, check: &Check) -> Vec<String> {
-    let Some(diff) = &check.plan_diff else { return Vec::new() };
-    let steps = diff.steps.iter().map(|change| {
-        let text = match &change.kind {
-            ChangeKind::Added => "added".to_owned(),
-            ChangeKind::Removed => "removed".to_owned(),
-            ChangeKind::Changed { fields, .. } => {
-                let one = |f: &FieldChange| format!("{}: {} -> {}", f.name, f.old, f.new);
-                fields.iter().map(one).collect::<Vec<_>>().join("; ")
-            }
-        };
-        format!("{} {text}", change.path)
-    });
-    steps
-        .chain(diff.other.iter().cloned())
-        .map(|text| context.redactor.redact(&text).into_owned())
-        .collect()
-}
-
 fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs) -> Result<()> {
-    let compared = compare(context, store, loaded, args)?;
-    report(context, loaded, &compared.check);
+    if loaded.seq == 0 {
+        let plan = super::run::plan_of_unbegun(context, &loaded.row)?;
+        session::check_selection(&plan.live, args)?;
+        ui::say(&format!("run {} has not begun: all of it would run", loaded.row.run_id));
+        super::run::dry_run(context, &plan, args);
+        return Ok(());
+    }
+    let mut check = compare(context, store, loaded, args)?.check;
+    check.events.extend(retries(&loaded.state, args));
+    report(context, loaded, &check, args);
     let mut state = loaded.state.clone();
-    for event in &compared.check.events {
+    for event in &check.events {
         let _ = apply(&mut state, now(), event);
     }
-    dry_run::print(context, &compared.check.plan, &state, &compared.check.reruns, args);
+    dry_run::print(context, &check.plan, &state, &all_reruns(&loaded.state, &check), args);
     Ok(())
 }
