@@ -278,6 +278,12 @@ pub const TABLE: &[Entry] = &[
         next: "Go on with `piton run PLAN --resume`, or set it aside with `--fresh`.",
     },
     Entry {
+        code: "secret-path",
+        title: "a path with a secret in it",
+        cause: "Paths of inputs and artifacts are recorded as they are, because files are found by them; a secret in one would be recorded with it.",
+        next: "Name the file another way.",
+    },
+    Entry {
         code: "settings",
         title: "the settings cannot be read",
         cause: "piton.toml exists but cannot be opened.",

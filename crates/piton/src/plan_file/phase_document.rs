@@ -21,9 +21,10 @@ pub fn read(
     (tasks, asks): (TaskWorktrees, bool),
 ) -> Result<PlanFile> {
     let file = shown.display().to_string();
-    let refused = |problems: Vec<_>| document_error(&problems, text, context.json);
+    let redactor = context.redactor_of_text(text);
+    let refused = |problems: Vec<_>| document_error(&problems, text, context.json, &redactor);
     let (document, warnings) = phase::read(&file, text).map_err(refused)?;
-    ui::diagnostics(&warnings, text);
+    ui::diagnostics(&warnings, text, &redactor);
     let mut defaults = PlanDefaults::new(&context.settings);
     defaults.task_worktrees = tasks;
     if let Some(path) = &context.settings.lanes.task_prompt {
@@ -34,7 +35,7 @@ pub fn read(
         })?);
     }
     let planned = phase::to_plan(&file, text, &document, &defaults);
-    let mut planned = planned.map_err(|problems| document_error(&problems, text, context.json))?;
+    let mut planned = planned.map_err(refused)?;
     let mut lanes = planned.plan.phases.iter().flat_map(|p| &p.lanes);
     if context.project.git_dir.is_none() && lanes.any(|l| !l.rules.isolation.is_in_place()) {
         let message = "lanes work in git worktrees, and this project has no git";
@@ -56,7 +57,7 @@ pub fn read(
             found.rules.alone = !beside;
         }
     }
-    let mut plan = PlanFile::of(context, full, planned.plan);
+    let mut plan = PlanFile::of(context, full, planned.plan)?;
     for hold in planned.holds {
         let lane = LanePath { phase: document.id.clone(), lane: hold.lane.clone() };
         match hold.kind {
