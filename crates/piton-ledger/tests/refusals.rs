@@ -77,7 +77,7 @@ fn a_ledger_that_may_not_be_looked_at_is_not_a_missing_one() {
 
     let closed = home.path().join("closed");
     drop(filled(&closed));
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(&closed).is_err() {
         assert!(matches!(refused(&closed, Open::ReadOnly), Error::Unreadable { .. }));
     }

@@ -13,6 +13,7 @@ use piton_engine::{Store, World as _};
 use piton_ledger::{Acquire, Lease, RunRow, owner_liveness};
 
 use self::report::{all_reruns, report};
+use super::request::unfinished;
 use super::{detach, dry_run};
 use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
@@ -26,17 +27,32 @@ use crate::world::{kept, scratch_folders};
 pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
     super::detach::leave_terminal();
     let dry = args.drive.dry_run;
-    let mut store = if dry { context.read_store()? } else { context.write_store()? };
-    let unfinished =
-        |r: &RunRow| !matches!(r.status.as_str(), "complete" | "archived" | "cancelled");
-    let row = Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
+    // Nothing to go on with is no reason to make a ledger.
+    let opened = if dry { context.read_store() } else { super::request::open(context) };
+    let mut store = opened.map_err(|error| match error.code {
+        "no-ledger" => CommandError::usage("no-run", "there is no run here")
+            .hint("start one with `piton run PLAN`"),
+        _ => error,
+    })?;
+    let row = match Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run") {
+        Err(error) if args.run.is_none() => match complete_here(context, &mut store)? {
+            Some(loaded) => {
+                say_complete(context, &loaded.state);
+                return Ok(());
+            }
+            None => return Err(error),
+        },
+        found => found?,
+    };
     let loaded = store.load_row(row)?;
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     if let Some(status) = loaded.state.ended.filter(|s| s.is_final()) {
         let message = format!("run {} is {status} and can't be resumed", loaded.row.run_id);
-        return Err(CommandError::usage("run-over", message)
-            .hint(format!("start anew: piton run {} --fresh", loaded.state.plan_path)));
+        return Err(CommandError::usage("run-over", message).hint(format!(
+            "start anew: piton run {} --fresh",
+            context.plan_argument(&loaded.state.plan_path)
+        )));
     }
     if args.drive.dry_run {
         return look(context, &mut store, &loaded, &args.drive);
@@ -46,6 +62,14 @@ pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
         return detach::spawn(context, &loaded.row.run_id, &args.drive);
     }
     go_on(context, &mut store, loaded, args.drive)
+}
+
+/// The newest run of this place, if it is complete: then there is nothing to go on with.
+fn complete_here(context: &Context, store: &mut Store) -> Result<Option<Loaded>> {
+    let here = |r: &RunRow| std::path::Path::new(&r.root) == context.project.root;
+    let newest = store.runs()?.into_iter().find(here);
+    let complete = newest.filter(|r| r.status == piton_core::Status::Complete.as_str());
+    complete.map(|row| store.load_row(row).map_err(CommandError::from)).transpose()
 }
 
 fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveArgs) -> Result<()> {
@@ -263,7 +287,8 @@ fn say_complete(context: &Context, state: &RunState) {
         return;
     }
     ui::say(&format!("run {run_id} is complete: nothing to do"));
-    ui::say(&format!("hint: run it anew with `piton run {} --fresh`", state.plan_path));
+    let typed = context.plan_argument(&state.plan_path);
+    ui::say(&format!("hint: run it anew with `piton run {typed} --fresh`"));
 }
 
 fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs) -> Result<()> {

@@ -59,7 +59,7 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
         let earlier = || earlier_run(context, runs, &plan).map(|row| row.run_id);
         let Some(run) = args.run_id.clone().or_else(earlier) else {
             return Err(CommandError::usage("no-run", "there is no run of this plan to roll back")
-                .hint(format!("piton run {}", path.display())));
+                .hint(format!("piton run {}", context.plan_argument(&plan.path))));
         };
         return super::rollback::run(context, &rollback_args(run, args));
     }
@@ -85,7 +85,7 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
         }
         None if args.resume => {
             return Err(CommandError::usage("no-run", "there is no run of this plan to resume")
-                .hint(format!("piton run {}", path.display())));
+                .hint(format!("piton run {}", context.plan_argument(&plan.path))));
         }
         _ => {}
     }
@@ -150,9 +150,10 @@ fn wants_resume(context: &Context, args: &RunArgs, row: &RunRow, plan: &PlanFile
     }
     if !context.interactive || context.json {
         let message = format!("run {} of {} is unfinished", row.run_id, plan.path);
+        let typed = context.plan_argument(&plan.path);
         return Err(CommandError::new(Kind::Blocked, "run-unfinished", message)
-            .hint(format!("go on with it: piton run {} --resume", plan.path))
-            .hint(format!("set it aside and start anew: piton run {} --fresh", plan.path)));
+            .hint(format!("go on with it: piton run {typed} --resume"))
+            .hint(format!("set it aside and start anew: piton run {typed} --fresh")));
     }
     ui::say(&format!("Run {} of this plan is unfinished.", row.run_id));
     let choices = [('y', "yes"), ('n', "no")];

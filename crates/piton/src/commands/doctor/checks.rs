@@ -128,6 +128,13 @@ fn driver(loaded: &Loaded) -> Option<Finding> {
     let RunRow { run_id, owner, .. } = &loaded.row;
     let owner = &owner.as_ref()?.owner;
     Some(match owner_liveness(owner) {
+        Liveness::Alive if piton_ledger::is_stopped(owner.pid) => Finding::warning(format!(
+            "run {run_id} is driven by {owner}, which is stopped"
+        ))
+        .next(format!(
+            "let it go on with `kill -CONT {}`, or replace it: `piton resume {run_id} --takeover`",
+            owner.pid
+        )),
         Liveness::Alive => Finding::ok(format!("run {run_id} is driven by {owner}")),
         Liveness::Unknown if Context::driver_lives(&loaded.row) => Finding::ok(format!(
             "run {run_id} is driven by {owner}, which cannot be seen from here"

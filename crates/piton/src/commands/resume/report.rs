@@ -84,7 +84,10 @@ pub(super) fn report(context: &Context, loaded: &Loaded, check: &Check, args: &D
         let run_id = &loaded.row.run_id;
         ui::say(&format!("  roll back:     piton rollback {run_id} --to before_lane_start"));
     }
-    ui::say(&format!("  start over:    piton run {} --fresh", state.plan_path));
+    ui::say(&format!(
+        "  start over:    piton run {} --fresh",
+        context.plan_argument(&state.plan_path)
+    ));
     session::say_lanes(context, state, Told::Begun);
     let word = if held.is_some() { "to run again: " } else { "runs again:   " };
     for rerun in &reruns {
