@@ -87,22 +87,10 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether it changes what views show.
-    pub fn is_viewed(&self) -> bool {
-        match self {
-            Self::StepFinished(e) => e.after.is_some() || e.retries_max.is_some(),
-            // The checkpoint before a pull request is there before the pull request is.
-            Self::StepStarted(e) => e.step.step == crate::lane::PULL_REQUEST_STEP,
-            Self::StepReset(_)
-            | Self::StepProven(_)
-            | Self::GateAsked(_)
-            | Self::GateDecided(_)
-            | Self::SpecAccepted(_)
-            | Self::BudgetExhausted(_)
-            | Self::TimeSkipped(_)
-            | Self::RewindIntended(_) => false,
-            _ => true,
-        }
+    /// Whether views show it before it is acted on: the checkpoint before a pull request is there
+    /// before the pull request is.
+    pub fn is_shown_first(&self) -> bool {
+        matches!(self, Self::StepStarted(e) if e.step.step == crate::lane::PULL_REQUEST_STEP)
     }
 
     /// The step whose progress it changes.

@@ -13,10 +13,10 @@ pub struct StepState {
     /// Its id.
     pub id: String,
     /// Where it stands.
-    #[serde(default, skip_serializing_if = "Progress::is_pending")]
+    #[serde(rename = "p", default, skip_serializing_if = "Progress::is_pending")]
     pub progress: Progress,
     /// Number of the last attempt.
-    #[serde(default, skip_serializing_if = "zero")]
+    #[serde(rename = "n", default, skip_serializing_if = "zero")]
     pub attempts: u32,
     /// Failed attempts since a person last granted new ones.
     #[serde(default, skip_serializing_if = "zero")]
@@ -25,7 +25,7 @@ pub struct StepState {
     #[serde(default, skip_serializing_if = "zero")]
     pub interruptions: u32,
     /// Times it finished with success.
-    #[serde(default, skip_serializing_if = "zero")]
+    #[serde(rename = "k", default, skip_serializing_if = "zero")]
     pub successes: u32,
     /// Attempts since the last success or grant that ended in a wait for the network.
     #[serde(default, skip_serializing_if = "zero")]
@@ -40,13 +40,13 @@ pub struct StepState {
     #[serde(default, skip_serializing_if = "zero_ms")]
     pub rate_limit_waited_ms: Millis,
     /// Exit code of the last attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// Time the last finished attempt took.
-    #[serde(default, skip_serializing_if = "zero_ms")]
+    #[serde(rename = "t", default, skip_serializing_if = "zero_ms")]
     pub duration_ms: Millis,
     /// Its definition when it last started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<Sha>,
     /// Its inputs when it last started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,10 +64,10 @@ pub struct StepState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun: Option<String>,
     /// The event of its last success.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(rename = "e", default, skip_serializing_if = "is_zero")]
     pub done_event: u64,
     /// The files its first attempt found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
 }
 

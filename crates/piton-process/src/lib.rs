@@ -26,7 +26,7 @@ mod text;
 pub use client::Keeper;
 pub use error::{Error, Result};
 pub use journal::{Fact, Journal, JournalFacts};
-pub use lock::{keeper_alive, keeper_elsewhere};
+pub use lock::{had_keeper, keeper_alive, keeper_elsewhere};
 pub use os::Tether;
 pub use protocol::{
     Cause, ChildReport, Dropped, Env, Event, Exit, Leftover, NewFile, NotStarted, Part, Range,

@@ -59,6 +59,11 @@ pub(crate) fn take(dir: &Path) -> Result<Option<Held>> {
     Ok(None)
 }
 
+/// Whether a keeper ever held this run directory.
+pub fn had_keeper(dir: &Path) -> bool {
+    dir.join(LOCK).exists()
+}
+
 /// The pid of the keeper that holds this run directory, if one lives.
 pub fn keeper_alive(dir: &Path) -> Option<u32> {
     for _ in 0..TRIES {

@@ -124,7 +124,8 @@ fn ask<T>(
 
 /// The folder that all work trees share, and a name that means the same there.
 fn seen_from_all(dir: &Path, name: &str) -> Option<(PathBuf, String)> {
-    let project = Project::discover(dir).ok()?;
+    // Above a folder that is gone lies another work tree.
+    let project = Project::discover(dir).ok().filter(|_| dir.is_dir())?;
     let (git_dir, common) = (project.git_dir?, project.common_dir?);
     let name = if name.starts_with("HEAD") && git_dir != common {
         format!("worktrees/{}/{name}", git_dir.file_name()?.to_str()?)

@@ -5,6 +5,7 @@
 //! which we do not read, asks git. Worktrees, snapshots and merges come with the lanes.
 
 mod ask;
+mod blob;
 pub mod checks;
 pub mod git;
 pub mod merge;

@@ -9,9 +9,9 @@ mod journal;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::ask;
 use crate::git::{Error, Git};
 use crate::worktree::Place;
+use crate::{ask, blob};
 use durable::Changing;
 pub(crate) use durable::sync_ref;
 use journal::Underway;
@@ -34,11 +34,7 @@ impl Fence {
     /// Raises the epoch of a run; a lower one than is there is refused.
     pub fn raise(dir: &Path, run_id: &str, epoch: u64) -> Result<Self, Error> {
         let name = format!("{}epoch", run_prefix(run_id));
-        let blob = Git::at(dir)
-            .durable()
-            .args(["hash-object", "-w", "--stdin"])
-            .input(format!("{epoch}\n"))
-            .text()?;
+        let blob = blob::write(dir, &format!("{epoch}\n"))?;
         let fence = Self { name, blob };
         // A run's first driver finds none, so it need not look.
         let mut old = if epoch > 1 { fence.below(dir, epoch)? } else { None };

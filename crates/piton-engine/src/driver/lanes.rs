@@ -13,7 +13,7 @@ use piton_core::{LanePath, StepPath};
 use super::Driver;
 use crate::error::{Error, Result};
 use crate::observer::Note;
-use crate::world::{Begin, Commit, Merging, Rebase, Refusal, Room, Rooms};
+use crate::world::{Begin, Commit, Merging, Rebase, Refusal, Room, Rooms, World};
 
 /// How often a pull request is looked at while something else goes on.
 const PULL_REQUEST_EVERY_MS: u64 = 30_000;
@@ -48,8 +48,7 @@ impl Driver<'_> {
     }
 
     pub(super) fn rooms(&mut self) -> Result<&mut dyn Rooms> {
-        let missing = "lanes in worktrees need a git repository";
-        self.world.rooms().ok_or_else(|| Error::World(missing.to_owned()))
+        rooms_of(self.world)
     }
 
     /// The lane's work; lane acts are only decided for lanes that have some.
@@ -74,8 +73,7 @@ impl Driver<'_> {
         }
         // Git takes its time: outcomes at hand do not wait for it.
         self.commit()?;
-        let state = self.state.clone();
-        match self.rooms()?.begin(path, &lane.rules, &state)? {
+        match rooms_of(self.world)?.begin(path, &lane.rules, &self.state)? {
             Begin::Refused(refusal) => self.block(path, Stage::BeforeLaneStart, refusal),
             Begin::Ready(begun) => {
                 if !begun.note.is_empty() {
@@ -390,6 +388,11 @@ impl Driver<'_> {
         };
         self.record(Event::LaneRemoved(removed))
     }
+}
+
+fn rooms_of(world: &mut dyn World) -> Result<&mut dyn Rooms> {
+    let missing = "lanes in worktrees need a git repository";
+    world.rooms().ok_or_else(|| Error::World(missing.to_owned()))
 }
 
 fn has_tests_step(lane: &Lane) -> bool {

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::observer::Note;
 
 /// How long views rest after they were written: many lanes change them many times a second, and
-/// whoever looks at them notices no tenth of one.
-const VIEWS_REST: Millis = Millis(100);
+/// whoever looks at them notices no fifth of one.
+const VIEWS_REST: Millis = Millis(200);
 
 /// What of the views is behind the ledger.
 #[derive(Default)]
@@ -20,14 +20,15 @@ pub(super) struct Behind {
 }
 
 impl Driver<'_> {
-    /// Takes what a commit made durable into the run's log, and writes the views if they are due.
+    /// Tells the views what a commit made durable, and writes them if they are due.
     pub(super) fn view(&mut self, before: u64) {
         let Some(rooms) = self.world.rooms() else { return };
         let events: Vec<(u64, Timestamp, &Event)> =
             (before + 1..).zip(&self.batch).map(|(seq, e)| (seq, self.at, e)).collect();
-        let logged = rooms.log(&self.row.run_id, &events);
-        self.warn_of_views(logged.map(|()| Vec::new()));
-        self.behind.is |= self.batch.iter().any(Event::is_viewed);
+        self.behind.is |= rooms.log(&self.row.run_id, &events);
+        if self.batch.iter().any(Event::is_shown_first) {
+            self.views();
+        }
         self.views_if_due();
     }
 
@@ -52,19 +53,14 @@ impl Driver<'_> {
             return;
         }
         let Some(rooms) = self.world.rooms() else { return };
-        let written = rooms.views(&self.plan, &self.state);
-        self.warn_of_views(written);
-        self.behind.written = Some(self.world.awake());
-    }
-
-    fn warn_of_views(&mut self, written: Result<Vec<String>>) {
-        let warnings = match written {
+        let warnings = match rooms.views(&self.plan, &self.state) {
             Ok(warnings) => warnings,
             Err(error) => vec![format!("a view was not written: {error}")],
         };
         for warning in warnings {
             self.observer.note(&Note::Warning(warning));
         }
+        self.behind.written = Some(self.world.awake());
     }
 
     /// From here on refs move only while this driver's epoch is the newest.

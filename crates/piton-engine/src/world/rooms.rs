@@ -184,6 +184,7 @@ pub trait Rooms {
     /// Writes the views of the ledger, not where a driver of a higher epoch may have written them;
     /// says what a person should know about them.
     fn views(&mut self, plan: &Plan, state: &RunState) -> Result<Vec<String>>;
-    /// Adds durable events to the view that lists them.
-    fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> Result<()>;
+    /// Takes durable events for the view that lists them, to be written with the others; whether
+    /// the run has views at all.
+    fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> bool;
 }

@@ -180,6 +180,9 @@ fn open_for_reading(dir: &Path, path: &Path) -> Result<Connection> {
         }
         other => other?,
     };
+    // The last to close would delete the WAL's files, and the next to look would make them again:
+    // that costs more than looking. Whoever writes cleans up.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let (conn, format) = match patiently(|| schema::format(&conn)) {
         Err(error) if frozen::is_suspect(&error) => {
             let conn = frozen::open(dir, path)?;

@@ -25,6 +25,10 @@ use crate::git::Git;
 
 /// Changed files from which it pays to look up what the repository already has.
 const LOOKUP_MIN: usize = 1000;
+/// Below this many bytes in few files even a first snapshot writes them again: reading the indexes of
+/// all packs costs more.
+const UNSEEN_BYTES_MAX: u64 = 1 << 18;
+const UNSEEN_MAX: usize = 32;
 const TREE: u32 = 0o40_000;
 const BLOB: u32 = 0o100_644;
 
@@ -162,11 +166,14 @@ impl Capture {
             }
         }
         let Some(mut objects) = self.objects.take() else { return Ok(()) };
-        let many = |f: &Folder| match &f.body {
-            Body::Listed(entries) => entries.iter().filter(|e| e.dirty).count(),
-            Body::Same(_) => 0,
-        };
-        if self.cache.is_none() || folders.iter().map(many).sum::<usize>() >= LOOKUP_MIN {
+        let listed = folders.iter().filter_map(|f| match &f.body {
+            Body::Listed(entries) => Some(entries),
+            Body::Same(_) => None,
+        });
+        let dirty = listed.flatten().filter(|e| e.dirty);
+        let (count, bytes) = dirty.fold((0, 0), |(n, sum), e| (n + 1, sum + e.stat.size));
+        let small = count <= UNSEEN_MAX && bytes <= UNSEEN_BYTES_MAX;
+        if count >= LOOKUP_MIN || (self.cache.is_none() && !small) {
             objects.store = Some(Store::open(&self.repo.objects()));
         }
         content::read_all(&walk, &mut folders, &mut objects, &scratch(workspace))?;

@@ -160,7 +160,7 @@ fn read(walk: &Walk<'_>, tasks: &[Task], objects: &mut Objects) -> Result<Vec<Ou
         }
         return Ok(outcomes);
     }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = super::walk::cores();
     let store = objects.store.take();
     let next = AtomicUsize::new(0);
     let mut outcomes: Vec<Option<Outcome>> = tasks.iter().map(|_| None).collect();

@@ -210,6 +210,11 @@ impl Error {
     }
 }
 
+/// The id that git gives a blob, where ids are SHA-1.
+pub(crate) fn blob_id(data: &[u8]) -> String {
+    oid::Oid::of(oid::Kind::Blob, data).to_string()
+}
+
 /// Reads a snapshot that was taken before.
 pub fn load(dir: &Path, commit: &str) -> Result<Snapshot, Error> {
     let manifest = manifest(dir, commit)?;

@@ -155,16 +155,18 @@ impl Settings {
     /// What git would say in another work tree of the same repository, if that follows from what
     /// it said in this one.
     pub(crate) fn in_sibling(&self, from: &Repo, to: &Repo, started: i64) -> Option<Self> {
-        if self.scope == Scope::WorkTree || from.common != to.common || !self.holds() {
+        if self.scope == Scope::WorkTree || from.common != to.common || self.sources.is_empty() {
             return None;
         }
         let mut found = self.clone();
         for (file, stat) in &mut found.sources {
-            if let Ok(name) = file.strip_prefix(&from.git_dir)
-                && OWN_FILES.iter().any(|own| name == Path::new(own))
-            {
+            let own = OWN_FILES.iter().find(|own| *file == from.git_dir.join(own));
+            let now = |file: &Path| Stat::followed(file).map(|s| s.settled(started));
+            if let Some(name) = own {
                 *file = to.git_dir.join(name);
-                *stat = Stat::followed(file).map(|s| s.settled(started));
+                *stat = now(file);
+            } else if Stat::followed(file) != *stat {
+                return None;
             }
         }
         Some(found)

@@ -223,7 +223,7 @@ fn helpers(paying: usize) -> usize {
     if paying == 0 {
         return 0;
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     paying.min(cores.min(THREADS_MAX) - 1)
 }
 
@@ -237,4 +237,10 @@ pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     path.push(b'/');
     path.extend_from_slice(name);
     path
+}
+
+/// How many threads can run at once; asked once, because the system answers from many files.
+pub(crate) fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }

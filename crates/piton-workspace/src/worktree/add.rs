@@ -70,13 +70,14 @@ pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
     check(&place.root, fence)?;
     locks::await_children(&place)?;
     let owner = spec.owner();
-    for admin in admin::scan(&place).iter().filter(|a| a.owner().as_ref() == Some(&owner)) {
+    let admins = admin::scan(&place);
+    for admin in admins.iter().filter(|a| a.owner().as_ref() == Some(&owner)) {
         if let Some(added) = take_up(&place, spec, admin, fence)? {
             return Ok(added);
         }
     }
     let (branch, start) = branch::claim(&place, spec, fence)?;
-    make(&place, spec, &branch, &start)
+    make(&place, &admins, spec, &branch, &start)
 }
 
 /// Takes up an entry of the lane, or clears it away if it was never complete or lost its folder.
@@ -114,13 +115,13 @@ fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<O
     }))
 }
 
-fn make(place: &Place, spec: &Spec, branch: &str, start: &str) -> Result<Added> {
+fn make(place: &Place, admins: &[Admin], spec: &Spec, branch: &str, start: &str) -> Result<Added> {
     if let Some(path) = super::checked_out(&place.root, branch) {
         return Err(Error::BranchInUse { branch: branch.to_owned(), path });
     }
     let wanted = place.root.join(&spec.path);
-    hide_folder(place, &wanted)?;
-    let path = free_path(place, &wanted)?;
+    hide_folder(place, admins, &wanted)?;
+    let path = free_path(admins, &wanted)?;
     place
         .git()
         .config("worktree.guessRemote=false")
@@ -165,15 +166,14 @@ fn sync(path: &Path, admin: &Path) -> Result<()> {
 }
 
 /// Makes the folder of all worktrees ignore itself, so that it never counts as a change.
-fn hide_folder(place: &Place, path: &Path) -> Result<()> {
+fn hide_folder(place: &Place, admins: &[Admin], path: &Path) -> Result<()> {
     let parent = path.parent().unwrap_or(path);
     fs::create_dir_all(parent).at(parent)?;
     // A task's worktree lies within its lane's, whose files are none of ours to add to.
     let below = path.strip_prefix(&place.root).ok().filter(|_| place.git_dir == place.common);
     let Some(first) = below.and_then(|rest| rest.components().next()) else { return Ok(()) };
     let top = place.root.join(first);
-    if top == path || admin::scan(place).iter().any(|a| a.path.as_ref().is_some_and(|p| *p == top))
-    {
+    if top == path || admins.iter().any(|a| a.path.as_ref().is_some_and(|p| *p == top)) {
         return Ok(());
     }
     let ignore = top.join(".gitignore");
@@ -184,8 +184,10 @@ fn hide_folder(place: &Place, path: &Path) -> Result<()> {
 }
 
 /// The first path of that name that nobody uses: not there, or an empty folder.
-fn free_path(place: &Place, wanted: &Path) -> Result<PathBuf> {
-    let taken: Vec<PathBuf> = admin::scan(place).into_iter().filter_map(|a| a.path).collect();
+fn free_path(admins: &[Admin], wanted: &Path) -> Result<PathBuf> {
+    // Those that were cleared away a moment ago are not there any more.
+    let taken = admins.iter().filter(|a| a.dir.is_dir()).filter_map(|a| a.path.as_deref());
+    let taken: Vec<&Path> = taken.collect();
     let is_free = |path: &Path| {
         let empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
         let there = fs::symlink_metadata(path);

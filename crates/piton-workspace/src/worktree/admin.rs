@@ -2,6 +2,7 @@
 //!
 //! Read directly, because git does not list an entry that was interrupted while it was made.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
@@ -93,11 +94,15 @@ pub struct Admin {
 impl Admin {
     /// Reads one.
     pub fn read(dir: &Path) -> Self {
+        Self::read_with(dir, &mut Folders::default())
+    }
+
+    fn read_with(dir: &Path, folders: &mut Folders) -> Self {
         let text = |name: &str| fs::read_to_string(dir.join(name)).ok();
         let path = fs::read(dir.join("gitdir")).ok().map(|line| dir.join(as_path(&line)));
         // A path relative to the admin folder is followed as far as there is something.
         let path = path.and_then(|dot_git| dot_git.parent().map(Path::to_owned));
-        let path = path.map(|path| path.canonicalize().unwrap_or(path)).filter(|p| *p != dir);
+        let path = path.map(|path| folders.real(path)).filter(|p| *p != dir);
         let mark = text(MARK).as_deref().and_then(Mark::parse);
         Self { dir: dir.to_owned(), path, locked: text("locked"), mark }
     }
@@ -122,10 +127,41 @@ impl Admin {
 
 /// Reads all of a repository's.
 pub fn scan(place: &Place) -> Vec<Admin> {
+    let mut folders = Folders::default();
+    dirs(place).iter().map(|dir| Admin::read_with(dir, &mut folders)).collect()
+}
+
+/// All of a repository's, by their names.
+pub fn dirs(place: &Place) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(place.common.join("worktrees")) else { return Vec::new() };
-    let mut dirs: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
+    let entries = entries.filter_map(std::result::Result::ok);
+    let folders = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut dirs: Vec<PathBuf> = folders.map(|e| e.path()).collect();
     dirs.sort();
-    dirs.iter().filter(|dir| dir.is_dir()).map(|dir| Admin::read(dir)).collect()
+    dirs
+}
+
+/// Real paths of folders: worktrees lie side by side, so what is above them is looked up once.
+#[derive(Default)]
+struct Folders(HashMap<PathBuf, PathBuf>);
+
+impl Folders {
+    /// The real path, or the path itself where there is nothing.
+    fn real(&mut self, path: PathBuf) -> PathBuf {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return path };
+        match fs::symlink_metadata(&path) {
+            Ok(found) if !found.is_symlink() => {}
+            Ok(_) => return path.canonicalize().unwrap_or(path),
+            Err(_) => return path,
+        }
+        if let Some(known) = self.0.get(parent) {
+            return known.join(name);
+        }
+        let Ok(real) = parent.canonicalize() else { return path };
+        let found = real.join(name);
+        self.0.insert(parent.to_owned(), real);
+        found
+    }
 }
 
 /// The admin folder that a worktree leads to.

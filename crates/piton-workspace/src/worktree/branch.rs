@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::add::NUMBERS_MAX;
 use super::{Error, Place, Result, Spec, fenced};
-use crate::ask;
 use crate::git::Git;
 use crate::refs::{self, Fence, Transaction};
+use crate::{ask, blob};
 
 /// How often a branch is tried to be deleted while base moves; nobody commits that fast by hand.
 const DELETE_ROUNDS_MAX: u32 = 10;
@@ -78,7 +78,7 @@ fn claim_name(
     fence: &Fence,
 ) -> Result<()> {
     let text = format!("{branch}\n{}\n", spec.start);
-    let blob = Git::at(dir).durable().args(["hash-object", "-w", "--stdin"]).input(text).text()?;
+    let blob = blob::write(dir, &text)?;
     Transaction::fenced(fence)
         .update(record_name, &blob, None)
         .set(start_name, &spec.start)
@@ -97,9 +97,9 @@ pub(super) fn take(place: &Place, spec: &Spec, fence: &Fence) -> Result<()> {
     let head = refs::value(dir, &format!("refs/heads/{}", spec.branch));
     let head = head.ok_or_else(|| Error::NoBranch(spec.branch.clone()))?;
     let text = format!("{}\n{}\n", spec.branch, spec.start);
-    let written = Git::at(dir).durable().args(["hash-object", "-w", "--stdin"]).input(text);
+    let written = blob::write(dir, &text)?;
     Transaction::fenced(fence)
-        .update(&record_name, &written.text()?, None)
+        .update(&record_name, &written, None)
         .set(&start_name, &spec.start)
         .verify(&format!("refs/heads/{}", spec.branch), &head)
         .commit(dir, "piton: lane taken over")

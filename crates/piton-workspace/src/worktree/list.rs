@@ -60,8 +60,8 @@ pub fn checked_out(root: &Path, branch: &str) -> Option<PathBuf> {
     if is_main {
         return Some(place.root);
     }
-    let linked = admin::scan(&place).into_iter();
-    linked.filter(|a| head_ref(&a.dir) == name).find_map(|a| a.path)
+    let linked = admin::dirs(&place).into_iter().filter(|dir| head_ref(dir) == name);
+    linked.map(|dir| Admin::read(&dir)).find_map(|admin| admin.path)
 }
 
 fn entry(lines: &[&[u8]], admins: &[Admin]) -> Option<Entry> {

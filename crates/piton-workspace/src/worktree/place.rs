@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::git::{self, Git};
 use crate::{Project, git::Error};
@@ -19,12 +20,35 @@ pub(crate) struct Place {
     pub state: PathBuf,
 }
 
+/// Folders and their real paths. A run has a handful of them and asks for each many times; one that
+/// is replaced by a link to another while it runs is still that folder for it.
+static REAL: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
+
+/// How many are remembered.
+const REAL_MAX: usize = 64;
+
+fn real(dir: &Path) -> std::io::Result<PathBuf> {
+    let mut known = REAL.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = known.iter().rev().find(|(path, _)| path == dir);
+    if let Some((_, real)) = found.filter(|(_, real)| real.is_dir()) {
+        return Ok(real.clone());
+    }
+    let real = dir.canonicalize()?;
+    if dir.is_absolute() && found.is_none() {
+        if known.len() == REAL_MAX {
+            known.remove(0);
+        }
+        known.push((dir.to_owned(), real.clone()));
+    }
+    Ok(real)
+}
+
 impl Place {
     /// Finds the folders of the repository that a folder belongs to.
     pub fn of(dir: &Path) -> Result<Self, git::Error> {
         let failed =
             |message: String| Error { command: "rev-parse".to_owned(), code: None, message };
-        let dir = dir.canonicalize().map_err(|e| failed(format!("{}: {e}", dir.display())))?;
+        let dir = real(dir).map_err(|e| failed(format!("{}: {e}", dir.display())))?;
         let project = Project::discover(&dir).map_err(|error| failed(error.to_string()))?;
         let (Some(git_dir), Some(common)) = (project.git_dir, project.common_dir) else {
             return Err(failed(format!("{} is not in a git work tree", dir.display())));

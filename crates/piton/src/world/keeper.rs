@@ -88,9 +88,10 @@ impl Connection {
         running: &Running,
         stop: Stop<'_>,
     ) -> Result<Attached> {
-        // Nothing of a run can live before its first driver came; a missing folder alone does not
-        // say that, for somebody may have deleted it.
-        let fresh = epoch == FIRST_EPOCH && in_flight.is_empty() && !self.dir.exists();
+        // Nothing of a run can live before its first driver came; that no keeper ever was alone does
+        // not say that, for somebody may have deleted the folder.
+        let unkept = !piton_process::had_keeper(&self.dir);
+        let fresh = epoch == FIRST_EPOCH && in_flight.is_empty() && unkept;
         scratch::make_private(&self.dir).map_err(failed)?;
         self.epoch = epoch;
         self.former = scratch::folders(&self.dir).into_iter().map(|(_, folder)| folder).collect();

@@ -385,12 +385,8 @@ impl Rooms for GitRooms {
         Ok(self.views.take_warnings())
     }
 
-    fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> Result<()> {
-        if !self.views.notice(events) {
-            return Ok(());
-        }
-        let _held = self.hands.hold()?;
-        self.views.log(run_id, events).map_err(failed)
+    fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> bool {
+        self.views.log(run_id, events)
     }
 }
 

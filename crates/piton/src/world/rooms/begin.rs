@@ -9,7 +9,7 @@ use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Refusal, Room};
 use piton_formats::lanes::naming::task_branch;
-use piton_workspace::{Git, Project, checks, merge, refs, restore, worktree};
+use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
 use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
 use crate::context::now;
@@ -134,8 +134,13 @@ impl GitRooms {
 
     /// Says how far a base lags behind what was last fetched.
     fn behind(&self, branch: &str) -> Option<String> {
-        let upstream = refs::value(&self.root, &format!("{branch}@{{upstream}}"))?;
-        let range = format!("{branch}..{upstream}");
+        let common = Project::discover(&self.root).ok()?.common_dir?;
+        let config = std::fs::read_to_string(common.join("config")).ok()?;
+        // Most have none, and every lane asks.
+        if !config.contains("[branch ") && !config.contains("[include") {
+            return None;
+        }
+        let range = format!("{branch}..{branch}@{{upstream}}");
         let count = Git::at(&self.root).args(["rev-list", "--count", &range]).text().ok()?;
         let count: u64 = count.parse().ok().filter(|n| *n > 0)?;
         let commits = if count == 1 { "commit" } else { "commits" };

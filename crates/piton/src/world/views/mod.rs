@@ -97,6 +97,8 @@ pub struct Views {
     isolated: bool,
     /// Lanes that do tasks of other lanes, as far as events told.
     parts: entries::Parts,
+    /// Lines for the run's log that are not in it yet.
+    unlogged: String,
     /// Gates that were seen ticked: a tick that a person takes away afterwards stays away.
     ticked: BTreeSet<String>,
     /// When the run last did something: the name of what is kept aside.
@@ -114,6 +116,7 @@ impl Views {
             document: None,
             isolated: false,
             parts: entries::Parts::new(),
+            unlogged: String::new(),
             ticked: BTreeSet::new(),
             last_at: Timestamp::default(),
         }
@@ -143,7 +146,7 @@ impl Views {
         std::mem::take(&mut self.files.warnings)
     }
 
-    /// Writes all views but the log; what holds it already is not touched.
+    /// Writes all views; what is as it should be is not touched.
     pub fn write(&mut self, plan: &Plan, state: &RunState) -> io::Result<()> {
         self.look_at_plan(&state.plan_path);
         self.isolated |= state.lanes().any(|(_, lane)| lane.isolation == Isolation::Worktree);
@@ -152,10 +155,11 @@ impl Views {
             return Ok(());
         };
         // One that fails keeps none of the others back.
+        let log = self.write_log(&run_id.0);
         let checkpoints = self.write_checkpoints(state);
         let report = self.write_report(&file_name(&run_id.0, state), plan, state);
         let gates = self.tick_gates(plan, state);
-        checkpoints.and(report).and(gates)
+        log.and(checkpoints).and(report).and(gates)
     }
 
     /// Gives the files of a run that was archived their final names, and says so in them.
@@ -174,20 +178,27 @@ impl Views {
         self.write(plan, state)
     }
 
-    /// Takes note of what happened; says whether it goes into the run's log.
-    pub fn notice(&mut self, events: &[(u64, Timestamp, &Event)]) -> bool {
+    /// Takes what happened for the run's log, which is written with the other views; says whether
+    /// there are any.
+    pub fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> bool {
         for (_, _, event) in events {
             self.look_at(event);
+        }
+        if self.is_wanted() {
+            let parts = &self.parts;
+            let lines =
+                events.iter().map(|(_, at, event)| entries::lines(run_id, *at, parts, event));
+            self.unlogged.extend(lines);
         }
         self.is_wanted()
     }
 
-    /// Appends what happened to the run's log.
-    pub fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> io::Result<()> {
-        let parts = &self.parts;
-        let lines = events.iter().map(|(_, at, event)| entries::lines(run_id, *at, parts, event));
-        let lines: String = lines.collect();
-        log::append(&self.files, &self.root.join(self.paths.run_log(run_id)), &lines)
+    /// Appends to the run's log what was taken for it.
+    fn write_log(&mut self, run_id: &str) -> io::Result<()> {
+        let path = self.root.join(self.paths.run_log(run_id));
+        log::append(&self.files, &path, &self.unlogged)?;
+        self.unlogged.clear();
+        Ok(())
     }
 
     /// Makes the run's log whole: `all` are the events of the run from its first.
