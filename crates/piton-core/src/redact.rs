@@ -85,14 +85,16 @@ impl Redactor {
     #[must_use]
     pub fn and_assigned_in(self, text: &str, extra: &[String]) -> Self {
         let Some(assigned) = assigned() else { return self };
-        let found: Vec<(&str, &str)> = assigned
-            .captures_iter(text)
-            .filter_map(|c| {
-                let value = c.get(2).or(c.get(3)).or(c.get(4))?.as_str();
-                let number = value.bytes().all(|b| b.is_ascii_digit() || b".,_".contains(&b));
-                (!number).then_some((c.get(1)?.as_str(), value))
-            })
-            .collect();
+        let (mut found, mut at) = (Vec::new(), 0);
+        while let Some(c) = assigned.captures_at(text, at) {
+            let Some(name) = c.get(1) else { break };
+            let value = c.get(2).or(c.get(3)).or(c.get(4)).map_or("", |value| value.as_str());
+            if !value.bytes().all(|b| b.is_ascii_digit() || b".,_".contains(&b)) {
+                found.push((name.as_str(), value));
+            }
+            // On behind the name: what is given to it may give something itself.
+            at = name.end();
+        }
         self.and(found, extra)
     }
 

@@ -73,10 +73,13 @@ impl PlanFile {
             git: context.project.git_dir.is_some(),
             read: &|name| std::fs::read_to_string(root.join(name)),
         };
-        let (json, redactor) = (context.json, context.redactor_of_text(&text));
+        // Only made where something is said: it costs more than reading a good plan.
+        let redactor = || context.redactor_of_text(&text);
         let (mut live, warnings) = read_plan(&input)
-            .map_err(|problems| document_error(&problems, &text, json, &redactor))?;
-        crate::ui::diagnostics(&warnings, &text, &redactor);
+            .map_err(|problems| document_error(&problems, &text, context.json, &redactor()))?;
+        if !warnings.is_empty() {
+            crate::ui::diagnostics(&warnings, &text, &redactor());
+        }
         // A title that was not given comes from the path; the same plan named another way is the
         // same plan.
         if live.title.is_empty() {

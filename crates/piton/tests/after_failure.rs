@@ -52,6 +52,7 @@ fn a_failed_step_is_tried_again_on_request() {
     project.piton(&["retry", "nonsense"]).exits(2).says("hint: ");
     project.write("mended", "");
     project.piton(&["retry"]).exits(0).says("P1/A/two").says("piton resume r1");
+    project.piton(&["status"]).exits(0).says("interrupted").says("piton resume r1");
     project.piton(&["resume"]).exits(0);
     assert_eq!(project.lines("ran.txt"), ["two", "three", "needs", "last"]);
     assert_eq!(project.step("P1/A/two")["attempts"], 2);

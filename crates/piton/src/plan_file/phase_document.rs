@@ -21,10 +21,13 @@ pub fn read(
     (tasks, asks): (TaskWorktrees, bool),
 ) -> Result<PlanFile> {
     let file = shown.display().to_string();
-    let redactor = context.redactor_of_text(text);
-    let refused = |problems: Vec<_>| document_error(&problems, text, context.json, &redactor);
+    // Only made where something is said: it costs more than reading a good document.
+    let redactor = || context.redactor_of_text(text);
+    let refused = |problems: Vec<_>| document_error(&problems, text, context.json, &redactor());
     let (document, warnings) = phase::read(&file, text).map_err(refused)?;
-    ui::diagnostics(&warnings, text, &redactor);
+    if !warnings.is_empty() {
+        ui::diagnostics(&warnings, text, &redactor());
+    }
     let mut defaults = PlanDefaults::new(&context.settings);
     defaults.task_worktrees = tasks;
     if let Some(path) = &context.settings.lanes.task_prompt {

@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 
 use piton_core::evidence::Rerun;
 use piton_core::state::{LaneState, PhaseState, Progress, StepState};
-use piton_core::summary::{lane_status, phase_status, progress, run_status, step_status};
+use piton_core::summary::{
+    lane_status, phase_status, progress, run_status, standing_verdict, step_status,
+};
 use piton_core::{GateRef, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::Loaded;
 use piton_formats::lanes::fix::fix_tasks;
@@ -94,7 +96,7 @@ fn next_commands(loaded: &Loaded) -> Vec<String> {
     if *seq == 0 {
         return vec![format!("piton resume {}", sanitize(&row.run_id))];
     }
-    let verdict = state.verdict.unwrap_or(piton_core::event::Verdict::Interrupted);
+    let verdict = standing_verdict(state).unwrap_or(piton_core::event::Verdict::Interrupted);
     let mut commands = summary::next_commands(state, verdict);
     commands.truncate(1);
     commands
