@@ -1,13 +1,16 @@
 //! (h) A phase with many lanes that do nothing: what the driver itself adds to each, apart from git.
 //!
 //! Its own time is the processor time of its process, read from `/proc` after it ended and before
-//! it is buried: that of the git commands it waited for is kept apart there. How long it waited for
-//! them is told beside, from git's own trace.
+//! it is buried: that of the git commands it waited for is kept apart there. What starting a command
+//! and reading its answer costs the one who starts it is git's too: it is measured here, with as
+//! many starts of `git version`, and taken off. How long the driver waited for git is told beside,
+//! from git's own trace.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
@@ -24,6 +27,8 @@ const ROUNDS: usize = 5;
 const LIMIT: f64 = 5.0;
 /// Commands timed to see what starting git costs beyond what its trace shows.
 const STARTS: usize = 30;
+/// Commands started to see what that costs the one who starts them.
+const CALLS: u32 = 200;
 /// Milliseconds of a tick in `/proc`: the kernel shows a hundred a second to every program.
 const TICK_MS: f64 = 10.0;
 /// The variable that lets git write what it does, as JSON, into files of a folder.
@@ -41,6 +46,7 @@ struct Sample {
 /// Measures runs of the phase.
 pub(super) fn measure(bench: &Bench) -> Measured {
     let start = start_cost(bench)?;
+    let call = call_cost(bench)?;
     let mut samples = Vec::new();
     for _ in 0..bench.rounds(ROUNDS) {
         samples.push(run(bench)?);
@@ -51,13 +57,14 @@ pub(super) fn measure(bench: &Bench) -> Measured {
     let calls = of(|s| s.calls).unwrap_or_default();
     let git = git + calls * start;
     let remark = format!(
-        "processor time in ms; a lane takes {wall:.0} ms, {git:.0} of them in {calls:.0} calls of git"
+        "processor time in ms, {own:.1} with starting git; a lane takes {wall:.0} ms, {git:.0} of \
+         them in {calls:.0} calls of git"
     );
     Ok(vec![Row {
         id: "h",
         what: "32 lanes that do nothing, driver's own time per lane".to_owned(),
         floor_name: "",
-        result: Outcome::Counted(own),
+        result: Outcome::Counted(own - calls * call),
         limit: Some(LIMIT),
         remark,
     }])
@@ -75,6 +82,25 @@ fn start_cost(bench: &Bench) -> Result<f64, String> {
         fs::remove_dir_all(&trace).map_err(|e| e.to_string())?;
     }
     Ok(median(samples).unwrap_or_default())
+}
+
+/// The processor time that starting a git command and reading its answer costs the one who does so,
+/// in milliseconds.
+fn call_cost(bench: &Bench) -> Result<f64, String> {
+    let dir = bench.folder("calls")?;
+    let before = own_so_far();
+    for _ in 0..CALLS {
+        let output = Command::new("git").arg("version").current_dir(&dir).output();
+        output.map_err(|e| e.to_string())?;
+    }
+    Ok((own_so_far() - before) / f64::from(CALLS))
+}
+
+/// The processor time of this process, in milliseconds.
+fn own_so_far() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    millis(Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or_default()))
 }
 
 fn run(bench: &Bench) -> Result<Sample, String> {
