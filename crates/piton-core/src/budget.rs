@@ -116,6 +116,37 @@ pub const TABLE: &[Row] = &[
     },
 ];
 
+/// An amount of a budget as a person says it: `$0.20`, `1m 30s`, `64.0 MB`, or the plain number.
+pub fn amount(name: &str, value: u64) -> String {
+    match name {
+        "money" | "money_micros" => dollars(value),
+        "run_time" | "phase_time" | "step_time" | "network_wait" | "rate_limit_wait" => {
+            Millis(value).to_string()
+        }
+        "log_bytes" | "run_log_bytes" => size(value),
+        _ => value.to_string(),
+    }
+}
+
+/// Money with its cents, and what is smaller only where there is any.
+pub fn dollars(micros: u64) -> String {
+    let text = format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    let cents = text.len() - 4;
+    let rest = text[cents..].trim_end_matches('0');
+    format!("{}{rest}", &text[..cents])
+}
+
+/// A number of bytes as a person says it.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+    for (unit, one) in UNITS {
+        if bytes >= one {
+            return format!("{}.{} {unit}", bytes / one, bytes % one * 10 / one);
+        }
+    }
+    format!("{bytes} bytes")
+}
+
 impl Default for Budgets {
     fn default() -> Self {
         const HOUR: u64 = 3_600;
@@ -132,5 +163,19 @@ impl Default for Budgets {
             rate_limit_wait: Millis::from_secs(6 * HOUR),
             restarts: 10,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_read_as_people_say_them() {
+        assert_eq!(amount("money", 200_000), "$0.20");
+        assert_eq!(amount("money_micros", 1_005_000), "$1.005");
+        assert_eq!(amount("run_time", 90_000), "1m 30s");
+        assert_eq!(amount("run_log_bytes", 4_000_000_000), "4.0 GB");
+        assert_eq!(amount("tokens", 12), "12");
     }
 }

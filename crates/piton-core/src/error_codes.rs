@@ -278,6 +278,12 @@ pub const TABLE: &[Entry] = &[
         next: "Go on with `piton run PLAN --resume`, or set it aside with `--fresh`.",
     },
     Entry {
+        code: "secret-path",
+        title: "a path with a secret in it",
+        cause: "Paths of inputs and artifacts are recorded as they are, because files are found by them; a secret in one would be recorded with it.",
+        next: "Name the file another way.",
+    },
+    Entry {
         code: "settings",
         title: "the settings cannot be read",
         cause: "piton.toml exists but cannot be opened.",
@@ -318,6 +324,12 @@ pub const TABLE: &[Entry] = &[
         title: "the folder with Piton's state cannot be written",
         cause: "The command has something to record, or must read a ledger that was not closed, and the folder that the message names is read-only or belongs to somebody else.",
         next: "Make that folder writable for you, or work in a copy of the project. `status`, `runs`, `show` and `log` also work where nothing can be written.",
+    },
+    Entry {
+        code: "state-unreadable",
+        title: "the ledger cannot be read",
+        cause: "The ledger, or the folder it lies in, belongs to somebody else or is closed to you. Whether there are runs can't be seen.",
+        next: "Work as the user who started the runs, or have the folder that the message names made readable for you.",
     },
     Entry {
         code: "stdout",

@@ -80,6 +80,42 @@ impl Redactor {
         self
     }
 
+    /// The same, knowing what a text that could not be read as a document assigns to names that look
+    /// secret: `NAME = "value"`, `NAME=value`, `"NAME": "value"`. Numbers are none.
+    #[must_use]
+    pub fn and_assigned_in(self, text: &str, extra: &[String]) -> Self {
+        let Some(assigned) = assigned() else { return self };
+        let (mut found, mut at) = (Vec::new(), 0);
+        while let Some(c) = assigned.captures_at(text, at) {
+            let Some(name) = c.get(1) else { break };
+            let value = c.get(2).or(c.get(3)).or(c.get(4)).map_or("", |value| value.as_str());
+            if !value.bytes().all(|b| b.is_ascii_digit() || b".,_".contains(&b)) {
+                found.push((name.as_str(), value));
+            }
+            // On behind the name: what is given to it may give something itself.
+            at = name.end();
+        }
+        self.and(found, extra)
+    }
+
+    /// The text with stars over its secrets: as long as it was, so that places in it stay true.
+    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let stars = |secret: &str| "*".repeat(secret.len());
+        let mut text = Cow::Borrowed(text);
+        for value in &self.values {
+            if text.contains(value.as_str()) {
+                text = Cow::Owned(text.replace(value.as_str(), &stars(value)));
+            }
+        }
+        if let Some(shapes) = shapes()
+            && shapes.is_match(&text)
+        {
+            let masked = shapes.replace_all(&text, |c: &regex::Captures<'_>| stars(&c[0]));
+            text = Cow::Owned(masked.into_owned());
+        }
+        text
+    }
+
     /// Whether it knows no value.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
@@ -100,6 +136,16 @@ impl Redactor {
         }
         text
     }
+}
+
+/// What looks like a value given to a name: quoted, or up to the next blank.
+fn assigned() -> Option<&'static Regex> {
+    static ASSIGNED: OnceLock<Option<Regex>> = OnceLock::new();
+    let made = ASSIGNED.get_or_init(|| {
+        let name = r#"([A-Za-z_][A-Za-z0-9_-]*)["']?[ \t]*[=:][ \t]*"#;
+        Regex::new(&format!(r#"{name}(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"',;}}\]]+))"#)).ok()
+    });
+    made.as_ref()
 }
 
 /// Shapes of tokens that are secret wherever they stand.
@@ -158,5 +204,17 @@ mod tests {
     fn a_user_may_name_more() {
         let redactor = Redactor::new([("LICENCE", "abcdefgh")], &["LICENCE".to_owned()]);
         assert_eq!(redactor.redact("abcdefgh"), REPLACEMENT);
+    }
+
+    #[test]
+    fn what_a_broken_document_gives_to_a_secret_name_is_known_and_places_stay() {
+        let text = "tokens = 1000000000\nenv = { DB_PASSWORD = \"häslich-lang\", A = \"plain-text\" }\nrun = \"MY_TOKEN=abcdefghij make\"\n";
+        let redactor = Redactor::default().and_assigned_in(text, &[]);
+        let masked = redactor.mask(text);
+        assert_eq!(masked.len(), text.len());
+        for secret in ["häslich-lang", "abcdefghij"] {
+            assert!(!masked.contains(secret), "{masked}");
+        }
+        assert!(masked.contains("plain-text") && masked.contains("1000000000"), "{masked}");
     }
 }

@@ -128,6 +128,10 @@ fn combine(parts: &[Status]) -> Status {
 
 /// The status of a run. `driver_lives` says whether a process advances it now.
 pub fn run_status(state: &RunState, driver_lives: bool) -> Status {
+    if state.run_id.is_none() {
+        // Its creation is not recorded yet: nothing of it has begun, so nothing of it is over.
+        return Status::Pending;
+    }
     if let Some(ended) = state.ended {
         return ended;
     }
@@ -142,7 +146,7 @@ pub fn run_status(state: &RunState, driver_lives: bool) -> Status {
             other => other,
         };
     }
-    match state.verdict {
+    match standing_verdict(state) {
         Some(Verdict::Failed) => Status::Failed,
         Some(Verdict::Waiting) => Status::Waiting,
         Some(Verdict::Blocked | Verdict::Budget) => Status::Blocked,
@@ -151,6 +155,19 @@ pub fn run_status(state: &RunState, driver_lives: bool) -> Status {
         Some(Verdict::Complete) if state.is_over() => Status::Complete,
         _ => Status::Interrupted,
     }
+}
+
+/// The verdict of the last driver, unless a person has decided since about what it rested on: then
+/// the run only waits to go on.
+pub fn standing_verdict(state: &RunState) -> Option<Verdict> {
+    let any = |of: fn(&StepState) -> bool| state.steps().any(|(_, step)| of(step));
+    state.verdict.filter(|verdict| match verdict {
+        Verdict::Failed => {
+            any(|s| s.progress == Progress::Failed) || state.gates.keys().any(|g| state.rejected(g))
+        }
+        Verdict::Blocked => !any(|s| s.progress == Progress::Pending && s.rerun.is_some()),
+        _ => true,
+    })
 }
 
 /// The step where the run stands: the first that runs, else the first that is not over.

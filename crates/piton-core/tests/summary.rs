@@ -103,6 +103,9 @@ fn a_run_without_a_driver_says_how_the_last_one_left() {
         let mut run = run();
         run.start("P1/A/one", vec![]);
         assert_eq!(run_status(&run.state, false), Status::Interrupted, "it fell");
+        if verdict == Verdict::Failed {
+            run.attempt("P1/B/one", failed(Class::Test, Next::Fail));
+        }
         assert_eq!(leave(&mut run, verdict), status);
     }
 }
@@ -121,4 +124,24 @@ fn a_run_that_is_over_says_so_whoever_lives() {
     assert_eq!(current(&run.state), None);
     run.take(Event::RunAborted(RunAborted { by: by(), message: String::new(), cancel: false }));
     assert_eq!(run_status(&run.state, false), Status::Aborted);
+}
+
+/// Lost, a run that fell before its first event would count as complete.
+#[test]
+fn a_run_without_its_first_event_is_pending() {
+    let state = piton_core::RunState::default();
+    assert_eq!(run_status(&state, false), Status::Pending);
+    assert_eq!(run_status(&state, true), Status::Pending);
+}
+
+/// Lost, a run whose failed step got new attempts would still count as failed, and the only way on
+/// that is named would be to end it.
+#[test]
+fn a_failure_that_was_dealt_with_fails_the_run_no_more() {
+    let mut run = run();
+    run.attempt("P1/A/one", failed(Class::Test, Next::Fail));
+    assert_eq!(leave(&mut run, Verdict::Failed), Status::Failed);
+    let step = path("P1/A/one");
+    run.take(Event::StepRetried(piton_core::event::StepRetried { step, by: "ann".to_owned() }));
+    assert_eq!(run_status(&run.state, false), Status::Interrupted);
 }

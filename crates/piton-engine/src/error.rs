@@ -29,6 +29,17 @@ pub enum Error {
         /// Why.
         source: Box<piton_core::Illegal>,
     },
+    /// The ledger lacks an event.
+    #[error(
+        "run {run_id} lacks event {seq}: the ledger is damaged; it was left as it is: copy its \
+         directory away, then restore a backup"
+    )]
+    Gap {
+        /// Which run.
+        run_id: String,
+        /// The first event that is missing.
+        seq: u64,
+    },
     /// There is no such run.
     #[error("there is no run `{0}` here")]
     NoRun(String),

@@ -78,10 +78,13 @@ impl Store {
                 if page.is_empty() {
                     break;
                 }
-                seq = replay(&row.run_id, &mut state, &page)?.unwrap_or(seq);
+                seq = replay(&row.run_id, &mut state, seq, &page)?;
             }
         } else {
-            seq = replay(&row.run_id, &mut state, &tail)?.unwrap_or(seq);
+            seq = replay(&row.run_id, &mut state, seq, &tail)?;
+        }
+        if seq == 0 {
+            state = unbegun(&row);
         }
         Ok(Loaded { row, state, seq })
     }
@@ -196,16 +199,32 @@ fn kept(plan: &Plan) -> (String, Vec<u8>) {
     (plan.hash().0, serde_json::to_vec(plan).unwrap_or_default())
 }
 
+/// A run whose creator died before its first event, as far as its row tells. It has no id of its own
+/// yet: the event that creates it still fits.
+fn unbegun(row: &RunRow) -> RunState {
+    RunState {
+        title: row.title.clone(),
+        plan_path: row.plan.clone(),
+        root: row.root.clone(),
+        created_at: Timestamp(row.created_at),
+        last_at: Timestamp(row.updated_at),
+        ..RunState::default()
+    }
+}
+
 fn replay(
     run_id: &str,
     state: &mut RunState,
+    mut last: u64,
     stored: &[piton_ledger::StoredEvent],
-) -> Result<Option<u64>> {
-    let mut last = None;
+) -> Result<u64> {
     for stored in stored {
         let (seq, at, event) = decode(run_id, stored)?;
+        if seq != last + 1 {
+            return Err(Error::Gap { run_id: run_id.to_owned(), seq: last + 1 });
+        }
         apply(state, at, &event).map_err(|source| illegal(run_id, seq, source))?;
-        last = Some(seq);
+        last = seq;
     }
     Ok(last)
 }

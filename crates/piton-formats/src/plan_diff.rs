@@ -3,6 +3,7 @@
 //! Tells a changed definition (which asks whether finished work still counts) from changed limits
 //! (which never do). Does not decide what a change means for a run: the core does.
 
+use piton_core::budget::amount;
 use piton_core::lane::{LaneRules, TaskOf};
 use piton_core::plan::{Command, Lane, Phase, Step, Work};
 use piton_core::{Plan, StepPath};
@@ -211,8 +212,10 @@ fn budgets(old: &Plan, new: &Plan) -> Vec<String> {
         .iter()
         .filter(|(name, value)| before.get(name.as_str()) != Some(value))
         .map(|(name, value)| {
-            let was = before.get(name.as_str()).cloned().unwrap_or_default();
-            format!("budget {name}: {was} is now {value}")
+            let was = before.get(name.as_str()).and_then(serde_json::Value::as_u64);
+            let said = |value: Option<u64>| amount(name, value.unwrap_or_default());
+            let plan_name = name.trim_end_matches("_micros");
+            format!("budget {plan_name}: {} is now {}", said(was), said(value.as_u64()))
         })
         .collect()
 }
@@ -382,7 +385,7 @@ run = "make p2"
             .replace("gate = \"Go\"", "gate = \"Stop\"")
             .replace("id = \"P2\"", "id = \"P2\"\nneeds = []");
         let new = format!(
-            "title = \"New\"\nspec = \"s.md\"\non_failure = \"continue\"\nbudgets = {{ attempts = 3 }}\n{new}"
+            "title = \"New\"\nspec = \"s.md\"\non_failure = \"continue\"\nbudgets = {{ attempts = 3, run_time = \"20s\", money = \"0.10\" }}\n{new}"
         );
         let found = diff(&plan(OLD), &plan(&new));
         assert_eq!(
@@ -399,6 +402,8 @@ run = "make p2"
                 "spec: none is now s.md",
                 "on_failure: stop is now continue",
                 "budget attempts: 20 is now 3",
+                "budget money: $1000.00 is now $0.10",
+                "budget run_time: 72h 00m is now 20.0s",
                 "phase P1: gate `Go` is now gate `Stop`",
                 "phase P2 waited for [P1], now for []",
             ]

@@ -114,6 +114,17 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
+    /// The ledger may be there, but this user may not look at it.
+    #[error(
+        "cannot read {}: {source}; work as the user it belongs to, or have it made readable for \
+         you", path.display()
+    )]
+    Unreadable {
+        /// The database file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
     /// The folder can't be written, and the ledger can't be read without.
     #[error(
         "the ledger in {} was not closed, and its folder can't be written, which reading its last \

@@ -26,7 +26,8 @@ pub trait Ledger {
     ///
     /// With [`Acquire::IfFree`] it fails with [`Error::Held`](crate::Error::Held) while the holder
     /// lives by `alive`, or cannot be looked at and has not lapsed at `at`. The same process asking
-    /// twice is no exception.
+    /// twice is no exception. A run that lacks one of its latest events is refused with
+    /// [`Error::Corrupt`](crate::Error::Corrupt): nobody may go on from a hole.
     fn acquire(
         &mut self,
         run: RunKey,
@@ -57,6 +58,8 @@ pub trait Ledger {
     fn snapshot(&mut self, run: RunKey) -> Result<Option<Snapshot>>;
 
     /// Reads the cached state and all events after it, as of one moment.
+    ///
+    /// Fails with [`Error::Corrupt`](crate::Error::Corrupt) where an event after it is missing.
     fn load(&mut self, run: RunKey) -> Result<(Option<Snapshot>, Vec<StoredEvent>)>;
 
     /// Keeps `body` under its hash; a hash that is there already is left as it is.

@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use piton_ledger::{
-    Append, DATABASE_FILE, Error, Ledger, NewEvent, NewRun, Open, Owner, RunKey, Severity, Sqlite,
-    backup, check,
+    Acquire, Append, DATABASE_FILE, Error, Ledger, Liveness, NewEvent, NewRun, Open, Owner, RunKey,
+    Severity, Sqlite, backup, check,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -63,6 +63,25 @@ fn a_reader_creates_nothing_and_writes_nothing() {
     assert_eq!(reader.load(run).unwrap().1.len(), 10);
     assert!(matches!(reader.heartbeat(run, 1, 2), Err(Error::ReadOnly)));
     assert!(matches!(reader.put_blob("hash", b""), Err(Error::ReadOnly)));
+}
+
+/// Lost, whoever may not look would be told that there are no runs, and start them again.
+#[test]
+fn a_ledger_that_may_not_be_looked_at_is_not_a_missing_one() {
+    let (home, dir) = scratch();
+    // The folder's name leads to a file: nobody, not even root, can look below it.
+    fs::create_dir_all(dir.parent().unwrap()).unwrap();
+    fs::write(&dir, "").unwrap();
+    assert!(matches!(refused(&dir, Open::ReadOnly), Error::Unreadable { .. }));
+    assert!(matches!(check(&dir), Err(Error::Unreadable { .. })));
+
+    let closed = home.path().join("closed");
+    drop(filled(&closed));
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read_dir(&closed).is_err() {
+        assert!(matches!(refused(&closed, Open::ReadOnly), Error::Unreadable { .. }));
+    }
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
 /// Lost, a crash in the first moments would leave a project that cannot be used.
@@ -136,10 +155,84 @@ fn a_damaged_page_is_found_and_reported_as_damage() {
     fs::write(&path, &bytes).unwrap();
     let findings = check(&dir).unwrap();
     assert_eq!(findings[0].severity, Severity::Broken);
-    let mut ledger = Sqlite::open(&dir, Open::ReadWrite).unwrap();
+    let mut ledger = Sqlite::open(&dir, Open::ReadOnly).unwrap();
     assert!(matches!(ledger.events(run, 0, 10), Err(Error::Corrupt { .. })));
     drop(ledger);
+    assert!(matches!(refused(&dir, Open::ReadWrite), Error::Corrupt { .. }));
     assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+/// Fills one page in the middle of a ledger with nonsense; gives the bytes of the file as they are.
+fn damage(dir: &Path) -> Vec<u8> {
+    let path = dir.join(DATABASE_FILE);
+    let mut bytes = fs::read(&path).unwrap();
+    let page = bytes.len() / 4096 / 2 * 4096;
+    bytes[page..page + 4096].fill(0x5a);
+    fs::write(&path, &bytes).unwrap();
+    bytes
+}
+
+/// Lost, new work would be recorded in a ledger that may be beyond saving, and spoil what is left.
+#[test]
+fn a_damaged_ledger_is_not_opened_for_writing_wherever_the_damage_lies() {
+    let (_home, dir) = scratch();
+    let (mut ledger, run) = filled(&dir);
+    let events = [NewEvent { at: 1, tag: "tag", version: 1, body: &[1; 900] }; 50];
+    ledger.append(&Append::new(run, 1, 10, 1, &events)).unwrap();
+    drop(ledger);
+    let bytes = damage(&dir);
+    let error = refused(&dir, Open::ReadWrite);
+    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+    assert_eq!(fs::read(dir.join(DATABASE_FILE)).unwrap(), bytes);
+}
+
+/// Lost, a driver that meets damage in the middle of its work would go on writing around it.
+#[test]
+fn nothing_is_written_after_damage_was_met() {
+    let (_home, dir) = scratch();
+    let (mut ledger, run) = filled(&dir);
+    let body = vec![7; 2 << 20];
+    ledger.put_blob("large", &body).unwrap();
+    drop(ledger);
+    let mut bytes = fs::read(dir.join(DATABASE_FILE)).unwrap();
+    let leaf = bytes.windows(64).position(|w| w == [1; 64]).unwrap() / 4096 * 4096;
+    bytes[leaf..leaf + 4096].fill(0x5a);
+    fs::write(dir.join(DATABASE_FILE), &bytes).unwrap();
+    // Too large to be looked through when it is opened.
+    let mut ledger = Sqlite::open(&dir, Open::ReadWrite).unwrap();
+    assert!(matches!(ledger.load(run), Err(Error::Corrupt { .. })));
+    assert!(matches!(ledger.put_blob("more", b""), Err(Error::Corrupt { .. })));
+    drop(ledger);
+    assert_eq!(fs::read(dir.join(DATABASE_FILE)).unwrap(), bytes);
+}
+
+/// Lost, a run would go on from a history with a hole, and finished work would run again.
+#[test]
+fn a_run_with_a_gap_is_neither_loaded_nor_handed_over() {
+    let cached = "INSERT INTO snapshots VALUES (1, 7, 1, x'')";
+    for (sql, loads) in [
+        ("DELETE FROM events WHERE seq = 5".to_owned(), false),
+        ("DELETE FROM events WHERE seq = 10".to_owned(), false),
+        ("DELETE FROM events".to_owned(), false),
+        ("UPDATE runs SET seq = 9".to_owned(), false),
+        (format!("{cached}; DELETE FROM events WHERE seq = 8"), false),
+        // Behind the cached state only the one who takes the run over looks.
+        (format!("{cached}; DELETE FROM events WHERE seq = 5"), true),
+    ] {
+        let (_home, dir) = scratch();
+        let (mut ledger, run) = filled(&dir);
+        ledger.release(run, 1, 1).unwrap();
+        drop(ledger);
+        raw(&dir, &sql);
+        let mut ledger = Sqlite::open(&dir, Open::ReadWrite).unwrap();
+        let me = Owner::current();
+        let taken = ledger.acquire(run, &me, 2, Acquire::IfFree, &|_| Liveness::Dead);
+        assert!(matches!(taken, Err(Error::Corrupt { .. })), "{sql}: {taken:?}");
+        assert!(matches!(ledger.put_blob("hash", b""), Err(Error::Corrupt { .. })), "{sql}");
+        let mut reader = Sqlite::open(&dir, Open::ReadOnly).unwrap();
+        assert_eq!(reader.load(run).is_ok(), loads, "{sql}");
+        assert_eq!(reader.run("run").unwrap().unwrap().epoch, 1, "{sql}");
+    }
 }
 
 #[test]

@@ -94,6 +94,28 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Whether it only looks, decides about a run or ends one: broken settings don't keep it from
+    /// that.
+    pub fn needs_no_settings(&self) -> bool {
+        matches!(
+            self,
+            Self::Status(_)
+                | Self::Runs(_)
+                | Self::Log(_)
+                | Self::Show(_)
+                | Self::Attach(_)
+                | Self::Approve(_)
+                | Self::Reject(_)
+                | Self::Abort(_)
+                | Self::Doctor(_)
+                | Self::Explain(_)
+                | Self::Schema(_)
+                | Self::Completions(_)
+        )
+    }
+}
+
 /// How a run is driven; shared by `run` and `resume`.
 #[derive(Clone, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]

@@ -9,6 +9,7 @@ use piton_core::Timestamp;
 use piton_core::redact::Redactor;
 use piton_engine::Store;
 use piton_formats::settings::Settings;
+use piton_formats::template::quote_for_shell;
 use piton_ledger::{Liveness, Open, Owner, RunRow, Sqlite, owner_liveness};
 use piton_workspace::Project;
 
@@ -21,8 +22,11 @@ pub const SETTINGS_FILE: &str = "piton.toml";
 pub struct Context {
     /// The project.
     pub project: Project,
-    /// The folder the command was called in.
+    /// The folder that paths are read from: where the command was called, or the root of a run that
+    /// lies elsewhere.
     pub cwd: PathBuf,
+    /// The folder the person stands in: what is said to be typed must work there.
+    stands: PathBuf,
     /// Its settings.
     pub settings: Settings,
     /// Keeps secrets out of what is written.
@@ -33,23 +37,57 @@ pub struct Context {
     pub yes: bool,
     /// Whether a person can be asked: stdin and stderr are terminals.
     pub interactive: bool,
+    /// What became of settings that can't be read.
+    leniency: Leniency,
+}
+
+/// What settings that can't be read lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leniency {
+    /// The command stops.
+    Strict,
+    /// The defaults would hold, but there was no need for it.
+    Unneeded,
+    /// The defaults hold.
+    Needed,
 }
 
 impl Context {
-    /// Finds project and settings from a folder.
-    pub fn new(cwd: &Path, json: bool, yes: bool) -> Result<Self> {
+    /// Finds project and settings from a folder. With `lenient`, settings that can't be read are
+    /// told and the defaults hold: nobody must be kept from looking at a run, or ending it, by a
+    /// typing error.
+    pub fn new(cwd: &Path, json: bool, yes: bool, lenient: bool) -> Result<Self> {
         let project = Project::discover(cwd)
             .map_err(|e| CommandError::failed("no-project", e.to_string()))?;
-        let settings = read_settings(&project.root.join(SETTINGS_FILE), json)?;
         let environment: Vec<(String, String)> = std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
             .collect();
-        let redactor = Redactor::new(
-            environment.iter().map(|(k, v)| (k.as_str(), v.as_str())),
-            &settings.secret_names,
-        );
+        let knowing = |names: &[String]| {
+            Redactor::new(environment.iter().map(|(k, v)| (k.as_str(), v.as_str())), names)
+        };
+        let path = project.root.join(SETTINGS_FILE);
+        // A program that asked for JSON gets its answer; the problem goes to stderr then.
+        let read = read_settings(&path, json && !lenient, &|| knowing(&[]));
+        let leniency = match (lenient, &read) {
+            (false, _) => Leniency::Strict,
+            (true, Ok(_)) => Leniency::Unneeded,
+            (true, Err(_)) => Leniency::Needed,
+        };
+        let settings = match read {
+            Err(error) if lenient => {
+                if !error.message.is_empty() {
+                    crate::ui::say(&error.message);
+                }
+                let warning = format!("warning: {SETTINGS_FILE} is not used: defaults hold here");
+                crate::ui::say(&warning);
+                Settings { secret_names: words_in_quotes(&path), ..Settings::default() }
+            }
+            other => other?,
+        };
+        let redactor = knowing(&settings.secret_names);
         let interactive = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-        Ok(Self { project, cwd: cwd.to_owned(), settings, redactor, json, yes, interactive })
+        let (cwd, stands) = (cwd.to_owned(), cwd.to_owned());
+        Ok(Self { project, cwd, stands, settings, redactor, json, yes, interactive, leniency })
     }
 
     /// The same from where a run was started, if that is another work tree of this project: its
@@ -59,9 +97,31 @@ impl Context {
         if root == self.project.root || !root.is_dir() {
             return Ok(None);
         }
-        let other = Self::new(root, self.json, self.yes)?;
+        let mut other = Self::new(root, self.json, self.yes, self.leniency != Leniency::Strict)?;
+        other.stands.clone_from(&self.stands);
         let real = |c: &Self| c.project.state_dir.canonicalize().ok();
         Ok((real(&other) == real(self)).then_some(other))
+    }
+
+    /// Whether the settings could not be read, and the defaults hold.
+    pub fn is_unsettled(&self) -> bool {
+        self.leniency == Leniency::Needed
+    }
+
+    /// The path of a plan as a person would type it here: from where they stand, for a shell.
+    pub fn plan_argument(&self, recorded_path: &str) -> String {
+        let full = self.project.root.join(recorded_path);
+        let stands = self.stands.canonicalize().unwrap_or_else(|_| self.stands.clone());
+        let path = relative(&stands, &full).unwrap_or(full);
+        let dashed = path.to_string_lossy().starts_with('-');
+        let path = if dashed { Path::new(".").join(path) } else { path };
+        quote_for_shell(&path.to_string_lossy())
+    }
+
+    /// The redactor for what is said of a document that may not be readable: it also knows what the
+    /// text gives to names that look secret.
+    pub fn redactor_of_text(&self, text: &str) -> Redactor {
+        self.redactor.clone().and_assigned_in(text, &self.settings.secret_names)
     }
 
     /// Opens the ledger for reading; an error where there is none.
@@ -134,16 +194,37 @@ impl Context {
     }
 }
 
+/// What stands in quotes in settings that can't be read: among it are the names of variables that a
+/// person declared secret, and too many of those do no harm.
+fn words_in_quotes(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let quoted = |line: &str| -> Vec<String> {
+        line.split(['"', '\'']).skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    text.lines().flat_map(quoted).collect()
+}
+
+/// The way from a folder to a file, where both are below one that is not the root of the system.
+fn relative(from: &Path, to: &Path) -> Option<PathBuf> {
+    let common = from.ancestors().find(|a| to.starts_with(a) && a.parent().is_some())?;
+    let up = from.strip_prefix(common).ok()?.components().map(|_| "..");
+    Some(up.collect::<PathBuf>().join(to.strip_prefix(common).ok()?))
+}
+
 /// The time now.
 pub fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Timestamp(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
 }
 
-fn read_settings(path: &Path, json: bool) -> Result<Settings> {
+fn read_settings(path: &Path, json: bool, redactor: &dyn Fn() -> Redactor) -> Result<Settings> {
     match std::fs::read_to_string(path) {
-        Ok(text) => piton_formats::settings::read_settings(SETTINGS_FILE, &text)
-            .map_err(|problems| crate::commands::document_error(&problems, &text, json)),
+        Ok(text) => {
+            piton_formats::settings::read_settings(SETTINGS_FILE, &text).map_err(|problems| {
+                let redactor = redactor().and_assigned_in(&text, &[]);
+                crate::commands::document_error(&problems, &text, json, &redactor)
+            })
+        }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Settings::default()),
         Err(e) => Err(CommandError::usage("settings", format!("{}: {e}", path.display()))),
     }

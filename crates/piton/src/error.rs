@@ -109,6 +109,7 @@ impl From<piton_ledger::Error> for CommandError {
             L::Fenced { .. } | L::NotHeld => {
                 Self::new(Kind::Driven, "run-taken-over", message).hint(TAKEN_OVER_NEXT)
             }
+            L::Unreadable { .. } => Self::new(Kind::Blocked, "state-unreadable", message),
             L::Unwritable { .. } | L::Frozen { .. } => {
                 Self::new(Kind::Blocked, "state-read-only", message)
             }
@@ -123,6 +124,8 @@ impl From<piton_engine::Error> for CommandError {
         use piton_engine::Error as E;
         match error {
             E::Ledger(inner) => inner.into(),
+            E::Gap { .. } => Self::new(Kind::Blocked, "ledger-corrupt", error.to_string())
+                .hint("`piton doctor` says what is wrong"),
             E::NoRun(_) => Self::usage("no-run", error.to_string())
                 .hint("`piton runs` lists the runs of this project"),
             E::Refused(refusal) => Self::usage("refused", refusal.to_string()),

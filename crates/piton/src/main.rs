@@ -57,6 +57,6 @@ fn start(cli: cli::Cli) -> Result<()> {
             .map_err(|e| CommandError::usage("directory", format!("{}: {e}", dir.display())))?,
         None => here()?,
     };
-    let context = Context::new(&cwd, cli.json, cli.yes)?;
+    let context = Context::new(&cwd, cli.json, cli.yes, cli.command.needs_no_settings())?;
     commands::dispatch(&context, cli.command)
 }

@@ -73,23 +73,28 @@ impl PlanFile {
             git: context.project.git_dir.is_some(),
             read: &|name| std::fs::read_to_string(root.join(name)),
         };
-        let (mut live, warnings) =
-            read_plan(&input).map_err(|problems| document_error(&problems, &text, context.json))?;
-        crate::ui::diagnostics(&warnings, &text);
+        // Only made where something is said: it costs more than reading a good plan.
+        let redactor = || context.redactor_of_text(&text);
+        let (mut live, warnings) = read_plan(&input)
+            .map_err(|problems| document_error(&problems, &text, context.json, &redactor()))?;
+        if !warnings.is_empty() {
+            crate::ui::diagnostics(&warnings, &text, &redactor());
+        }
         // A title that was not given comes from the path; the same plan named another way is the
         // same plan.
         if live.title.is_empty() {
             live.title = stem(&full);
         }
-        Ok(Self::of(context, &full, live))
+        Self::of(context, &full, live)
     }
 
     /// A plan of a file, with its secrets taken out of what is recorded.
-    fn of(context: &Context, full: &Path, live: Plan) -> Self {
+    fn of(context: &Context, full: &Path, live: Plan) -> Result<Self> {
         let redactor = knowing(&context.redactor, &live, &context.settings.secret_names);
+        refuse_secret_paths(&live, &redactor)?;
         let recorded = without_secrets(&live, &redactor);
         let path = recorded_path(&context.project.root, full);
-        Self { path, live, recorded, open_gates: BTreeMap::new(), phase: None }
+        Ok(Self { path, live, recorded, open_gates: BTreeMap::new(), phase: None })
     }
 
     /// The same with the needs of the recorded plan that a gate, closed since by the lane that
@@ -138,11 +143,17 @@ impl PlanFile {
     /// know those secrets must neither take the plan for a changed one nor record them.
     #[must_use]
     pub fn masked_like(mut self, recorded: &Plan) -> Self {
+        mask(vec![&mut self.recorded.title], vec![&mut recorded.title.clone()]);
         for phase in &mut self.recorded.phases {
+            if let Some(mut old) = recorded.phases.iter().find(|p| p.id == phase.id).cloned() {
+                mask(phase.gate.as_mut().into_iter().collect(), old.gate.iter_mut().collect());
+            }
             for lane in &mut phase.lanes {
                 let path = LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
                 if let Some(mut recorded) = recorded.lane(&path).cloned() {
                     mask(rule_texts(&mut lane.rules), rule_texts(&mut recorded.rules));
+                    let (gate, old) = (lane.gate.as_mut(), recorded.gate.as_mut());
+                    mask(gate.into_iter().collect(), old.into_iter().collect());
                 }
                 for step in &mut lane.steps {
                     let path = StepPath::new(&phase.id, &lane.id, &step.id);
@@ -230,8 +241,12 @@ pub fn redactor_of_run(context: &Context, recorded_path: &str) -> Redactor {
 /// The plan with every secret replaced.
 pub fn without_secrets(plan: &Plan, redactor: &Redactor) -> Plan {
     let mut plan = plan.clone();
+    plan.title = redactor.redact(&plan.title).into_owned();
+    for gate in plan.phases.iter_mut().filter_map(|p| p.gate.as_mut()) {
+        *gate = redactor.redact(gate).into_owned();
+    }
     for lane in plan.phases.iter_mut().flat_map(|p| &mut p.lanes) {
-        for text in rule_texts(&mut lane.rules) {
+        for text in rule_texts(&mut lane.rules).into_iter().chain(lane.gate.as_mut()) {
             *text = redactor.redact(text).into_owned();
         }
     }
@@ -246,6 +261,20 @@ pub fn without_secrets(plan: &Plan, redactor: &Redactor) -> Plan {
         }
     }
     plan
+}
+
+/// Refuses paths with a secret in them: the record must hold paths as they are to find the files.
+fn refuse_secret_paths(plan: &Plan, redactor: &Redactor) -> Result<()> {
+    for (step, found) in plan.steps() {
+        let all = found.artifacts.iter().chain(&found.inputs);
+        if let Some(path) = all.map(|path| redactor.redact(path)).find(|p| p.contains(REPLACEMENT))
+        {
+            let message = format!("{step}: the path {path} of a file holds a secret");
+            return Err(CommandError::usage("secret-path", message)
+                .hint("name the file another way: paths of inputs and artifacts are recorded"));
+        }
+    }
+    Ok(())
 }
 
 /// Takes out of texts what was taken out of them when they were recorded.

@@ -52,9 +52,58 @@ fn a_failed_step_is_tried_again_on_request() {
     project.piton(&["retry", "nonsense"]).exits(2).says("hint: ");
     project.write("mended", "");
     project.piton(&["retry"]).exits(0).says("P1/A/two").says("piton resume r1");
+    project.piton(&["status"]).exits(0).says("interrupted").says("piton resume r1");
     project.piton(&["resume"]).exits(0);
     assert_eq!(project.lines("ran.txt"), ["two", "three", "needs", "last"]);
     assert_eq!(project.step("P1/A/two")["attempts"], 2);
+}
+
+/// If this fails, a person is told that steps will run which do not, or not why nothing does.
+#[test]
+fn what_a_resume_says_will_run_is_what_runs() {
+    let project = failed();
+    let looked = project.piton(&["resume", "--dry-run"]).exits(0);
+    looked.says("nothing runs:").says("failed P1/A/two").silent_about("wave 1");
+    project.piton(&["resume", "--dry-run", "--json"]).exits(0).says(r#""failed":["P1/A/two"]"#);
+    project.piton(&["resume"]).exits(1).says("nothing runs:").silent_about("next:          P1");
+    assert!(project.lines("ran.txt").is_empty());
+    project.piton(&["retry", "P1/A/one", "--again"]).exits(0);
+    // The step before the failed one runs: it was asked for, and says so.
+    let looked = project.piton(&["resume", "--dry-run"]).exits(0);
+    looked
+        .says("runs again:    P1/A/one: ")
+        .says("wave 1\n  P1/A/one")
+        .silent_about("nothing runs");
+    let json = project.piton(&["resume", "--json"]).exits(1);
+    json.says(r#""rerun":[{"reason":"#);
+    assert_eq!(project.lines("ran.txt"), ["one"]);
+}
+
+/// If this fails, lost evidence is said to be made again while a failure in another lane stops all,
+/// or is forgotten until then.
+#[test]
+fn lost_evidence_behind_a_failure_is_named_and_waits() {
+    let project = Project::with_plan(
+        r#"
+[[phase]]
+id = "P"
+[[phase.lane]]
+id = "A"
+steps = [{ id = "make", run = "echo made >> ran.txt; echo x > art", artifacts = ["art"] }]
+[[phase.lane]]
+id = "B"
+needs = ["A"]
+run = "test -e mended"
+"#,
+    );
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(1);
+    project.remove("art");
+    project.piton(&["resume"]).exits(1).says("to run again:  P/A/make: artifact art is missing");
+    // It was recorded that it is to run again, and why; that is still said.
+    project.piton(&["resume", "--dry-run"]).exits(0).says("P/A/make: artifact art is missing");
+    assert_eq!(project.lines("ran.txt"), ["made"]);
+    project.piton(&["resume", "--keep-going"]).exits(1).says("runs again:    P/A/make");
+    assert_eq!(project.lines("ran.txt"), ["made", "made"]);
 }
 
 /// If this fails, work runs that needs what was left out, or nobody is told what waits.

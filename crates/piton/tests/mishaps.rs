@@ -102,6 +102,27 @@ fn a_run_that_never_began_stands_in_nobodys_way() {
     assert_eq!(project.lines("ran.txt"), ["ran", "ran"]);
 }
 
+/// Lost: a run that died in its first moment would count as done, of the year 1970.
+#[test]
+fn a_run_that_never_began_is_pending_and_says_how_it_begins() {
+    let project = Project::with_plan("[[phase]]\nid = \"P\"\nrun = \"echo ran >> ran.txt\"\n");
+    unbegun(&project);
+    let found = project.status_json("dead");
+    assert_eq!((&found["status"], &found["plan"]), (&"pending".into(), &"plan.toml".into()));
+    project.piton(&["status"]).exits(0).says("nothing recorded yet").says("piton resume dead");
+    project.piton(&["show"]).exits(0).says("pending").says("plan   plan.toml\n");
+    project.piton(&["runs"]).exits(0).says("pending");
+    project.piton(&["log"]).exits(0).says("has not begun");
+    project.piton(&["checkpoint", "dead", "-m", "x"]).exits(2).says("piton resume dead");
+    project.piton(&["resume", "--dry-run"]).exits(0).says("wave 1").says("P/main/work");
+    project.piton(&["run", "plan.toml", "--dry-run"]).exits(0).says("wave 1");
+    project.piton(&["doctor"]).exits(0);
+    project.piton(&["run", "plan.toml"]).exits(4).says("unfinished");
+    project.piton(&["resume"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["ran"]);
+    assert_eq!(project.status("dead"), "complete");
+}
+
 /// Lost: a start that cannot be would cost the unfinished run it was to replace.
 #[test]
 fn nothing_is_set_aside_for_a_run_that_cannot_start() {

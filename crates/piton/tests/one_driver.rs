@@ -55,6 +55,7 @@ fn a_second_driver_is_refused_and_told_of_the_first() {
         &["run", "plan.toml", "--resume"],
         &["run", "plan.toml"],
         &["run", "plan.toml", "--fresh"],
+        &["run", "plan.toml", "--run-id", "other"],
         &["run"],
     ] {
         let before = project.events("r").len();
@@ -74,6 +75,9 @@ fn a_stopped_driver_that_was_taken_over_adds_nothing() {
     let project = Project::with_plan(TWO);
     let old = driven(&project);
     old.signal(Signal::STOP);
+    wait_until("the doctor's word", || {
+        project.piton(&["doctor"]).exits(0).stdout.contains("which is stopped")
+    });
     // Its first step ends while it cannot see it, so that it has something to record on waking.
     project.write("go", "");
     let new = project.spawn(&["resume", "r", "--takeover"]);

@@ -217,3 +217,40 @@ fn where_nothing_can_be_written_runs_can_be_looked_at() {
         done.says("error[state-read-only]").says("/.git/piton: ");
     }
 }
+
+/// Lost: what a person is told to type would not work where they stand, or not in a shell.
+#[test]
+fn plans_in_hints_can_be_pasted_where_the_person_stands() {
+    let project = Project::new();
+    project.write("my dir/the plan's.toml", "[[phase]]\nid = \"P\"\nrun = \"true\"\n");
+    project.write("sub/deep/x", "");
+    let deep = project.root().join("sub/deep");
+    project.piton_in(&deep, &["run", "../../my dir/the plan's.toml"]).exits(0);
+    let typed = r"piton run '../../my dir/the plan'\''s.toml' --fresh";
+    let said = project.piton_in(&deep, &["resume"]).exits(0).says("is complete").says(typed);
+    assert!(said.stdout.is_empty());
+    project
+        .finish(
+            project
+                .command("sh")
+                .args(["-c", &typed.replace("piton", "$PROGRAM")])
+                .current_dir(&deep),
+        )
+        .exits(0);
+}
+
+/// Lost: a typing error in the settings would keep everybody from seeing, deciding about or ending
+/// a run.
+#[test]
+fn broken_settings_keep_nobody_from_looking_and_ending() {
+    let project = Project::with_plan(PLAN);
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
+    project.write("piton.toml", "jobbs = 3\n");
+    for command in [&["status"][..], &["runs"], &["log"], &["show"], &["status", "--json"]] {
+        project.piton(command).exits(0).says("jobbs").says("defaults hold here");
+    }
+    project.piton(&["doctor"]).exits(1).says("piton.toml can't be read").says("1 run");
+    project.piton(&["approve", "r", "P2"]).exits(0);
+    project.piton(&["abort", "r"]).exits(0);
+    project.piton(&["resume", "r"]).exits(2).says("jobbs").silent_about("defaults hold");
+}

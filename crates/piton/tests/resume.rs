@@ -195,6 +195,8 @@ fn an_unfinished_run_stops_a_second_one_and_names_both_ways_on() {
         .says("first")
         .says("piton run plan.toml --resume")
         .says("piton run plan.toml --fresh");
+    // A name of its own makes no difference: both would work in the same folder.
+    project.piton(&["run", "plan.toml", "--run-id", "other"]).exits(4).says("first");
     assert_eq!(project.lines("ran.txt"), ["first"]);
     // `--yes` answers the question, but approves nothing.
     project.piton(&["run", "plan.toml", "--yes"]).exits(3);
@@ -240,14 +242,23 @@ fn a_complete_run_says_so_and_fresh_runs_anew() {
     let project = Project::with_plan("[[phase]]\nid = \"P1\"\nrun = \"echo ran >> ran.txt\"\n");
     project.piton(&["run", "plan.toml"]).exits(0);
     let first = project.run_id();
-    for args in [["run", "plan.toml"].as_slice(), &["resume", &first]] {
+    for args in [["run", "plan.toml"].as_slice(), &["resume", &first], &["resume"], &["run"]] {
         project.piton(args).exits(0).says("is complete").says("--fresh");
     }
-    project.piton(&["resume"]).exits(2).says("piton run PLAN");
     assert_eq!(project.lines("ran.txt").len(), 1);
     project.piton(&["run", "plan.toml", "--fresh"]).exits(0);
     assert_eq!(project.lines("ran.txt").len(), 2);
     assert_eq!(project.status(&first), "complete", "a complete run needs no archive");
+}
+
+/// If this fails, a look for something to go on with leaves a ledger behind.
+#[test]
+fn without_a_run_there_is_nothing_to_resume_and_nothing_is_made() {
+    let project = Project::with_plan("[[phase]]\nid = \"P1\"\nrun = \"true\"\n");
+    for args in [["resume"].as_slice(), &["run"], &["resume", "--dry-run"]] {
+        project.piton(args).exits(2).says("no-run").says("piton run PLAN");
+    }
+    assert!(!project.state_dir().exists());
 }
 
 /// If this fails, two runs get one name, or a bad name becomes a path.

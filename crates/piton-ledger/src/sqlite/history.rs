@@ -102,13 +102,18 @@ pub(super) fn snapshot(conn: &Connection, run: RunKey) -> rusqlite::Result<Optio
         .optional()
 }
 
+/// The last sequence number of a run, its cached state, and the events after that.
 pub(super) fn load(
     conn: &Connection,
     run: RunKey,
-) -> rusqlite::Result<(Option<Snapshot>, Vec<StoredEvent>)> {
+) -> rusqlite::Result<(Option<u64>, Option<Snapshot>, Vec<StoredEvent>)> {
+    let head = conn
+        .prepare_cached("SELECT seq FROM runs WHERE id = ?1")?
+        .query_row([run.0], |row| row.get(0).map(natural))
+        .optional()?;
     let snapshot = snapshot(conn, run)?;
     let after_seq = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-    Ok((snapshot, events(conn, run, after_seq, usize::MAX)?))
+    Ok((head, snapshot, events(conn, run, after_seq, usize::MAX)?))
 }
 
 pub(super) fn has_blob(conn: &Connection, hash: &str) -> rusqlite::Result<bool> {

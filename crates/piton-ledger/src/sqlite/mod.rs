@@ -11,8 +11,10 @@ mod inbox;
 mod leases;
 mod lock;
 pub(crate) mod schema;
+mod sound;
 mod store;
 
+use std::cell::RefCell;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -71,6 +73,8 @@ pub struct Sqlite {
     commits: u32,
     /// The size from which the WAL is emptied next; grows while a reader stands in the way.
     wal_bytes_max: u64,
+    /// The damage that was met: from then on nothing is written any more.
+    damage: RefCell<Option<String>>,
 }
 
 impl Sqlite {
@@ -98,6 +102,7 @@ impl Sqlite {
             seen: None,
             commits: 0,
             wal_bytes_max: WAL_BYTES_MAX,
+            damage: RefCell::new(None),
         })
     }
 
@@ -113,7 +118,17 @@ impl Sqlite {
 
     /// Runs a query that may have to be repeated.
     fn read<T>(&self, mut query: impl FnMut(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        patiently(|| query(&self.conn)).map_err(|error| Error::from(error).in_file(&self.path))
+        patiently(|| query(&self.conn)).map_err(|error| self.noted(error.into()))
+    }
+
+    /// Sorts an error, and remembers damage.
+    fn noted(&self, error: Error) -> Error {
+        let error = error.in_file(&self.path);
+        if let Error::Corrupt { detail, .. } = &error {
+            sound::leave_as_it_is(&self.conn, &self.path);
+            self.damage.borrow_mut().get_or_insert_with(|| detail.clone());
+        }
+        error
     }
 
     /// Runs several queries as of one moment.
@@ -131,13 +146,16 @@ impl Sqlite {
 
     /// Runs `change` in one synced commit, or not at all.
     fn write<T>(&mut self, change: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        if let Some(detail) = self.damage.borrow().as_ref() {
+            return Err(sound::damaged(&self.path, detail));
+        }
         let held = self.lock.as_ref().ok_or(Error::ReadOnly)?.hold()?;
         if identity(&self.path) != self.identity {
             // SQLite would go on writing to a file without a name, and nobody would ever read it.
             let gone = std::io::Error::other("it was deleted or replaced while it was in use");
             return Err(Error::file("go on with", &self.path)(gone));
         }
-        let result = commit(&self.conn, change).map_err(|error| error.in_file(&self.path))?;
+        let result = commit(&self.conn, change).map_err(|error| self.noted(error))?;
         if self.commits == 0 {
             bound_wal(&self.conn, &self.path, &mut self.wal_bytes_max);
         }
@@ -158,7 +176,7 @@ fn open_for_reading(dir: &Path, path: &Path) -> Result<Connection> {
     let missing = || Error::NoLedger { dir: dir.to_owned() };
     let conn = match connect(path, OpenFlags::empty()) {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
-            return Err(if path.exists() { error.into() } else { missing() });
+            return Err(why_unopened(dir, path, error));
         }
         other => other?,
     };
@@ -180,6 +198,21 @@ fn open_for_reading(dir: &Path, path: &Path) -> Result<Connection> {
             Err(Error::Newer { found, known: schema::KNOWN })
         }
         Format::Version(_) => Ok(conn),
+    }
+}
+
+/// Why a database could not be opened: a file that may not be looked at is not a missing one.
+fn why_unopened(dir: &Path, path: &Path, error: rusqlite::Error) -> Error {
+    // By name, not by opening it: closing a file would drop SQLite's locks on it.
+    let seen = fs::symlink_metadata(path).and_then(|_| {
+        rustix::fs::access(path, rustix::fs::Access::READ_OK).map_err(std::io::Error::from)
+    });
+    match seen {
+        Ok(()) => error.into(),
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+            Error::NoLedger { dir: dir.to_owned() }
+        }
+        Err(source) => Error::Unreadable { path: path.to_owned(), source },
     }
 }
 
@@ -209,7 +242,7 @@ fn open_for_writing(
         Format::Version(found) if found > schema::KNOWN => {
             return Err(Error::Newer { found, known: schema::KNOWN });
         }
-        Format::Version(schema::KNOWN) if journal == "wal" => {}
+        Format::Version(schema::KNOWN) if journal == "wal" => sound::look(&conn, path)?,
         Format::Version(_) | Format::Empty => {
             let held = lock.hold()?;
             establish(&conn, dir, path, alive)?;

@@ -1,6 +1,6 @@
 //! The contract, kept by SQLite: each method brackets the statements of its module.
 
-use super::{Sqlite, history, inbox, leases};
+use super::{Sqlite, history, inbox, leases, sound};
 use crate::{
     Acquire, Append, Error, Lease, Ledger, Liveness, Millis, NewRequest, NewRun, Owner, Request,
     Result, RunKey, RunRow, Snapshot, StoredEvent,
@@ -27,7 +27,11 @@ impl Ledger for Sqlite {
         how: Acquire,
         alive: &dyn Fn(&Owner) -> Liveness,
     ) -> Result<Lease> {
-        self.write(|conn| leases::acquire(conn, run, owner, at, how, alive))
+        let path = self.path.clone();
+        self.write(|conn| {
+            sound::refuse_gap(conn, run, &path)?;
+            leases::acquire(conn, run, owner, at, how, alive)
+        })
     }
 
     fn heartbeat(&mut self, run: RunKey, epoch: u64, at: Millis) -> Result<()> {
@@ -51,7 +55,12 @@ impl Ledger for Sqlite {
     }
 
     fn load(&mut self, run: RunKey) -> Result<(Option<Snapshot>, Vec<StoredEvent>)> {
-        self.read_at_once(|conn| history::load(conn, run))
+        let (head, snapshot, events) = self.read_at_once(|conn| history::load(conn, run))?;
+        let cached = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+        match head.and_then(|head| sound::gap(head, cached, &events)) {
+            Some(detail) => Err(self.noted(sound::damaged(&self.path, detail))),
+            None => Ok((snapshot, events)),
+        }
     }
 
     fn put_blob(&mut self, hash: &str, body: &[u8]) -> Result<()> {

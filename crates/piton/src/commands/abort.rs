@@ -71,6 +71,12 @@ fn ask_driver(
         alive: &owner_liveness,
     };
     let id = store.post(&row.run_id, &asked)?;
+    if let Some(lease) = row.owner.as_ref().filter(|l| piton_ledger::is_stopped(l.owner.pid)) {
+        let (owner, pid) = (&lease.owner, lease.owner.pid);
+        ui::say(&format!(
+            "warning: {owner} is stopped; it answers once it goes on (kill -CONT {pid})"
+        ));
+    }
     let deadline = Instant::now() + ANSWER_WAIT;
     while Instant::now() < deadline {
         let row = store.ledger().run(&row.run_id)?.ok_or(piton_ledger::Error::NoRun)?;
@@ -88,7 +94,11 @@ fn ask_driver(
         "no-answer",
         format!("the driver of {} did not answer yet", row.run_id),
     )
-    .hint("the request stays in its inbox; `piton status` shows what comes of it"))
+    .hint("the request stays in its inbox; `piton status` shows what comes of it")
+    .hint(format!(
+        "if it hangs or is stopped: `piton resume {} --takeover`, which carries the request out",
+        row.run_id
+    )))
 }
 
 /// Ends a run that nobody drives, its steps first.

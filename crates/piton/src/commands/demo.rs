@@ -151,7 +151,7 @@ impl Scratch {
     }
 
     fn kill_everything(&self, run_id: &str, driver: u32) -> Result<()> {
-        let context = Context::new(&self.dir, false, true)?;
+        let context = Context::new(&self.dir, false, true, false)?;
         let state = context.read_store()?.load(run_id)?.state;
         let keeper = piton_process::keeper_alive(&context.run_dir(run_id));
         kill(driver);

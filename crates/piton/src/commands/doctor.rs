@@ -73,6 +73,10 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
     if readable {
         checks::runs(context, &mut findings);
     }
+    if context.is_unsettled() {
+        let what = format!("{} can't be read", crate::context::SETTINGS_FILE);
+        findings.push(Finding::error(what).next("correct what is said of it above"));
+    }
     findings.push(checks::cgroups(context));
     findings.push(checks::disk(context));
     findings.push(checks::git(context));

@@ -1,16 +1,18 @@
 //! What a run would do, without doing it: waves, commands, and what is skipped and why.
 
+use piton_core::event::BudgetExhausted;
 use piton_core::evidence::Rerun;
 use piton_core::lane::{Merge, Role, TaskOf};
-use piton_core::plan::Lane;
+use piton_core::plan::{Lane, OnFailure};
 use piton_core::state::{LaneState, Progress};
 use piton_core::{Action, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
 
 use piton_formats::lanes::naming::task_branch;
 
+use super::request::names;
 use crate::cli::DriveArgs;
 use crate::context::Context;
-use crate::ui;
+use crate::ui::{self, words};
 
 /// Prints the waves of a plan from where a state stands.
 pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun], args: &DriveArgs) {
@@ -22,7 +24,8 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
             _ => None,
         })
         .collect();
-    let waves = waves(plan, state, args);
+    let (waves, exhausted) = waves(plan, state, args);
+    let failed = names::failed(state);
     if context.json {
         let steps = |wave: &Vec<StepPath>| {
             wave.iter()
@@ -33,6 +36,8 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
             "waves": waves.iter().map(steps).collect::<Vec<_>>(),
             "skipped": finished.iter().map(|(p, why)| serde_json::json!({"step": p, "reason": why})).collect::<Vec<_>>(),
             "rerun": reruns,
+            "failed": failed,
+            "budget": exhausted.as_ref().map(words::budget),
             "lanes": lanes(plan).map(|(path, lane)| lane_json(context, &path, lane)).collect::<Vec<_>>(),
             "gates": plan.gates().iter().map(|(g, n)| serde_json::json!({"gate": g, "name": n})).collect::<Vec<_>>(),
         }));
@@ -45,6 +50,14 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
             let why = why.map(|r| format!("  (again: {})", r.reason)).unwrap_or_default();
             ui::data(&format!("  {path}: {}{why}", command(plan, path)));
         }
+    }
+    for path in &failed {
+        ui::data(&format!(
+            "failed {path}: does not run by itself; `piton retry`, `piton skip` or `piton abort`"
+        ));
+    }
+    if let Some(budget) = &exhausted {
+        ui::data(&format!("stopped: {}: raise it in the plan", words::budget(budget)));
     }
     for (path, lane) in lanes(plan).filter(|(_, lane)| !lane.rules.isolation.is_in_place()) {
         let then = match lane.rules.merge {
@@ -106,13 +119,19 @@ fn lane_json(context: &Context, path: &LanePath, lane: &Lane) -> serde_json::Val
     })
 }
 
-/// Plays the decisions forward: every step succeeds, every gate is approved.
-fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Vec<Vec<StepPath>> {
+/// Plays the decisions forward: every step that starts succeeds, every gate is approved. What failed
+/// stays so, with all that follows from it. Also says which budget stops the rest.
+fn waves(
+    plan: &Plan,
+    state: &RunState,
+    args: &DriveArgs,
+) -> (Vec<Vec<StepPath>>, Option<BudgetExhausted>) {
+    let plan = &with_policy(plan, args);
     let mut state = state.clone();
     state.driven = false;
     state.exhausted = None;
     for step in state.phases.iter_mut().flat_map(|p| &mut p.lanes).flat_map(|l| &mut l.steps) {
-        if !step.progress.is_over() {
+        if !step.progress.is_over() && step.progress != Progress::Failed {
             step.progress = Progress::Pending;
         }
     }
@@ -132,15 +151,16 @@ fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Vec<Vec<StepPath>> 
         lane: args.lane.clone(),
         ..Limits::default()
     };
-    let mut waves = Vec::new();
+    let (mut waves, mut exhausted) = (Vec::new(), None);
     loop {
-        let mut wave: Vec<StepPath> = decide(plan, &state, &limits, Timestamp(0))
-            .into_iter()
-            .filter_map(|a| match a {
-                Action::Start { step, .. } => Some(step),
-                _ => None,
-            })
-            .collect();
+        let mut wave: Vec<StepPath> = Vec::new();
+        for action in decide(plan, &state, &limits, Timestamp(0)) {
+            match action {
+                Action::Start { step, .. } => wave.push(step),
+                Action::Exhausted(budget) => exhausted = Some(budget),
+                _ => {}
+            }
+        }
         let mut goes_on = false;
         let (waiting, mut done) = apart(plan, &mut wave);
         for step in waiting {
@@ -151,7 +171,7 @@ fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Vec<Vec<StepPath>> 
             }
         }
         if wave.is_empty() && done.is_empty() && !goes_on {
-            return waves;
+            return (waves, exhausted);
         }
         for phase in &mut state.phases {
             for lane in &mut phase.lanes {
@@ -167,6 +187,15 @@ fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Vec<Vec<StepPath>> 
             waves.push(wave);
         }
     }
+}
+
+/// The plan with the failure policy that the command line asks for.
+pub fn with_policy(plan: &Plan, args: &DriveArgs) -> Plan {
+    let mut plan = plan.clone();
+    if args.keep_going {
+        plan.on_failure = OnFailure::Continue;
+    }
+    plan
 }
 
 /// Takes steps out of a wave for which no process runs: those that wait for tasks, and those that

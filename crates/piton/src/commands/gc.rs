@@ -60,6 +60,12 @@ struct Doomed {
     left: Left,
 }
 
+impl Doomed {
+    fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.folders.is_empty() && self.left.is_empty()
+    }
+}
+
 /// A run that will go.
 #[derive(Debug, Serialize)]
 struct DoomedRun {
@@ -98,14 +104,13 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
     if !context.json {
         print(&doomed, &chaff, candidates.len());
     }
-    let empty = doomed.runs.is_empty() && doomed.folders.is_empty() && doomed.left.is_empty();
     if args.dry_run {
         return report(context, &doomed, &chaff, true);
     }
-    if empty {
+    if doomed.is_empty() {
         sweep_plans(&mut store);
         chaff.delete(context);
-        return report(context, &doomed, &chaff, true);
+        return report(context, &doomed, &chaff, false);
     }
     if !context.yes && !confirmed(context)? {
         ui::say("nothing was deleted");
@@ -311,7 +316,7 @@ fn report(context: &Context, done: &Doomed, chaff: &Chaff, dry_run: bool) -> Res
             "snapshots": left.snapshots, "worktrees": left.worktrees,
             "chaff": { "count": chaff.count(), "bytes": chaff.bytes() },
         }));
-    } else if !dry_run {
+    } else if !dry_run && !done.is_empty() {
         let bytes = done.runs.iter().map(|r| r.bytes).sum();
         let runs = ui::text::count(done.runs.len(), "run");
         ui::say(&format!("deleted {runs}, {} of logs", size(bytes)));

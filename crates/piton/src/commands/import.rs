@@ -77,10 +77,10 @@ fn read(context: &Context, file: &Path) -> Result<Vec<Record>> {
     let bytes = std::fs::read(context.cwd.join(file)).map_err(|e| unreadable(e.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable("it is no text".to_owned()))?;
     if let Err(problem) = checkpoints::read(&name, &text) {
-        return Err(super::document_error(&[*problem], &text, context.json));
+        return Err(super::document_error(&[*problem], &text, context.json, &context.redactor));
     }
     let (mut records, problems) = checkpoints::inspect(&name, &text);
-    ui::diagnostics(&problems, &text);
+    ui::diagnostics(&problems, &text, &context.redactor);
     records.retain(|record| record.missing().is_empty());
     Ok(records)
 }

@@ -29,7 +29,8 @@ pub fn run(context: &Context, args: &InspectArgs) -> Result<()> {
             lines.extend(found.summary.iter().map(|line| text::sanitize_lines(line)));
             ui::data(&lines.join("\n"));
         }
-        ui::diagnostics(&found.problems, &String::from_utf8_lossy(&bytes));
+        let text = String::from_utf8_lossy(&bytes);
+        ui::diagnostics(&found.problems, &text, &context.redactor_of_text(&text));
     }
     match (found.format, found.is_valid()) {
         (None, _) => Err(CommandError::silent(Kind::Usage)),

@@ -6,7 +6,7 @@
 mod attempts;
 mod print;
 
-pub use self::print::size;
+pub use piton_core::budget::size;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -38,6 +38,11 @@ pub fn run(context: &Context, args: &LogArgs) -> Result<()> {
     let mut store = context.read_store()?;
     let row = Context::pick(&mut store, args.run.as_deref(), |_| true, "run")?;
     let loaded = store.load_row(row)?;
+    if loaded.seq == 0 && !Context::driver_lives(&loaded.row) {
+        let run = &loaded.row.run_id;
+        ui::say(&format!("run {run} has not begun: there is no output; `piton resume {run}`"));
+        return Ok(());
+    }
     check_names(&loaded.state, args)?;
     let form = match (context.json, std::io::stdout().is_terminal()) {
         (true, _) => Form::Json,

@@ -30,6 +30,7 @@ pub mod skip;
 pub mod status;
 pub mod undo;
 
+use piton_core::redact::Redactor;
 use piton_formats::{Diagnostic, Severity};
 
 use crate::cli::Command;
@@ -71,14 +72,19 @@ pub fn dispatch(context: &Context, command: Command) -> Result<()> {
 
 /// Prints all problems of a document and returns the error that ends the command: a usage error, or
 /// the precondition of lanes that nothing but fields of tasks is missing.
-pub fn document_error(problems: &[Diagnostic], source: &str, json: bool) -> CommandError {
+pub fn document_error(
+    problems: &[Diagnostic],
+    source: &str,
+    json: bool,
+    redactor: &Redactor,
+) -> CommandError {
     let mut errors = problems.iter().filter(|p| p.severity == Severity::Error);
     let update = errors.all(Diagnostic::asks_for_update);
     let kind = if update { Kind::Blocked } else { Kind::Usage };
     if json {
-        crate::ui::diagnostics_json(problems, kind.exit_code());
+        crate::ui::diagnostics_json(problems, kind.exit_code(), redactor);
     } else {
-        crate::ui::diagnostics(problems, source);
+        crate::ui::diagnostics(problems, source, redactor);
     }
     CommandError::silent(kind)
 }

@@ -59,6 +59,7 @@ pub struct Sent {
 /// Opens the ledger for asking; unlike a run, a request never makes one.
 pub fn open(context: &Context) -> Result<Store> {
     if !context.project.state_dir.join(DATABASE_FILE).exists() {
+        // It says whether there is none, or none that this user may see.
         context.read_store()?;
     }
     context.write_store()
@@ -141,6 +142,16 @@ pub fn message(context: &Context, text: &str) -> Result<String> {
     Ok(context.redactor.redact(text).into_owned())
 }
 
+/// Refuses to ask anything of a run whose first event is not recorded yet.
+pub fn refuse_unbegun(loaded: &Loaded) -> Result<()> {
+    if loaded.seq > 0 {
+        return Ok(());
+    }
+    let run_id = &loaded.row.run_id;
+    Err(CommandError::usage("refused", format!("run {run_id} has not begun yet"))
+        .hint(format!("begin it with `piton resume {run_id}`")))
+}
+
 /// Sends a request, and waits for a living driver's answer.
 pub fn send(
     store: &mut Store,
@@ -148,6 +159,7 @@ pub fn send(
     request: &Request,
     target: Target<'_>,
 ) -> Result<Sent> {
+    refuse_unbegun(loaded)?;
     let by = Context::who();
     let owner = Context::owner();
     let key = key(store, loaded, request, target)?;

@@ -1,42 +1,58 @@
-//! `piton resume`: compares the world with the record, says what it found, goes on.
+//! `piton resume`: compares the world with the record, says what it found ([`mod@report`]), goes on.
+
+mod report;
 
 use std::collections::BTreeMap;
 
 use piton_core::event::{Event, StepRetried, Verdict};
 use piton_core::state::{LaneState, Progress};
-use piton_core::summary::{current, progress};
 use piton_core::{LanePath, Plan, RunState, StepPath, apply};
 use piton_engine::resume::{Accepts, Check, Severity, check};
 use piton_engine::store::Loaded;
 use piton_engine::{Store, World as _};
-use piton_formats::plan_diff::{ChangeKind, FieldChange};
 use piton_ledger::{Acquire, Lease, RunRow, owner_liveness};
 
-use super::{detach, dry_run, run::next_steps};
+use self::report::{all_reruns, report};
+use super::request::unfinished;
+use super::{detach, dry_run};
 use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
 use crate::session::{self, Session};
 use crate::ui;
-use crate::world::views::Told;
 use crate::world::{kept, scratch_folders};
 
 /// Resumes a run.
 pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
     super::detach::leave_terminal();
     let dry = args.drive.dry_run;
-    let mut store = if dry { context.read_store()? } else { context.write_store()? };
-    let unfinished =
-        |r: &RunRow| !matches!(r.status.as_str(), "complete" | "archived" | "cancelled");
-    let row = Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
+    // Nothing to go on with is no reason to make a ledger.
+    let opened = if dry { context.read_store() } else { super::request::open(context) };
+    let mut store = opened.map_err(|error| match error.code {
+        "no-ledger" => CommandError::usage("no-run", "there is no run here")
+            .hint("start one with `piton run PLAN`"),
+        _ => error,
+    })?;
+    let row = match Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run") {
+        Err(error) if args.run.is_none() => match complete_here(context, &mut store)? {
+            Some(loaded) => {
+                say_complete(context, &loaded.state);
+                return Ok(());
+            }
+            None => return Err(error),
+        },
+        found => found?,
+    };
     let loaded = store.load_row(row)?;
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     if let Some(status) = loaded.state.ended.filter(|s| s.is_final()) {
         let message = format!("run {} is {status} and can't be resumed", loaded.row.run_id);
-        return Err(CommandError::usage("run-over", message)
-            .hint(format!("start anew: piton run {} --fresh", loaded.state.plan_path)));
+        return Err(CommandError::usage("run-over", message).hint(format!(
+            "start anew: piton run {} --fresh",
+            context.plan_argument(&loaded.state.plan_path)
+        )));
     }
     if args.drive.dry_run {
         return look(context, &mut store, &loaded, &args.drive);
@@ -46,6 +62,14 @@ pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
         return detach::spawn(context, &loaded.row.run_id, &args.drive);
     }
     go_on(context, &mut store, loaded, args.drive)
+}
+
+/// The newest run of this place, if it is complete: then there is nothing to go on with.
+fn complete_here(context: &Context, store: &mut Store) -> Result<Option<Loaded>> {
+    let here = |r: &RunRow| std::path::Path::new(&r.root) == context.project.root;
+    let newest = store.runs()?.into_iter().find(here);
+    let complete = newest.filter(|r| r.status == piton_core::Status::Complete.as_str());
+    complete.map(|row| store.load_row(row).map_err(CommandError::from)).transpose()
 }
 
 fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveArgs) -> Result<()> {
@@ -128,7 +152,7 @@ fn prepare(
     if again {
         check.events.extend(retries(&loaded.state, args));
     }
-    report(context, &loaded, &check);
+    report(context, &loaded, &check, args);
     if check.stops() {
         let mut error = CommandError::new(
             Kind::Blocked,
@@ -263,113 +287,25 @@ fn say_complete(context: &Context, state: &RunState) {
         return;
     }
     ui::say(&format!("run {run_id} is complete: nothing to do"));
-    ui::say(&format!("hint: run it anew with `piton run {} --fresh`", state.plan_path));
-}
-
-/// Prints where the run stands and what differs, before anything runs.
-fn report(context: &Context, loaded: &Loaded, check: &Check) {
-    let state = &loaded.state;
-    let (over, count) = progress(state);
-    let mut after = state.clone();
-    for event in &check.events {
-        let _ = apply(&mut after, now(), event);
-    }
-    // What was in flight comes first, whether it is attached to or runs again; and time that passed
-    // without a driver counts for no budget.
-    after.driven = false;
-    for step in after.phases.iter_mut().flat_map(|p| &mut p.lanes).flat_map(|l| &mut l.steps) {
-        if matches!(step.progress, Progress::Running { .. }) {
-            step.progress = Progress::Pending;
-        }
-    }
-    let next = next_steps(&check.plan, &after, context.settings.jobs as usize);
-    let here = current(&after).map_or("none".to_owned(), |s| s.to_string());
-    let checkpoint = format!(
-        "{} (run {}, event {})",
-        context.project.state_dir.join(piton_ledger::DATABASE_FILE).display(),
-        loaded.row.run_id,
-        loaded.seq
-    );
-    if context.json {
-        ui::drive_json(&serde_json::json!({"resume": {
-            "run_id": loaded.row.run_id,
-            "current": here,
-            "checkpoint": checkpoint,
-            "rollback": format!("piton rollback {} --to before_lane_start", loaded.row.run_id),
-            "next": next,
-            "differences": check.differences,
-            "rerun": check.reruns,
-            "plan_changes": plan_changes(context, check),
-        }}));
-        return;
-    }
-    ui::say(&format!(
-        "Resuming {} ({}), {over} of {count} steps finished",
-        loaded.row.run_id, state.title
-    ));
-    ui::say(&format!("  current stage: {here}"));
-    ui::say(&format!("  checkpoint:    {checkpoint}"));
-    if !next.is_empty() {
-        ui::say(&format!("  next:          {}", next.join(", ")));
-    }
-    for (path, lane) in state.lanes().filter(|(_, l)| !l.is_over()) {
-        let Some(work) = &lane.work else { continue };
-        if let Some(record) = work.stage().and_then(|stage| work.record(stage)) {
-            let status = record.status.as_str();
-            ui::say(&format!("  lane {path}: {} ({status})", record.stage));
-        }
-    }
-    if state.lanes().any(|(_, lane)| lane.work.is_some()) {
-        let run_id = &loaded.row.run_id;
-        ui::say(&format!("  roll back:     piton rollback {run_id} --to before_lane_start"));
-    }
-    ui::say(&format!("  start over:    piton run {} --fresh", state.plan_path));
-    session::say_lanes(context, state, Told::Begun);
-    for rerun in &check.reruns {
-        ui::say(&format!("  runs again:    {}: {}", rerun.step, rerun.reason));
-    }
-    for difference in &check.differences {
-        let word = match difference.severity {
-            Severity::Stops => "stops",
-            Severity::Warns => "warning",
-            Severity::RunsAgain if difference.name == "step-lost" => "runs again",
-            // Said above, with the step's reason.
-            Severity::RunsAgain => continue,
-        };
-        ui::say(&format!("  {word}: {}", difference.message));
-    }
-    for change in plan_changes(context, check) {
-        ui::say(&format!("  plan:          {change}"));
-    }
-}
-
-/// What changed in the plan, a line each: steps first, then gates, limits and order.
-fn plan_changes(context: &Context, check: &Check) -> Vec<String> {
-    let Some(diff) = &check.plan_diff else { return Vec::new() };
-    let steps = diff.steps.iter().map(|change| {
-        let text = match &change.kind {
-            ChangeKind::Added => "added".to_owned(),
-            ChangeKind::Removed => "removed".to_owned(),
-            ChangeKind::Changed { fields, .. } => {
-                let one = |f: &FieldChange| format!("{}: {} -> {}", f.name, f.old, f.new);
-                fields.iter().map(one).collect::<Vec<_>>().join("; ")
-            }
-        };
-        format!("{} {text}", change.path)
-    });
-    steps
-        .chain(diff.other.iter().cloned())
-        .map(|text| context.redactor.redact(&text).into_owned())
-        .collect()
+    let typed = context.plan_argument(&state.plan_path);
+    ui::say(&format!("hint: run it anew with `piton run {typed} --fresh`"));
 }
 
 fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs) -> Result<()> {
-    let compared = compare(context, store, loaded, args)?;
-    report(context, loaded, &compared.check);
+    if loaded.seq == 0 {
+        let plan = super::run::plan_of_unbegun(context, &loaded.row)?;
+        session::check_selection(&plan.live, args)?;
+        ui::say(&format!("run {} has not begun: all of it would run", loaded.row.run_id));
+        super::run::dry_run(context, &plan, args);
+        return Ok(());
+    }
+    let mut check = compare(context, store, loaded, args)?.check;
+    check.events.extend(retries(&loaded.state, args));
+    report(context, loaded, &check, args);
     let mut state = loaded.state.clone();
-    for event in &compared.check.events {
+    for event in &check.events {
         let _ = apply(&mut state, now(), event);
     }
-    dry_run::print(context, &compared.check.plan, &state, &compared.check.reruns, args);
+    dry_run::print(context, &check.plan, &state, &all_reruns(&loaded.state, &check), args);
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::io::Read as _;
 use piton_core::event::{Event, FileHash, RunCreated, Shape};
 use piton_core::lane::TaskWorktrees;
 use piton_core::request::Request;
-use piton_core::{RunId, RunState, Status, decide};
+use piton_core::{RunId, RunState, Status};
 use piton_engine::store::{Commit, Loaded};
 use piton_engine::{Store, World as _};
 use piton_ledger::{Lease, NewRun, RunKey, RunRow};
@@ -46,18 +46,20 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
     let tasks = args.task_worktrees.map(TaskWorktrees::from);
     let plan = PlanFile::read(context, path, tasks)?;
     session::check_selection(&plan.live, &args.drive)?;
-    if args.drive.dry_run && !context.project.state_dir.join(piton_ledger::DATABASE_FILE).exists() {
-        dry_run(context, &plan, &args.drive);
-        return Ok(());
-    }
-    let dry = args.drive.dry_run;
-    let mut store = if dry { context.read_store()? } else { context.write_store()? };
+    let mut store = match args.drive.dry_run.then(|| context.read_store()) {
+        None => context.write_store()?,
+        Some(Err(error)) if error.code == "no-ledger" => {
+            dry_run(context, &plan, &args.drive);
+            return Ok(());
+        }
+        Some(store) => store?,
+    };
     let runs = store.runs()?;
     if args.rollback {
         let earlier = || earlier_run(context, runs, &plan).map(|row| row.run_id);
         let Some(run) = args.run_id.clone().or_else(earlier) else {
             return Err(CommandError::usage("no-run", "there is no run of this plan to roll back")
-                .hint(format!("piton run {}", path.display())));
+                .hint(format!("piton run {}", context.plan_argument(&plan.path))));
         };
         return super::rollback::run(context, &rollback_args(run, args));
     }
@@ -67,7 +69,8 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
     }
     let newest = runs.iter().map(|r| r.run).max();
     match earlier_run(context, runs, &plan) {
-        Some(row) if !args.fresh && args.run_id.is_none() => {
+        // A name of its own asks for another run beside a complete one, not beside one under way.
+        Some(row) if !args.fresh && (args.run_id.is_none() || !is_final(&row.status)) => {
             if wants_resume(context, &args, &row, &plan)? {
                 say_kept(&mut store, &row.run_id, tasks);
                 let drive = args.drive;
@@ -82,7 +85,7 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
         }
         None if args.resume => {
             return Err(CommandError::usage("no-run", "there is no run of this plan to resume")
-                .hint(format!("piton run {}", path.display())));
+                .hint(format!("piton run {}", context.plan_argument(&plan.path))));
         }
         _ => {}
     }
@@ -147,9 +150,10 @@ fn wants_resume(context: &Context, args: &RunArgs, row: &RunRow, plan: &PlanFile
     }
     if !context.interactive || context.json {
         let message = format!("run {} of {} is unfinished", row.run_id, plan.path);
+        let typed = context.plan_argument(&plan.path);
         return Err(CommandError::new(Kind::Blocked, "run-unfinished", message)
-            .hint(format!("go on with it: piton run {} --resume", plan.path))
-            .hint(format!("set it aside and start anew: piton run {} --fresh", plan.path)));
+            .hint(format!("go on with it: piton run {typed} --resume"))
+            .hint(format!("set it aside and start anew: piton run {typed} --fresh")));
     }
     ui::say(&format!("Run {} of this plan is unfinished.", row.run_id));
     let choices = [('y', "yes"), ('n', "no")];
@@ -198,7 +202,8 @@ fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()> {
     Ok(())
 }
 
-fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
+/// Prints what a new run of a plan would do.
+pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
     let state = RunState {
         run_id: Some(RunId(String::new())),
         phases: piton_core::replay([(now(), &created(context, plan, "dry-run", None))])
@@ -290,17 +295,23 @@ pub fn begin(
     loaded: Loaded,
     lease: &Lease,
 ) -> Result<Session> {
-    let (run_id, path) = (loaded.row.run_id.clone(), loaded.row.plan.clone());
-    let plan = PlanFile::of_run(context, &path, None)?.ok_or_else(|| {
-        let message = format!("run {run_id} never began, and its plan {path} is not there");
-        CommandError::new(Kind::Blocked, "resume-blocked", message)
-            .hint("put the plan back, or start another one with `piton run PLAN`")
-    })?;
+    let run_id = loaded.row.run_id.clone();
+    let plan = plan_of_unbegun(context, &loaded.row)?;
     store.keep_plan(&plan.recorded)?;
     let created = created(context, &plan, &run_id, see_spec(context, &plan)?);
     let opening = vec![created, session::attached(context, lease, false)];
     let session = Session::new(loaded, plan.recorded, plan.live, opening);
     Ok(Session { open_gates: plan.open_gates, ..session })
+}
+
+/// The plan of a run that has not begun: its file is all there is.
+pub fn plan_of_unbegun(context: &Context, row: &RunRow) -> Result<PlanFile> {
+    let RunRow { run_id, plan: path, .. } = row;
+    PlanFile::of_run(context, path, None)?.ok_or_else(|| {
+        let message = format!("run {run_id} never began, and its plan {path} is not there");
+        CommandError::new(Kind::Blocked, "resume-blocked", message)
+            .hint("put the plan back, or start another one with `piton run PLAN`")
+    })
 }
 
 fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
@@ -337,13 +348,10 @@ fn create_alone(
     };
     let lock = std::fs::File::create(&path).map_err(failed)?;
     lock.lock().map_err(failed)?;
-    // A run with a name of its own was asked for beside whatever else there is.
-    if args.run_id.is_none() {
-        let mut since = store.runs()?;
-        since.retain(|r| newest.is_none_or(|n| r.run > n) && !is_final(&r.status));
-        if let Some(row) = earlier_run(context, since, plan) {
-            return Err(driven(&row));
-        }
+    let mut since = store.runs()?;
+    since.retain(|r| newest.is_none_or(|n| r.run > n) && !is_final(&r.status));
+    if let Some(row) = earlier_run(context, since, plan) {
+        return Err(driven(&row));
     }
     create(context, store, plan, args)
 }
@@ -385,16 +393,4 @@ fn create(
         }
     }
     Err(CommandError::failed("run-exists", "too many runs of this plan were started this second"))
-}
-
-/// The first wave of what would run, for messages before a resume.
-pub fn next_steps(plan: &piton_core::Plan, state: &RunState, jobs: usize) -> Vec<String> {
-    let limits = piton_core::Limits { jobs, ..piton_core::Limits::default() };
-    decide(plan, state, &limits, now())
-        .into_iter()
-        .filter_map(|action| match action {
-            piton_core::Action::Start { step, .. } => Some(step.to_string()),
-            _ => None,
-        })
-        .collect()
 }

@@ -30,6 +30,9 @@ struct Listed {
     title: String,
     root: String,
     driver: Option<String>,
+    /// Why it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
     created_at: String,
     updated_at: String,
     #[serde(skip)]
@@ -60,8 +63,10 @@ pub fn run(context: &Context, args: &RunsArgs) -> Result<()> {
 fn list(store: &mut Store, row: RunRow, load: bool) -> Listed {
     let lives = Context::driver_lives(&row);
     let driver = row.owner.as_ref().filter(|_| lives).map(|lease| lease.owner.to_string());
-    // A run that cannot be read is still listed: `piton doctor` says what is wrong with it.
-    let loaded = if load { store.load_row(row.clone()).ok() } else { None };
+    // A run that cannot be read is still listed, with what is wrong with it.
+    let loaded = load.then(|| store.load_row(row.clone())).transpose();
+    let problem = loaded.as_ref().err().map(ToString::to_string);
+    let loaded = loaded.ok().flatten();
     let steps = loaded.as_ref().map(|l| progress(&l.state));
     Listed {
         status: loaded.map_or(row.status, |l| run_status(&l.state, lives).to_string()),
@@ -72,6 +77,7 @@ fn list(store: &mut Store, row: RunRow, load: bool) -> Listed {
         title: row.title,
         root: row.root,
         driver,
+        problem,
         created_at: ui::time::rfc3339(Timestamp(row.created_at)),
         updated_at: ui::time::rfc3339(Timestamp(row.updated_at)),
         updated: Timestamp(row.updated_at),
@@ -88,6 +94,11 @@ fn print(context: &Context, runs: &[Listed], hidden: usize) -> Result<()> {
         ui::say("there are no runs here; `piton run PLAN` starts one");
     } else {
         ui::data(table(runs).trim_end());
+    }
+    for run in runs {
+        if let Some(problem) = &run.problem {
+            ui::say(&format!("warning: run {} can't be read: {problem}", run.run_id));
+        }
     }
     if hidden > 0 {
         ui::say(&format!(
@@ -145,6 +156,7 @@ mod tests {
             title: String::new(),
             root: String::new(),
             driver: None,
+            problem: None,
             created_at: String::new(),
             updated_at: String::new(),
             updated: Timestamp(0),

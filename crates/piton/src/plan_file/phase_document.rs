@@ -21,9 +21,13 @@ pub fn read(
     (tasks, asks): (TaskWorktrees, bool),
 ) -> Result<PlanFile> {
     let file = shown.display().to_string();
-    let refused = |problems: Vec<_>| document_error(&problems, text, context.json);
+    // Only made where something is said: it costs more than reading a good document.
+    let redactor = || context.redactor_of_text(text);
+    let refused = |problems: Vec<_>| document_error(&problems, text, context.json, &redactor());
     let (document, warnings) = phase::read(&file, text).map_err(refused)?;
-    ui::diagnostics(&warnings, text);
+    if !warnings.is_empty() {
+        ui::diagnostics(&warnings, text, &redactor());
+    }
     let mut defaults = PlanDefaults::new(&context.settings);
     defaults.task_worktrees = tasks;
     if let Some(path) = &context.settings.lanes.task_prompt {
@@ -34,7 +38,7 @@ pub fn read(
         })?);
     }
     let planned = phase::to_plan(&file, text, &document, &defaults);
-    let mut planned = planned.map_err(|problems| document_error(&problems, text, context.json))?;
+    let mut planned = planned.map_err(refused)?;
     let mut lanes = planned.plan.phases.iter().flat_map(|p| &p.lanes);
     if context.project.git_dir.is_none() && lanes.any(|l| !l.rules.isolation.is_in_place()) {
         let message = "lanes work in git worktrees, and this project has no git";
@@ -56,7 +60,7 @@ pub fn read(
             found.rules.alone = !beside;
         }
     }
-    let mut plan = PlanFile::of(context, full, planned.plan);
+    let mut plan = PlanFile::of(context, full, planned.plan)?;
     for hold in planned.holds {
         let lane = LanePath { phase: document.id.clone(), lane: hold.lane.clone() };
         match hold.kind {

@@ -235,7 +235,7 @@ mod tests {
             Event::DriverLeft(DriverLeft { verdict: Verdict::Failed, head: None, signal: None });
         live.event(2, Timestamp(17_000), &left, &state());
         let text = out.text();
-        assert!(text[..before].contains("P1/A/fetch will run again: artifact a.txt is missing\n"));
+        assert!(text[..before].contains("P1/A/fetch is to run again: artifact a.txt is missing\n"));
         assert!(text[before..].starts_with("\u{1b}[1G\u{1b}[9A\u{1b}[J"), "{:?}", &text[before..]);
         assert!(live.drawn.is_empty());
     }

@@ -23,6 +23,7 @@ pub mod words;
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use piton_core::redact::Redactor;
 use piton_core::{Event, RunState, Timestamp};
 use piton_engine::{Note, Observer};
 use piton_formats::Diagnostic;
@@ -72,7 +73,8 @@ fn error_json(error: &CommandError) -> impl Serialize + use<> {
 }
 
 /// Prints the problems of a document as data, in the shape of every other error.
-pub fn diagnostics_json(problems: &[Diagnostic], exit_code: u8) {
+pub fn diagnostics_json(problems: &[Diagnostic], exit_code: u8, redactor: &Redactor) {
+    let problems: &[Diagnostic] = &redacted(problems, redactor);
     let one = |p: &Diagnostic| {
         serde_json::json!({
             "code": p.code,
@@ -94,16 +96,28 @@ pub fn diagnostics_json(problems: &[Diagnostic], exit_code: u8) {
 }
 
 /// Shows the problems of a document on stderr.
-pub fn diagnostics(problems: &[Diagnostic], source: &str) {
+pub fn diagnostics(problems: &[Diagnostic], source: &str, redactor: &Redactor) {
     if problems.is_empty() {
         return;
     }
+    let (problems, source) = (redacted(problems, redactor), redactor.mask(source));
     let look = Look::stderr();
     let shown: String = problems
         .iter()
-        .map(|p| piton_formats::diagnostic::render(p, source, look.color, look.width))
+        .map(|p| piton_formats::diagnostic::render(p, &source, look.color, look.width))
         .collect();
     say(shown.trim_end());
+}
+
+/// The problems without the secrets that they quote.
+fn redacted(problems: &[Diagnostic], redactor: &Redactor) -> Vec<Diagnostic> {
+    let clean = |text: &str| redactor.redact(text).into_owned();
+    let one = |p: &Diagnostic| Diagnostic {
+        message: clean(&p.message),
+        hint: p.hint.as_deref().map(clean),
+        ..p.clone()
+    };
+    problems.iter().map(one).collect()
 }
 
 /// Writes a line on stderr; a terminal that is gone is no reason to stop.

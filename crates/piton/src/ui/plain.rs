@@ -156,7 +156,7 @@ mod tests {
         });
         assert_eq!(
             lines(&reset),
-            "12:03:04 P1/A/build will run again: artifact a.txt is missing\n"
+            "12:03:04 P1/A/build is to run again: artifact a.txt is missing\n"
         );
     }
 }

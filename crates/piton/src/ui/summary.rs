@@ -286,7 +286,8 @@ fn after_failure(state: &RunState, run: &str, resume: &str) -> Vec<String> {
     let retry = if failed.len() == 1 {
         format!("piton retry {run} {path} && {resume}")
     } else {
-        format!("piton retry {run} {path} (of {} failed steps), then {resume}", failed.len())
+        // Without a step all that failed are meant.
+        format!("piton retry {run} && {resume}")
     };
     vec![
         retry,

@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 
 use piton_core::evidence::Rerun;
 use piton_core::state::{LaneState, PhaseState, Progress, StepState};
-use piton_core::summary::{lane_status, phase_status, progress, run_status, step_status};
+use piton_core::summary::{
+    lane_status, phase_status, progress, run_status, standing_verdict, step_status,
+};
 use piton_core::{GateRef, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::Loaded;
 use piton_formats::lanes::fix::fix_tasks;
@@ -44,7 +46,10 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
     let Loaded { row, state, .. } = loaded;
     let status = run_status(state, driver_lives);
     let (over, all) = progress(state);
-    let end = if driver_lives { now } else { state.last_at };
+    // The last sign of life of a driver that is gone: an event, or the heartbeat of its lease.
+    let heard = row.owner.as_ref().map_or(state.last_at, |l| Timestamp(l.heartbeat_at));
+    let end = if driver_lives { now } else { state.last_at.max(heard) };
+    let elapsed = end.since(state.created_at);
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
         let text = wrap(&format!("{name:<8} {value}"), look.width, HANG);
@@ -53,13 +58,16 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
     line("run", &format!("{} {}", sanitize(&row.run_id), sanitize(&state.title)));
     line("plan", &sanitize(&state.plan_path));
     let shown = format!("{} {status}", look.symbol(status));
+    let ago = now.since(state.last_at);
     line(
         "status",
-        &format!(
-            "{shown}, {over}/{all} steps, elapsed {}, last event {} ago",
-            end.since(state.created_at),
-            now.since(state.last_at)
-        ),
+        &match (loaded.seq, elapsed) {
+            (0, _) => format!("{shown}, nothing recorded yet, created {ago} ago"),
+            (_, Millis(0)) => format!("{shown}, {over}/{all} steps, last event {ago} ago"),
+            _ => {
+                format!("{shown}, {over}/{all} steps, elapsed {elapsed}, last event {ago} ago")
+            }
+        },
     );
     match &row.owner {
         Some(lease) if driver_lives => line("driver", &sanitize(&lease.owner.to_string())),
@@ -78,7 +86,7 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
         line("fix", &sanitize(&task.words()));
     }
     if !driver_lives && !status.is_final() {
-        for command in next_commands(state) {
+        for command in next_commands(loaded) {
             // A command is there to be copied: it is not wrapped.
             let _ = writeln!(out, "{}     {command}", look.paint(STRONG, "next"));
         }
@@ -86,8 +94,12 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
     out.replacen(&shown, &look.paint(style_of(status), &shown), 1)
 }
 
-fn next_commands(state: &RunState) -> Vec<String> {
-    let verdict = state.verdict.unwrap_or(piton_core::event::Verdict::Interrupted);
+fn next_commands(loaded: &Loaded) -> Vec<String> {
+    let Loaded { row, state, seq } = loaded;
+    if *seq == 0 {
+        return vec![format!("piton resume {}", sanitize(&row.run_id))];
+    }
+    let verdict = standing_verdict(state).unwrap_or(piton_core::event::Verdict::Interrupted);
     let mut commands = summary::next_commands(state, verdict);
     commands.truncate(1);
     commands

@@ -3,7 +3,10 @@
 //! Says what happened, not when: the observer puts the time in front. Every text that a person or a
 //! step wrote is sanitized here.
 
-use piton_core::event::{Class, Next, Outcome, StepFinished, StepStarted, Verdict};
+use piton_core::budget::amount;
+use piton_core::event::{
+    BudgetExhausted, Class, Next, Outcome, StepFinished, StepStarted, Verdict,
+};
 use piton_core::{Event, Millis, RunState, Timestamp};
 use piton_engine::Note;
 
@@ -33,7 +36,7 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
         Event::DriverLeft(e) => format!("run {run} {}", verdict_of(e.verdict, state)),
         Event::StepStarted(e) => started(e, state),
         Event::StepFinished(e) => format!("{} {}", e.step, finished(at, e)),
-        Event::StepReset(e) => format!("{} will run again: {}", e.step, sanitize(&e.reason)),
+        Event::StepReset(e) => format!("{} is to run again: {}", e.step, sanitize(&e.reason)),
         Event::StepRetried(e) => format!("{} gets new attempts from {}", e.step, sanitize(&e.by)),
         Event::StepSkipped(e) => {
             let satisfy = if e.satisfy { "; what needs it goes on" } else { "" };
@@ -55,12 +58,9 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
         Event::CheckpointRecorded(e) => {
             format!("checkpoint {} recorded by {}{}", e.name, sanitize(&e.by), said(&e.message))
         }
-        Event::BudgetExhausted(e) => format!(
-            "budget {} is used up ({} of {}): raise it in the plan and run `piton resume {run}`",
-            sanitize(&e.budget),
-            e.used,
-            e.limit
-        ),
+        Event::BudgetExhausted(e) => {
+            format!("{}: raise it in the plan and run `piton resume {run}`", budget(e))
+        }
         Event::TimeSkipped(e) => {
             format!("the machine slept, or its clock was set: {} count for no budget", e.ms)
         }
@@ -110,6 +110,12 @@ pub fn failure(class: Class, exit_code: Option<i32>, error: &str) -> String {
         Some(code) if code != 0 && !error.contains("exit") => format!("{kind}exit {code}: {error}"),
         _ => format!("{kind}{error}"),
     }
+}
+
+/// A budget that is used up, in words.
+pub fn budget(e: &BudgetExhausted) -> String {
+    let said = |value| amount(&e.budget, value);
+    format!("budget {} is used up ({} of {})", sanitize(&e.budget), said(e.used), said(e.limit))
 }
 
 fn after(at: Timestamp, next: Next) -> String {

@@ -40,6 +40,8 @@ fn gc_never_deletes_what_may_go_on_or_the_last_good() {
     assert_eq!(ids(&project).len(), 5, "nobody was asked, nothing was deleted");
     project.piton(&["gc", "--keep-runs", "0", "--yes"]).exits(0).says("deleted 3 runs");
     assert_eq!(ids(&project), ["f", "t"]);
+    let idle = project.piton(&["gc", "--keep-runs", "0", "--yes", "--json"]).exits(0).json();
+    assert_eq!((&idle["dry_run"], idle["runs"].as_array().unwrap().len()), (&false.into(), 0));
     let folder = |id: &str| project.state_dir().join("runs").join(id).exists();
     assert!(folder("t") && folder("f") && !folder("s") && !folder("r") && !folder("c"));
     project.piton(&["doctor"]).exits(0).says("all is well");

@@ -161,3 +161,52 @@ fn a_resume_that_does_not_know_a_secret_of_the_plan_goes_on_without_it() {
     let bytes = state(&project.state_dir());
     assert!(!bytes.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()), "it is recorded");
 }
+
+/// Lost: the title or a gate that names a secret would stand in the ledger and in every view.
+#[test]
+fn the_title_and_the_gates_of_a_plan_are_redacted() {
+    let project = Project::with_plan(&format!(
+        "title = \"Release with {SECRET}\"\n[[phase]]\nid = \"A\"\nrun = \"true\"\n\
+         [[phase]]\nid = \"B\"\ngate = \"Go with {SECRET}?\"\nrun = \"true\"\n"
+    ));
+    let command = |args: &[&str]| {
+        project.finish(project.command(PITON).env("DEPLOY_TOKEN", SECRET).args(args))
+    };
+    command(&["run", "plan.toml", "--dry-run"]).exits(0).silent_about(SECRET);
+    command(&["run", "plan.toml", "--run-id", "r"]).exits(3).silent_about(SECRET);
+    for view in [&["status"][..], &["status", "--json"], &["show"], &["runs", "--json"]] {
+        command(view).exits(0).silent_about(SECRET).says("[redacted]");
+    }
+    let bytes = state(&project.state_dir());
+    assert!(!bytes.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()));
+    // A shell that does not know the secret takes the plan for the same one.
+    project.piton(&["resume", "--dry-run"]).exits(0).silent_about("the plan changed");
+}
+
+/// Lost: a typing error in a plan would put the password beside it on the terminal, or into the log
+/// of whatever started Piton.
+#[test]
+fn what_is_wrong_with_a_plan_is_shown_without_its_secrets() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"A\"\nrunn = \"curl -H hunter2-correct-horse ghp_a1B2a1B2a1B2a1B2a1B2a1B2\"\n\
+         env = { DB_PASSWORD = \"swordfish-77\", timeout = 5 }\n",
+    );
+    for form in [&["run", "plan.toml"][..], &["run", "plan.toml", "--json"]] {
+        let mut command = project.command(PITON);
+        let said = project.finish(command.env("DEPLOY_TOKEN", SECRET).args(form)).exits(2);
+        said.silent_about(SECRET).silent_about("swordfish").silent_about("ghp_a1B2");
+    }
+    let said = project.piton(&["run", "plan.toml"]).exits(2).says("plan.toml:3:1");
+    said.says("DB_PASSWORD = \"************\"");
+}
+
+/// Lost: a path that holds a secret would be recorded, or not be found again.
+#[test]
+fn a_path_with_a_secret_in_it_is_refused() {
+    let project = Project::with_plan(&format!(
+        "[[phase]]\nid = \"A\"\nrun = \"true\"\nartifacts = [\"out/{SECRET}.txt\"]\n"
+    ));
+    let mut command = project.command(PITON);
+    let said = project.finish(command.env("DEPLOY_TOKEN", SECRET).args(["run", "plan.toml"]));
+    said.exits(2).says("secret-path").silent_about(SECRET);
+}

@@ -104,7 +104,8 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<Finding> {
         (Err(error), _) => error.to_string(),
         (_, Some(illegal)) => illegal,
         _ if seen != loaded.seq => format!("its history ends at event {seen} of {}", loaded.seq),
-        _ if state != loaded.state => {
+        // What never began has no history that its row could differ from.
+        _ if loaded.seq > 0 && state != loaded.state => {
             let fields = differing(&state, &loaded.state).join(", ");
             format!("its cached state differs from its history ({fields})")
         }
@@ -139,6 +140,13 @@ fn driver(loaded: &Loaded) -> Option<Finding> {
     let RunRow { run_id, owner, .. } = &loaded.row;
     let owner = &owner.as_ref()?.owner;
     Some(match owner_liveness(owner) {
+        Liveness::Alive if piton_ledger::is_stopped(owner.pid) => Finding::warning(format!(
+            "run {run_id} is driven by {owner}, which is stopped"
+        ))
+        .next(format!(
+            "let it go on with `kill -CONT {}`, or replace it: `piton resume {run_id} --takeover`",
+            owner.pid
+        )),
         Liveness::Alive => Finding::ok(format!("run {run_id} is driven by {owner}")),
         Liveness::Unknown if Context::driver_lives(&loaded.row) => Finding::ok(format!(
             "run {run_id} is driven by {owner}, which cannot be seen from here"

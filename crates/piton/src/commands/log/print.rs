@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use piton_core::budget::size;
 use piton_core::redact::{REPLACEMENT, Redactor};
 use piton_process::logs::Stream;
 
@@ -132,17 +133,6 @@ impl<'a> Printer<'a> {
         *in_key = marks && line.contains("-----BEGIN ") && !line.contains("-----END ");
         self.redactor.redact(line)
     }
-}
-
-/// A number of bytes as a person says it.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
-    for (unit, one) in UNITS {
-        if bytes >= one {
-            return format!("{}.{} {unit}", bytes / one, bytes % one * 10 / one);
-        }
-    }
-    format!("{bytes} bytes")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use piton_core::budget::{dollars, size};
 use piton_core::event::{Event, GateDecided};
 use piton_core::request::gates;
 use piton_core::state::RunState;
@@ -13,7 +14,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{history, point_view};
-use crate::commands::log::size;
 use crate::context::{Context, now};
 use crate::error::Result;
 use crate::ui::{self, Look, text, time};
@@ -138,8 +138,9 @@ fn snapshot_costs(context: &Context, loaded: &Loaded) -> Option<Costs> {
 
 fn origin(out: &mut String, context: &Context, loaded: &Loaded) {
     let state = &loaded.state;
-    let hash = state.plan_hash.as_ref().map(piton_core::hash::Sha::short).unwrap_or_default();
-    let _ = writeln!(out, "plan   {} (sha256 {hash})", text::sanitize(&state.plan_path));
+    let hash = state.plan_hash.as_ref().map(|h| format!(" (sha256 {})", h.short()));
+    let path = text::sanitize(&state.plan_path);
+    let _ = writeln!(out, "plan   {path}{}", hash.unwrap_or_default());
     if let Some(spec) = &state.spec {
         let _ =
             writeln!(out, "spec   {} (sha256 {})", text::sanitize(&spec.path), spec.sha256.short());
@@ -215,10 +216,6 @@ fn budgets(state: &RunState, plan: Option<&Plan>) -> Vec<Budget> {
     ]
 }
 
-fn dollars(micros: u64) -> String {
-    format!("${}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,7 +223,7 @@ mod tests {
     #[test]
     fn what_was_used_stands_beside_what_is_allowed() {
         let mut state = RunState::default();
-        state.used.money_micros = 1_259_000;
+        state.used.money_micros = 1_250_000;
         let all = budgets(&state, None);
         let money = all.iter().find(|b| b.0 == "money");
         assert_eq!(money, Some(&("money", "$1.25".to_owned(), "$1000.00".to_owned())));
