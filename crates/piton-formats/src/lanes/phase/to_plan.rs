@@ -393,20 +393,17 @@ impl Builder<'_> {
     }
 }
 
-/// The commands that prove a lane: those of its tests and verifications, else all there are.
+/// The commands that prove a lane: those of all its tasks, each once. A later task may break what an
+/// earlier one proved, so none is left out.
 fn lane_tests(tasks: &[&Task]) -> Vec<Command> {
-    let of = |wanted: &dyn Fn(TaskKind) -> bool| {
-        let mut found: Vec<Command> = Vec::new();
-        for command in tasks.iter().filter(|t| wanted(t.kind)).flat_map(|t| &t.test_commands) {
-            let command = Command::Shell(escape(command));
-            if !found.contains(&command) {
-                found.push(command);
-            }
+    let mut found: Vec<Command> = Vec::new();
+    for command in tasks.iter().flat_map(|task| &task.test_commands) {
+        let command = Command::Shell(escape(command));
+        if !found.contains(&command) {
+            found.push(command);
         }
-        found
-    };
-    let proving = of(&|kind| matches!(kind, TaskKind::Test | TaskKind::Verify));
-    if proving.is_empty() { of(&|_| true) } else { proving }
+    }
+    found
 }
 
 /// Several commands as one for the shell; the first that fails is the failure.
