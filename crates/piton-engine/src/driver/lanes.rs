@@ -8,7 +8,9 @@ use piton_core::event::{
 use piton_core::lane::{SnapshotRef, Stage, TESTS_STEP};
 use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX};
 use piton_core::plan::Lane;
+use piton_core::state::Progress;
 use piton_core::{LanePath, StepPath};
+use piton_formats::lanes::fix::is_validation;
 
 use super::Driver;
 use crate::error::{Error, Result};
@@ -345,6 +347,21 @@ impl Driver<'_> {
             let tree = String::new();
             let definition = self.planned(&step).map(piton_core::plan::Step::definition);
             self.record(Event::StepProven(StepProven { step, tree, definition }))?;
+        }
+        self.validate_again(path)
+    }
+
+    /// Lets what was validated on an older base be validated on what it is now: the evidence of a
+    /// validation is the base it ran on.
+    fn validate_again(&mut self, path: &LanePath) -> Result<()> {
+        let lanes = self.state.phase(&path.phase).into_iter().flat_map(|p| &p.lanes);
+        let stale = lanes.filter(|l| is_validation(l) && l.needs.contains(path)).flat_map(|lane| {
+            let done = lane.steps.iter().filter(|s| s.progress == Progress::Done);
+            done.map(|s| StepPath::new(&path.phase, &lane.id, &s.id))
+        });
+        for step in stale.collect::<Vec<_>>() {
+            let reason = format!("base changed with {path}");
+            self.record(Event::StepReset(StepReset { step, reason }))?;
         }
         Ok(())
     }
