@@ -106,6 +106,7 @@ pub fn removed(lane: &str) -> Event {
         lane: lane_path(lane),
         snapshot: Some(snapshot("end")),
         branch_head: Some("merged".to_owned()),
+        branch_stays: false,
     })
 }
 

@@ -399,10 +399,16 @@ impl Driver<'_> {
             Err(Error::World(why)) => {
                 let text = format!("{path}: its worktree could not be removed: {why}");
                 self.observer.note(&Note::Warning(text));
-                LaneRemoved { lane: path.clone(), snapshot: None, branch_head: None }
+                let (lane, branch_stays) = (path.clone(), true);
+                LaneRemoved { lane, snapshot: None, branch_head: None, branch_stays }
             }
             Err(error) => return Err(error),
         };
+        if removed.branch_stays && removed.snapshot.is_some() {
+            let (branch, base) = (work.branch, work.base_branch);
+            let text = format!("{path}: branch {branch} stays until {base} contains it");
+            self.observer.note(&Note::Warning(text));
+        }
         self.record(Event::LaneRemoved(removed))
     }
 }

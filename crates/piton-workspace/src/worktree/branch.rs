@@ -44,6 +44,23 @@ fn record(dir: &Path, name: &str) -> Option<(String, String)> {
     Some((branch.to_owned(), start.to_owned()))
 }
 
+/// The branch on record as a lane's own, and the commit it stands at; nothing once it is gone.
+pub fn branch_of(root: &Path, (run_id, lane): (&str, &str)) -> Option<(String, String)> {
+    let (branch, _) = record(root, &names(run_id, lane).0)?;
+    let head = refs::value(root, &format!("refs/heads/{branch}"))?;
+    Some((branch, head))
+}
+
+/// The run that a branch is on record for, if it is one of ours.
+pub fn run_of_branch(root: &Path, branch: &str) -> Option<String> {
+    let all = refs::below(root, refs::PREFIX).ok()?;
+    all.iter().find_map(|found| {
+        let (run, rest) = found.name.strip_prefix(refs::PREFIX)?.split_once('/')?;
+        let is_it = rest.starts_with("branch/") && record(root, &found.name)?.0 == branch;
+        is_it.then(|| run.to_owned())
+    })
+}
+
 /// Claims a branch for a lane, or finds the one it claimed; returns its name and the start.
 pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<(String, String)> {
     let dir = &place.root;

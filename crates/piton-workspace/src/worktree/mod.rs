@@ -26,7 +26,7 @@ use std::path::PathBuf;
 
 pub use add::{Added, Spec, add};
 pub use adopt::adopt;
-pub use branch::{BranchEnd, delete_branch_if_contained, drop_branch};
+pub use branch::{BranchEnd, branch_of, delete_branch_if_contained, drop_branch, run_of_branch};
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
 pub(crate) use commit::{ended, signed};
 pub use list::{Entry, checked_out, list};

@@ -33,6 +33,9 @@ pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
     let loaded = store.load_row(row)?;
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
+    if !dry && loaded.state.lanes().any(|(_, lane)| !lane.isolation.is_in_place()) {
+        super::leftovers::settle(context, &mut store);
+    }
     if let Some(status) = loaded.state.ended.filter(|s| s.is_final()) {
         let message = format!("run {} is {status} and can't be resumed", loaded.row.run_id);
         return Err(CommandError::usage("run-over", message)

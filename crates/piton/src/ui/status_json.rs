@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use self::lanes::Work;
 use super::time::rfc3339;
+use crate::commands::leftovers::Leftover;
 
 /// Where a run stands, for programs.
 #[derive(Debug, Serialize)]
@@ -40,6 +41,8 @@ pub struct Document<'a> {
     fix_tasks: Vec<Fix>,
     /// What snapshots of all runs take here; not asked where it is not to be said.
     snapshot_bytes: Option<u64>,
+    /// Branches of merged lanes that base does not contain.
+    left: &'a [Leftover],
 }
 
 #[derive(Debug, Serialize)]
@@ -153,10 +156,18 @@ pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) ->
             .map(|FixTask { id, phase, command, exit_code }| Fix { id, phase, command, exit_code })
             .collect(),
         snapshot_bytes: None,
+        left: &[],
     }
 }
 
-impl Document<'_> {
+impl<'a> Document<'a> {
+    /// The same with what merged lanes left in the repository.
+    #[must_use]
+    pub fn with_left(mut self, left: &'a [Leftover]) -> Self {
+        self.left = left;
+        self
+    }
+
     /// The same with what snapshots take.
     #[must_use]
     pub fn with_snapshot_bytes(mut self, bytes: Option<u64>) -> Self {

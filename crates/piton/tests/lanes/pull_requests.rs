@@ -84,10 +84,51 @@ fn a_request_reported_as_merged_completes_but_its_branch_stays() {
     let scene = scene();
     piton(&scene, &["run", DOCUMENT]).exits(3);
     std::fs::write(scene.outside("gh/merged"), "").unwrap();
-    piton(&scene, &["resume"]).exits(0);
+    let said = piton(&scene, &["resume"]).exits(0);
+    assert!(said.stderr.contains("is removed, its branch stays"), "{}", said.stderr);
+    assert!(said.stderr.contains("lane/P1/SL-1 stays until main contains it"), "{}", said.stderr);
     assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
     assert_eq!(scene.branches(), ["lane/P1/SL-1"], "base does not contain it");
-    assert_eq!(scene.worktrees().len(), 1);
+    assert_eq!(scene.worktrees(), Vec::<String>::new());
+    for args in [&["status"][..], &["doctor"], &["gc", "--dry-run"], &["status", "--json"]] {
+        let said = piton(&scene, args).exits(0);
+        let all = format!("{}{}", said.stdout, said.stderr);
+        assert!(all.contains("lane/P1/SL-1"), "{args:?} names what is left: {all}");
+    }
+    piton(&scene, &["gc", "--yes"]).exits(0);
+    assert_eq!(scene.branches(), ["lane/P1/SL-1"], "base does not contain it yet");
+}
+
+/// Lost: a branch that base contains by now would stay for ever, and its name with it.
+#[test]
+fn what_a_merge_elsewhere_left_goes_when_base_contains_it() {
+    for args in [&["resume", "r"][..], &["run", DOCUMENT, "--fresh"], &["gc", "--yes"]] {
+        let scene = scene();
+        piton(&scene, &["run", DOCUMENT, "--run-id", "r"]).exits(3);
+        std::fs::write(scene.outside("gh/merged"), "").unwrap();
+        piton(&scene, &["resume", "r"]).exits(0);
+        scene.project.git(&["merge", "--quiet", "--ff-only", "lane/P1/SL-1"]);
+        let said = piton(&scene, &["gc", "--dry-run"]).exits(0);
+        assert!(said.stdout.contains("delete branch lane/P1/SL-1"), "{}", said.stdout);
+        piton(&scene, args).exits(0);
+        scene.nothing_left();
+        let said = piton(&scene, &["status", "r"]).exits(0);
+        assert!(!said.stdout.contains("left "), "{}", said.stdout);
+    }
+}
+
+/// Lost: the worktree of a lane that was merged elsewhere could not be brought back.
+#[test]
+fn the_worktree_of_a_lane_merged_elsewhere_can_be_brought_back() {
+    let scene = scene();
+    piton(&scene, &["run", DOCUMENT]).exits(3);
+    std::fs::write(scene.outside("gh/merged"), "").unwrap();
+    piton(&scene, &["resume"]).exits(0);
+    piton(&scene, &["undo", "--yes"]).exits(0);
+    assert!(scene.room("SL-1").join("SL-1-01.txt").exists());
+    assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
+}
+
 }
 
 /// Lost: a request that can't be opened would leave no head and target, and no way on.

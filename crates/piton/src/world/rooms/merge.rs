@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use piton_core::event::{LaneRemoved, MergeIntended, MergedBy};
+use piton_core::event::{LaneRemoved, MergeIntended};
 use piton_core::lane::{SnapshotRef, Stage};
 use piton_core::lane_state::LaneWork;
 use piton_core::plan;
@@ -197,16 +197,7 @@ impl GitRooms {
         work: &LaneWork,
         at: Timestamp,
     ) -> Result<LaneRemoved> {
-        let kept = LaneRemoved { lane: lane.clone(), snapshot: None, branch_head: None };
         let head = branch_head(&self.root, &work.branch);
-        let reported = work.merged.as_ref().is_some_and(|m| m.by == MergedBy::PullRequest);
-        if reported {
-            // Merged another way, as one commit perhaps: what base does not contain stays.
-            let head = head.as_deref().unwrap_or_default();
-            if !merge::contains(&self.root, &work.base_branch, head).map_err(of_merge)? {
-                return Ok(kept);
-            }
-        }
         let fence = self.fenced()?;
         let dir = Path::new(&work.dir);
         let last = if dir.is_dir() {
@@ -226,11 +217,11 @@ impl GitRooms {
                 let (branch, path) = (&work.branch, path.display());
                 return Err(failed(format!("branch {branch} is checked out in {path}")));
             }
-            return Ok(LaneRemoved { snapshot: last, branch_head: head, ..kept });
+            return Ok(removed(lane, last, head, false));
         }
         let Some(head) = head else {
-            let branch_head = work.committed.as_ref().map(|c| c.commit.clone());
-            return Ok(LaneRemoved { snapshot: last, branch_head, ..kept });
+            let head = work.committed.as_ref().map(|c| c.commit.clone());
+            return Ok(removed(lane, last, head, false));
         };
         let end = worktree::delete_branch_if_contained(
             &self.root,
@@ -239,9 +230,19 @@ impl GitRooms {
             &work.base_branch,
             &fence,
         );
-        let gone = matches!(end.map_err(of_worktree)?, BranchEnd::Deleted);
-        Ok(LaneRemoved { snapshot: last, branch_head: gone.then_some(head), ..kept })
+        // Merged elsewhere, as one commit perhaps: what base does not contain stays.
+        let stays = !matches!(end.map_err(of_worktree)?, BranchEnd::Deleted);
+        Ok(removed(lane, last, Some(head), stays))
     }
+}
+
+fn removed(
+    lane: &LanePath,
+    snapshot: Option<SnapshotRef>,
+    branch_head: Option<String>,
+    branch_stays: bool,
+) -> LaneRemoved {
+    LaneRemoved { lane: lane.clone(), snapshot, branch_head, branch_stays }
 }
 
 pub(super) fn of_merge(error: merge::Error) -> piton_engine::Error {
