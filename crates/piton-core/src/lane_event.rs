@@ -47,6 +47,9 @@ pub struct LaneBlocked {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fix: String,
+    /// The branch its work would go to, where it has not begun.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub base_branch: String,
 }
 
 /// The lane's workspace is there.

@@ -336,6 +336,9 @@ impl<'a> Driver<'a> {
                 Action::Leave(found) => verdict = Some(found),
             }
         }
+        if verdict == Some(Verdict::Blocked) {
+            self.refuse_unmet()?;
+        }
         Ok((verdict, wake))
     }
 

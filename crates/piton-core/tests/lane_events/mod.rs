@@ -38,7 +38,8 @@ pub fn begun(lane: &str, isolation: Isolation) -> Event {
 
 pub fn blocked(lane: &str, stage: Stage) -> Event {
     let (why, fix) = ("something is wrong".to_owned(), "mend it".to_owned());
-    Event::LaneBlocked(LaneBlocked { lane: lane_path(lane), stage, why, fix })
+    let (lane, base_branch) = (lane_path(lane), String::new());
+    Event::LaneBlocked(LaneBlocked { lane, stage, why, fix, base_branch })
 }
 
 pub fn ready(lane: &str, tree: &str) -> Event {

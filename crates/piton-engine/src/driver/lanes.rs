@@ -1,6 +1,6 @@
 //! What a driver does for lanes beside their steps: begin, make room, commit, rebase, merge, remove.
 
-use piton_core::decide::{LaneAct, worker};
+use piton_core::decide::{LaneAct, Unmet, unmet, worker};
 use piton_core::event::{
     Class, Event, LaneBlocked, LaneCommitted, LaneMerged, LaneReady, LaneRebased, LaneRemoved,
     LaneReopened, MergeIntended, MergeMissed, MergedBy, StepProven, StepReset,
@@ -62,7 +62,24 @@ impl Driver<'_> {
     pub(super) fn block(&mut self, path: &LanePath, stage: Stage, refusal: Refusal) -> Result<()> {
         self.observer.note(&Note::Warning(format!("{path}: {}; {}", refusal.why, refusal.fix)));
         let (lane, why, fix) = (path.clone(), refusal.why, refusal.fix);
-        self.record(Event::LaneBlocked(LaneBlocked { lane, stage, why, fix }))
+        let begun = self.state.lane(path).and_then(|l| l.work.as_ref());
+        let mut base_branch = String::new();
+        if begun.is_none_or(|work| work.base_branch.is_empty()) {
+            let state = self.state.clone();
+            let named = self.world.rooms().and_then(|rooms| rooms.base_branch(&state));
+            base_branch = named.unwrap_or_default();
+        }
+        self.record(Event::LaneBlocked(LaneBlocked { lane, stage, why, fix, base_branch }))
+    }
+
+    /// Says of lanes that were chosen without what they need what that is.
+    pub(super) fn refuse_unmet(&mut self) -> Result<()> {
+        for Unmet { lane, why, first } in unmet(&self.plan, &self.state, &self.options.limits) {
+            let run = self.row.run_id.clone();
+            let fix = format!("`piton resume {run} {first}` does that, `piton resume {run}` all");
+            self.block(&lane, Stage::BeforeLaneStart, Refusal { why, fix })?;
+        }
+        Ok(())
     }
 
     fn begin_lane(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {

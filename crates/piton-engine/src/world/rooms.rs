@@ -139,6 +139,10 @@ pub trait Rooms {
         at: Timestamp,
     ) -> Result<Vec<String>>;
 
+    /// The branch that lanes go to, where that is known before one begins.
+    fn base_branch(&mut self, _state: &RunState) -> Option<String> {
+        None
+    }
     /// Observes whether a lane may begin, and from where.
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin>;
     /// Makes a lane's workspace; after a conflict, puts both sides into it.

@@ -1,5 +1,6 @@
 //! What a run would do, without doing it: waves, commands, and what is skipped and why.
 
+use piton_core::decide::{Unmet, unmet};
 use piton_core::evidence::Rerun;
 use piton_core::lane::{Merge, Role, TaskOf};
 use piton_core::plan::Lane;
@@ -22,7 +23,7 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
             _ => None,
         })
         .collect();
-    let waves = waves(plan, state, args);
+    let (waves, unmet) = waves(plan, state, args);
     if context.json {
         let steps = |wave: &Vec<StepPath>| {
             wave.iter()
@@ -31,6 +32,7 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
         };
         ui::data_json(&serde_json::json!({
             "waves": waves.iter().map(steps).collect::<Vec<_>>(),
+            "unmet": unmet.iter().map(|u| serde_json::json!({"lane": u.lane, "why": u.why})).collect::<Vec<_>>(),
             "skipped": finished.iter().map(|(p, why)| serde_json::json!({"step": p, "reason": why})).collect::<Vec<_>>(),
             "rerun": reruns,
             "lanes": lanes(plan).map(|(path, lane)| lane_json(context, &path, lane)).collect::<Vec<_>>(),
@@ -45,6 +47,9 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
             let why = why.map(|r| format!("  (again: {})", r.reason)).unwrap_or_default();
             ui::data(&format!("  {path}: {}{why}", command(plan, path)));
         }
+    }
+    for Unmet { lane, why, .. } in unmet {
+        ui::data(&format!("lane {lane} cannot begin: {why}"));
     }
     for (path, lane) in lanes(plan).filter(|(_, lane)| !lane.rules.isolation.is_in_place()) {
         let then = match lane.rules.merge {
@@ -107,7 +112,7 @@ fn lane_json(context: &Context, path: &LanePath, lane: &Lane) -> serde_json::Val
 }
 
 /// Plays the decisions forward: every step succeeds, every gate is approved.
-fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Vec<Vec<StepPath>> {
+fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> (Vec<Vec<StepPath>>, Vec<Unmet>) {
     let mut state = state.clone();
     state.driven = false;
     state.exhausted = None;
@@ -151,7 +156,7 @@ fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Vec<Vec<StepPath>> 
             }
         }
         if wave.is_empty() && done.is_empty() && !goes_on {
-            return waves;
+            return (waves, unmet(plan, &state, &limits));
         }
         for phase in &mut state.phases {
             for lane in &mut phase.lanes {

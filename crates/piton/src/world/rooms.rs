@@ -24,7 +24,7 @@ use piton_engine::{Error, Result};
 use piton_workspace::refs::{self, Fence};
 use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Taker, Workspace};
 use piton_workspace::worktree::{self, Files, Spec};
-use piton_workspace::{checks, restore};
+use piton_workspace::{Project, checks, restore};
 
 use super::hands::Hands;
 use super::views::Views;
@@ -298,6 +298,11 @@ impl Rooms for GitRooms {
     ) -> Result<Vec<String>> {
         let _held = self.hands.hold()?;
         self.mend(state, busy, at)
+    }
+
+    fn base_branch(&mut self, state: &RunState) -> Option<String> {
+        let current = || Project::discover(&self.root).ok().and_then(|project| project.branch());
+        self.wanted_base(state).or_else(current)
     }
 
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin> {

@@ -122,7 +122,7 @@ impl GitRooms {
     }
 
     /// The base asked for; else that of the lanes before, wherever the user is now.
-    fn wanted_base(&self, state: &RunState) -> Option<String> {
+    pub(super) fn wanted_base(&self, state: &RunState) -> Option<String> {
         let before = || {
             let whole = state.lanes().filter(|(_, l)| l.task.is_none());
             let works = whole.filter_map(|(_, l)| l.work.as_ref());
