@@ -198,6 +198,24 @@ fn lanes_of_a_plan_have_the_same_records() {
     scene.nothing_left();
 }
 
+/// Lost: the hint of a lane in place would end with the same failure again and again.
+#[test]
+fn the_hint_of_a_failed_lane_in_place_gives_it_new_attempts() {
+    let scene = Scene::planned(
+        "title = \"Work\"\n[[phase]]\nid = \"P1\"\n[[phase.lane]]\nid = \"a\"\n\
+         isolation = \"worktree\"\n[[phase.lane.step]]\nid = \"make\"\nrun = \"echo a > a.txt\"\n\
+         [[phase]]\nid = \"P2\"\nrun = \"test -e .git/ok\"\n",
+    );
+    scene.project.piton(&["run", "plan.toml"]).exits(1);
+    let all = scene.records();
+    let failed = all.iter().find(|r| r["phase"] == "P2" && r["status"] == "failed").unwrap();
+    let hint = failed["resume_hint"].as_str().unwrap();
+    scene.paste(hint).exits(1);
+    scene.project.write(".git/ok", "");
+    scene.paste(hint).exits(0);
+    scene.nothing_left();
+}
+
 /// Lost: lanes of `plan.toml` without a network would end in another way.
 #[test]
 fn a_lane_of_a_plan_waits_for_the_network_and_is_recorded() {
