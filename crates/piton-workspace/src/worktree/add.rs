@@ -140,6 +140,8 @@ fn make(place: &Place, admins: &[Admin], spec: &Spec, branch: &str, start: &str)
         branch: branch.to_owned(),
         start: start.to_owned(),
         boot: admin::boot(),
+        // A name of several lines could not be told apart in the mark.
+        missing: not_copied.iter().filter(|name| !name.contains('\n')).cloned().collect(),
     };
     sync(&path, &dir)?;
     mark.write(&dir)?;
@@ -153,6 +155,24 @@ fn make(place: &Place, admins: &[Admin], spec: &Spec, branch: &str, start: &str)
         machine_restarted: false,
         not_copied,
     })
+}
+
+/// Copies into a worktree of ours what was not there to be copied when it was made; what came now.
+pub fn copy_missing(root: &Path, path: &Path) -> Result<Vec<String>> {
+    let admin = admin::leads_to(path).map(|dir| Admin::read(&dir));
+    let marked =
+        admin.and_then(|admin| Some((admin.mark.filter(|m| !m.missing.is_empty())?, admin.dir)));
+    let Some((mark, dir)) = marked else { return Ok(Vec::new()) };
+    let place = Place::of(root)?;
+    // What a step made meanwhile is its own.
+    let absent = |name: &&String| fs::symlink_metadata(path.join(name)).is_err();
+    let wanted: Vec<String> = mark.missing.iter().filter(absent).cloned().collect();
+    let missing = copy::into(&place.root, path, &wanted)?;
+    let copied = wanted.into_iter().filter(|name| !missing.contains(name)).collect::<Vec<_>>();
+    if missing != mark.missing {
+        Mark { missing, ..mark }.write(&dir)?;
+    }
+    Ok(copied)
 }
 
 /// Makes durable what says where a worktree is, before the mark says that it is complete. Its files

@@ -24,7 +24,7 @@ mod stand;
 
 use std::path::PathBuf;
 
-pub use add::{Added, Spec, add};
+pub use add::{Added, Spec, add, copy_missing};
 pub use adopt::adopt;
 pub use branch::{BranchEnd, branch_of, delete_branch_if_contained, drop_branch, run_of_branch};
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};

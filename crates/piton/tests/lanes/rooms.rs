@@ -13,6 +13,25 @@ fn with_defaults(lanes: &[LaneDoc], keys: &str) -> Scene {
     scene
 }
 
+/// Lost: a file that came later would never reach the lane that waits for it.
+#[test]
+fn a_file_to_be_copied_that_came_later_is_there_for_the_next_setup() {
+    for back in [false, true] {
+        let scene = with_defaults(&[lane("SL-1")], "copy = [\".env\"]\nsetup = \"test -f .env\"\n");
+        scene.project.write(".gitignore", ".env\n");
+        scene.project.commit();
+        scene.run(&[]).exits(1);
+        scene.project.write(".env", "S=1\n");
+        if back {
+            scene.project.piton(&["rollback", "--yes"]).exits(0);
+            scene.resume(&[]).exits(0);
+        } else {
+            scene.resume(&[]).exits(0).says("copied into its worktree now: .env");
+        }
+        scene.nothing_left();
+    }
+}
+
 /// Lost: a fresh worktree without dependencies and secrets, of no use to an agent.
 #[test]
 fn setup_and_copied_files_make_a_worktree_usable() {

@@ -210,6 +210,9 @@ impl GitRooms {
             let start = work.base_sha.clone().unwrap_or_default();
             let wanted = spec(&self.run_id, &lane, work, &start, &[]);
             let added = worktree::add(&self.root, &wanted, &fence).map_err(of_worktree)?;
+            if found.steps.first().is_some_and(|step| !step.progress.is_over()) {
+                notes.extend(self.copy_missing(&lane, &work.dir)?);
+            }
             if let (true, Some(whole)) = (added.machine_restarted, &work.snapshot) {
                 if work.forked.is_some() {
                     // All it did is committed, and tasks that came back since are in its branch.
@@ -227,6 +230,13 @@ impl GitRooms {
             }
         }
         Ok(notes)
+    }
+
+    /// Copies what was not there when a lane's worktree was made, as long as its first step is to come.
+    fn copy_missing(&self, lane: &LanePath, dir: &str) -> Result<Option<String>> {
+        let copied = worktree::copy_missing(&self.root, Path::new(dir)).map_err(of_worktree)?;
+        let words = || format!("{lane}: copied into its worktree now: {}", copied.join(", "));
+        Ok((!copied.is_empty()).then(words))
     }
 
     /// Puts both sides of a conflict into the lane's workspace: base, with the lane's work merged
