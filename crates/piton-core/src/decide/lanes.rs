@@ -105,7 +105,7 @@ pub(super) fn next(view: &View<'_>, step: &StepState, survey: &mut Survey) {
         Some(work) if work.record(crate::lane::Stage::BeforeLaneStart).is_none_or(not_begun) => {
             act(LaneAct::Begin)
         }
-        Some(work) if work.removed => act(LaneAct::Begin),
+        Some(work) if work.removed || work.begins_again() => act(LaneAct::Begin),
         Some(work) if !work.ready || work.conflict.is_some() => act(LaneAct::MakeRoom),
         Some(work) => match due(view, work, step) {
             Due::Act(act) => {

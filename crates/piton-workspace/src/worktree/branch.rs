@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::add::NUMBERS_MAX;
+use super::admin::Mark;
 use super::{Error, Place, Result, Spec, fenced};
 use crate::git::Git;
 use crate::refs::{self, Fence, Transaction};
@@ -84,6 +85,19 @@ pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<(String
     }
     claim_name(dir, spec, &branch, &names, fence)?;
     Ok((branch, spec.start.clone()))
+}
+
+/// Notes that a lane starts from another commit than its record says.
+pub(super) fn start_from(place: &Place, mark: &Mark, start: &str, fence: &Fence) -> Result<()> {
+    let dir = &place.root;
+    let (record_name, start_name) = names(&mark.owner.run_id, &mark.owner.lane);
+    let text = format!("{}\n{start}\n", mark.branch);
+    let blob = Git::at(dir).durable().args(["hash-object", "-w", "--stdin"]).input(text).text()?;
+    Transaction::fenced(fence)
+        .set(&record_name, &blob)
+        .set(&start_name, start)
+        .commit(dir, "piton: lane starts over")
+        .map_err(|error| fenced(dir, fence, error))
 }
 
 /// Claims a branch by its name, unless there is one already or something is in its way.
