@@ -5,7 +5,7 @@ use piton_core::event::{
     Class, Event, LaneBlocked, LaneCommitted, LaneMerged, LaneReady, LaneRebased, LaneRemoved,
     LaneReopened, MergeIntended, MergeMissed, MergedBy, StepProven, StepReset,
 };
-use piton_core::lane::{SnapshotRef, Stage, TESTS_STEP};
+use piton_core::lane::{PULL_REQUEST_STEP, SnapshotRef, Stage, TESTS_STEP};
 use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX};
 use piton_core::plan::Lane;
 use piton_core::state::Progress;
@@ -392,6 +392,19 @@ impl Driver<'_> {
         } else {
             self.options.limits.unmerged.push(path.clone());
             self.asked_at = Some(self.at);
+            let said = self.rooms()?.why_unmerged().unwrap_or_default();
+            if !said.is_empty()
+                && self.unmerged.insert(path.clone(), said.clone()).as_ref() != Some(&said)
+            {
+                let (run, url) = (&self.row.run_id, work.pull_request.unwrap_or_default());
+                let text = format!(
+                    "{path}: pull request {url} is not merged: {said}; reopen it, or open another \
+                     with `piton retry {run} {path}/{PULL_REQUEST_STEP} --again`, then `piton resume \
+                     {run}`; `piton rollback {run} --lane {}` starts the lane over",
+                    path.lane
+                );
+                self.observer.note(&Note::Warning(text));
+            }
             Ok(())
         }
     }

@@ -174,6 +174,10 @@ pub trait Rooms {
     fn merge(&mut self, intent: &MergeIntended) -> Result<Merging>;
     /// Observes whether a lane's pull request is merged; how, in words.
     fn is_merged(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Option<String>>;
+    /// What the last look at a pull request that is not merged had to say.
+    fn why_unmerged(&mut self) -> Option<String> {
+        None
+    }
     /// Removes a lane's worktree, and its branch where base contains it.
     fn remove(&mut self, lane: &LanePath, work: &LaneWork, at: Timestamp) -> Result<LaneRemoved>;
 

@@ -68,6 +68,8 @@ pub struct GitRooms {
     usable: bool,
     /// Why no lane can have a worktree in this repository.
     refusal: Option<Refusal>,
+    /// What the last look at a pull request that is not merged had to say.
+    unmerged: Option<String>,
 }
 
 impl GitRooms {
@@ -97,6 +99,7 @@ impl GitRooms {
             takers: HashMap::new(),
             usable: false,
             refusal: None,
+            unmerged: None,
         }
     }
 
@@ -359,6 +362,10 @@ impl Rooms for GitRooms {
 
     fn is_merged(&mut self, _lane: &LanePath, work: &LaneWork) -> Result<Option<String>> {
         self.pull_request_merged(work)
+    }
+
+    fn why_unmerged(&mut self) -> Option<String> {
+        self.unmerged.take()
     }
 
     fn remove(&mut self, lane: &LanePath, work: &LaneWork, at: Timestamp) -> Result<LaneRemoved> {

@@ -21,7 +21,9 @@ create)
   echo "$name" >> "$at/opened"
   if [ -e "$at/lost" ]; then echo "the answer was lost" >&2; exit 1; fi
   cat "$at/prs/$name";;
-view) if [ -e "$at/merged" ]; then echo MERGED; else echo OPEN; fi;;
+view)
+  if [ -e "$at/merged" ]; then echo MERGED; elif [ -e "$at/closed" ]; then echo CLOSED
+  elif [ -e "$at/missing" ]; then echo "no pull requests found" >&2; exit 1; else echo OPEN; fi;;
 esac
 "#;
 
@@ -129,6 +131,24 @@ fn the_worktree_of_a_lane_merged_elsewhere_can_be_brought_back() {
     assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
 }
 
+/// Lost: a run would wait for ever for a request that nobody can merge, without a word.
+#[test]
+fn a_request_that_was_closed_or_is_gone_is_told_with_what_to_do() {
+    let scene = scene();
+    let said = piton(&scene, &["run", DOCUMENT, "--run-id", "r"]).exits(3);
+    assert!(!said.stderr.contains("is not merged"), "{}", said.stderr);
+    std::fs::write(scene.outside("gh/missing"), "").unwrap();
+    piton(&scene, &["resume"]).exits(3).says("is not merged: no pull requests found");
+    std::fs::write(scene.outside("gh/closed"), "").unwrap();
+    let again = "piton retry r P1/SL-1/pull-request --again";
+    piton(&scene, &["resume"]).exits(3).says("it was closed").says(again);
+    // Another one is opened as the words say.
+    std::fs::remove_file(scene.outside("gh/prs/lane_P1_SL-1")).unwrap();
+    std::fs::remove_file(scene.outside("gh/closed")).unwrap();
+    std::fs::remove_file(scene.outside("gh/missing")).unwrap();
+    scene.paste(&format!("cd {} && {again}", scene.project.root().display())).exits(0);
+    piton(&scene, &["resume"]).exits(3);
+    assert_eq!(scene.told("gh/opened").len(), 2);
 }
 
 /// Lost: a request that can't be opened would leave no head and target, and no way on.
