@@ -76,8 +76,28 @@ pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
             return Ok(added);
         }
     }
+    prune_stale(&place, &place.root.join(&spec.path))?;
     let (branch, start) = branch::claim(&place, spec, fence)?;
     make(&place, &admins, spec, &branch, &start)
+}
+
+/// Clears away an entry for exactly this path whose folder is gone, whoever made it: git itself calls
+/// it prunable. One that somebody locked stays, and so does its branch.
+fn prune_stale(place: &Place, path: &Path) -> Result<()> {
+    let leads_here = |a: &&Admin| a.path.as_ref().is_some_and(|p| admin::same(p, path));
+    if fs::symlink_metadata(path).is_ok() {
+        return Ok(());
+    }
+    let admins = admin::scan(place);
+    let Some(stale) = admins.iter().find(leads_here).filter(|a| a.owner().is_none()) else {
+        return Ok(());
+    };
+    let prunable = |e: &super::Entry| e.prunable && e.locked.is_none() && e.ours.is_none();
+    let named = super::list(&place.root)?.into_iter().filter(prunable);
+    if named.into_iter().any(|e| admin::same(&e.path, path)) {
+        remove::delete_later([None, remove::discard_admin(place, &stale.dir)?]);
+    }
+    Ok(())
 }
 
 /// Takes up an entry of the lane, or clears it away if it was never complete or lost its folder.
