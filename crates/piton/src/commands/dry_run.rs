@@ -2,7 +2,7 @@
 
 use piton_core::decide::{Unmet, unmet};
 use piton_core::evidence::Rerun;
-use piton_core::lane::{Merge, Role, TaskOf};
+use piton_core::lane::{Merge, PULL_REQUEST_WORDS, Role, TaskOf};
 use piton_core::plan::Lane;
 use piton_core::state::{LaneState, Progress};
 use piton_core::{Action, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
@@ -74,8 +74,7 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
 
 fn command(plan: &Plan, path: &StepPath) -> String {
     plan.step(path).map_or(String::new(), |step| match step.role {
-        // A script of our own says less than this.
-        Role::PullRequest => "push the branch, find or open its pull request".to_owned(),
+        Role::PullRequest => PULL_REQUEST_WORDS.to_owned(),
         _ => step.work.display(),
     })
 }

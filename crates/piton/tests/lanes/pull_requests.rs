@@ -162,7 +162,9 @@ fn a_request_that_fails_is_recorded_with_head_and_target() {
     assert_eq!(record["status"], "failed", "{record:#}");
     assert_eq!(record["target_branch"], "main");
     assert_eq!(record["head_sha"], remote_head(&scene, "lane/P1/SL-1"));
-    assert!(record["last_command"].is_string() && record["exit_code"] == 1, "{record:#}");
+    let words = "push the branch, find or open its pull request";
+    assert!(record["last_command"] == words && record["exit_code"] == 1, "{record:#}");
+    assert!(!record["notes"].as_str().unwrap().contains("PITON_"), "{record:#}");
     let hint = record["resume_hint"].as_str().unwrap().to_owned();
     scene.paste(&hint).exits(1);
     std::fs::remove_file(scene.outside("gh/fail")).unwrap();
