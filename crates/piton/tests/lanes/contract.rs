@@ -41,6 +41,9 @@ fn lanes_that_go_well_reach_base_and_leave_nothing_but_their_records() {
         assert_eq!(tested["test_command"], format!("test -e {name}-01.txt"));
         assert_eq!(scene.record(name, "pre_pr")["target_branch"], "main");
     }
+    let run = scene.record("SL-1", "pre_pr")["run_id"].as_str().unwrap().to_owned();
+    let report = scene.project.read(&format!(".claude/run-reports/{run}.md"));
+    assert!(report.contains("| SL-1 | Lane SL-1 |"), "{report}");
 }
 
 /// Lost: a network that stays away would leave no record of what was tried, and no way on.
