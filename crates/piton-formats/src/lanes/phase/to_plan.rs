@@ -349,8 +349,13 @@ impl Builder<'_> {
         let template = self.defaults.task_prompt.as_deref().unwrap_or(prompt::TASK_PROMPT);
         let prompt = prompt::render(template, self.phase, lane, task).unwrap_or_else(|error| {
             let message = format!("the template of the task's prompt: line {}: {}", error.line, error.message);
-            let hint = "correct the template that the settings name; conditions about an attempt stand in {% raw %}";
-            self.error(code::BAD_TEMPLATE, task.line, message, hint);
+            let names: Vec<&str> = prompt::TASK_PROMPT_NAMES.iter().map(|(name, _)| *name).collect();
+            let hint = format!(
+                "correct the template that `lanes.task_prompt` names; conditions about an attempt stand \
+                 in {{% raw %}}; its names: {}",
+                names.join(", ")
+            );
+            self.error(code::BAD_TEMPLATE, task.line, message, &hint);
             String::new()
         });
         let (agent, command) = self.agent();

@@ -142,6 +142,10 @@ fn the_template_can_be_replaced_and_its_mistakes_are_told() {
     {
         assert_eq!(refused(&text, &own(bad)), [code::BAD_TEMPLATE], "{bad}");
     }
+    // Each name that is documented can be used.
+    for (name, _) in super::super::TASK_PROMPT_NAMES {
+        planned_with(&text, &own(&format!("{{{{ {name} }}}}")));
+    }
 }
 
 #[test]
