@@ -92,7 +92,7 @@ pub(super) fn start_from(place: &Place, mark: &Mark, start: &str, fence: &Fence)
     let dir = &place.root;
     let (record_name, start_name) = names(&mark.owner.run_id, &mark.owner.lane);
     let text = format!("{}\n{start}\n", mark.branch);
-    let blob = Git::at(dir).durable().args(["hash-object", "-w", "--stdin"]).input(text).text()?;
+    let blob = blob::write(dir, &text)?;
     Transaction::fenced(fence)
         .set(&record_name, &blob)
         .set(&start_name, start)
