@@ -88,9 +88,16 @@ pub enum Event {
 
 impl Event {
     /// Whether views show it before it is acted on: the checkpoint before a pull request is there
-    /// before the pull request is.
+    /// before the pull request is, and that of a retry before the next attempt.
     pub fn is_shown_first(&self) -> bool {
-        matches!(self, Self::StepStarted(e) if e.step.step == crate::lane::PULL_REQUEST_STEP)
+        match self {
+            Self::StepStarted(e) => e.step.step == crate::lane::PULL_REQUEST_STEP,
+            Self::StepFinished(e) => {
+                matches!(e.outcome, Outcome::Failed { next: Next::Retry { .. }, .. })
+            }
+            Self::LaneReopened(_) => true,
+            _ => false,
+        }
     }
 
     /// The step whose progress it changes.
