@@ -278,6 +278,9 @@ pub struct SnapshotRef {
     /// What is not in it, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<Missed>,
+    /// The commit that the branch of a worktree stood at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
 }
 
 /// Something a snapshot does not hold.

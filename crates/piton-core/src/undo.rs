@@ -52,6 +52,21 @@ pub fn chosen(acts: &[Undoable], id: u64) -> Result<&Undoable, Refused> {
     acts.iter().find(|act| act.id == end).ok_or(Refused::Unknown)
 }
 
+/// Whether the removal of a lane's worktree is the rest of an undo that takes it away again, and so
+/// no act of its own.
+pub(crate) fn goes_again(acts: &[Undoable], lane: &LanePath) -> bool {
+    let last = acts.iter().rev().find(|act| act.lanes.iter().any(|(path, _)| path == lane));
+    let Some(last) = last.filter(|act| act.act == Act::Undo && !act.undone) else { return false };
+    let first = root(acts, last.id);
+    acts.iter().any(|act| act.id == first && act.act == Act::Removal)
+}
+
+/// The last act, other than an undo, that could be undone now.
+pub fn further(acts: &[Undoable]) -> Option<&Undoable> {
+    let could = |act: &&Undoable| act.act != Act::Undo && chosen(acts, act.id).is_ok();
+    acts.iter().rev().find(could)
+}
+
 /// The act at the beginning of a chain of undos.
 fn root(acts: &[Undoable], id: u64) -> u64 {
     let mut at = id;
@@ -146,6 +161,25 @@ mod tests {
         let all = acts(&[("A", None), ("A", Some(1)), ("A", Some(2))]);
         assert_eq!(chosen_id(&all, 1), Ok(3));
         assert_eq!(chosen_id(&all, 2), Err(Refused::Undone(3)));
+    }
+
+    #[test]
+    fn the_next_to_undo_is_the_last_act_that_nothing_is_in_the_way_of() {
+        let all = acts(&[("A", None), ("A", None), ("A", Some(2))]);
+        assert_eq!(further(&all).map(|act| act.id), Some(1));
+        assert_eq!(further(&acts(&[("A", None), ("A", Some(1))])), None);
+    }
+
+    #[test]
+    fn only_what_goes_again_is_the_rest_of_an_undo() {
+        let lane = LanePath { phase: "P".to_owned(), lane: "A".to_owned() };
+        let mut all = acts(&[("A", None), ("A", Some(1)), ("A", Some(2))]);
+        assert!(!goes_again(&all, &lane), "it began with a restore");
+        all[0].act = Act::Removal;
+        assert!(goes_again(&all, &lane));
+        assert!(!goes_again(&all[..1], &lane), "the first removal is an act");
+        let other = LanePath { lane: "B".to_owned(), ..lane };
+        assert!(!goes_again(&all, &other));
     }
 
     #[test]

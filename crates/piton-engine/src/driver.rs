@@ -232,7 +232,9 @@ impl<'a> Driver<'a> {
                 }
                 if let Some(rewind) = self.options.rewind.take() {
                     self.refused = self.rewind(rewind)?;
-                    return Ok(Verdict::RolledBack);
+                    // Where nothing was taken back, the run stands where it stood.
+                    let refused = self.refused.is_some();
+                    return Ok(if refused { verdict } else { Verdict::RolledBack });
                 }
                 return Ok(verdict);
             }

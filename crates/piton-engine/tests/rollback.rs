@@ -352,6 +352,24 @@ fn removal_and_merge_can_be_undone_and_done_again() {
 }
 
 #[test]
+fn a_removal_that_is_undone_and_done_again_removes_at_once() {
+    let rig = merged();
+    let over = picture(&rig);
+    undo(&rig, Act::Removal);
+    let there = picture(&rig);
+    for _ in 0..2 {
+        undo(&rig, Act::Undo);
+        let gone = picture(&rig);
+        assert_eq!((&gone.files, &gone.branch), (&over.files, &over.branch), "{}", story(&rig));
+        assert!(gone.work.removed && !gone.work.stays);
+        undo(&rig, Act::Undo);
+        let back = picture(&rig);
+        assert_eq!((&back.files, &back.branch), (&there.files, &there.branch));
+        assert!(back.work.stays);
+    }
+}
+
+#[test]
 fn a_lane_whose_merge_was_undone_can_start_over() {
     let rig = merged();
     undo(&rig, Act::Removal);

@@ -15,7 +15,7 @@ use piton_core::lane::{Isolation, LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
-use piton_engine::{Error, Result};
+use piton_engine::{Error, Result, world::Mended};
 
 use crate::crash::{CrashPoint, Fallen};
 use crate::machine::SimMachine;
@@ -95,7 +95,7 @@ impl SimRooms {
         let tree = self.tree(dir);
         let id = SimRepo::tree_id(&tree);
         let commit = self.fenced(&format!("snapshot {why}"), |repo| repo.keep(dir, tree))?;
-        Ok(SnapshotRef { commit, tree: id, degraded: Vec::new() })
+        Ok(SnapshotRef { commit, tree: id, degraded: Vec::new(), head: None })
     }
 
     /// Makes the files of a folder those of a tree, in two halves.
@@ -394,7 +394,7 @@ impl Rooms for SimRooms {
         let newest = self.repo().newest.get(&work.dir).cloned();
         let snapshot = newest.map(|commit| {
             let tree = self.repo().snapshot(&commit).map(SimRepo::tree_id).unwrap_or_default();
-            SnapshotRef { commit, tree, degraded: Vec::new() }
+            SnapshotRef { commit, tree, degraded: Vec::new(), head: None }
         });
         let (lane, branch_stays) = (lane.clone(), branch_head.is_none());
         Ok(LaneRemoved { lane, snapshot, branch_head, branch_stays })
@@ -473,8 +473,8 @@ impl Rooms for SimRooms {
         Ok(Vec::new())
     }
 
-    fn recover(&mut self, _: &RunState, _: &[LanePath], _: Timestamp) -> Result<Vec<String>> {
-        Ok(Vec::new())
+    fn recover(&mut self, _: &Plan, _: &RunState, _: &[LanePath], _: Timestamp) -> Result<Mended> {
+        Ok(Mended::default())
     }
 
     fn log(&mut self, _: &str, _: &[(u64, Timestamp, &piton_core::Event)]) -> bool {

@@ -49,6 +49,19 @@ fn uncommitted_work_becomes_one_commit_and_nothing_becomes_none() {
 }
 
 #[test]
+fn a_file_in_the_place_of_all_worktrees_is_refused_before_a_branch_is_made() {
+    hermetic(|repo| {
+        repo.write(".worktrees", "a file\n");
+        let refused = worktree::add(&repo.root, &repo.spec("SL-1"), &repo.fence());
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(".worktrees is no folder"), "{refused}");
+        assert!(!repo.tries(&["rev-parse", "--verify", "lane/P1/SL-1"]));
+        fs::remove_file(repo.root.join(".worktrees")).unwrap();
+        repo.lane("SL-1");
+    });
+}
+
+#[test]
 fn what_a_step_committed_itself_counts_wherever_it_did() {
     hermetic(|repo| {
         let lane = repo.lane("SL-1");

@@ -270,6 +270,9 @@ pub struct RunsArgs {
 pub struct ShowArgs {
     /// `RUN[/PHASE[/LANE[/STEP]]]`, or a checkpoint; without it, the newest run.
     pub what: Option<String>,
+    /// The lane, where a checkpoint is of several.
+    #[arg(long, value_name = "LANE")]
+    pub lane: Option<String>,
 }
 
 /// Arguments of `checkpoint`.

@@ -195,7 +195,9 @@ pub fn drive(
     screen.clear();
     let ending = ending?;
     let logs = run_dir.join("logs");
-    if context.json {
+    if ending.refused.is_some() {
+        // Nothing happened: the error says why.
+    } else if context.json {
         ui::drive_json(&tally.summary_json(&ending.state, ending.verdict, &logs));
     } else {
         let look = ui::Look::stderr();
@@ -208,7 +210,7 @@ pub fn drive(
 }
 
 /// Whether a run may have views: only then its whole history is read when a driver starts.
-fn has_views(state: &RunState) -> bool {
+pub fn has_views(state: &RunState) -> bool {
     let isolated = state.lanes().any(|(_, lane)| !lane.isolation.is_in_place());
     isolated || std::path::Path::new(&state.plan_path).extension().is_some_and(|e| e == "md")
 }

@@ -11,14 +11,20 @@ mod common;
 mod checkpoints;
 #[path = "rollback/failing.rs"]
 mod failing;
+#[path = "rollback/gone.rs"]
+mod gone;
 #[path = "rollback/in_place.rs"]
 mod in_place;
 #[path = "rollback/killed.rs"]
 mod killed;
+#[path = "rollback/names.rs"]
+mod names;
 #[path = "rollback/odd.rs"]
 mod odd;
 #[path = "rollback/random.rs"]
 mod random;
+#[path = "rollback/told.rs"]
+mod told;
 #[path = "rollback/tree.rs"]
 mod tree;
 #[path = "rollback/undo.rs"]

@@ -353,6 +353,9 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
         part.work.take_if(|w| w.dropped);
         return;
     }
+    if crate::undo::goes_again(&state.undo, &event.lane) {
+        return;
+    }
     let (Some(work), Some(snapshot)) = (before, &event.snapshot) else { return };
     let room = RewindRoom {
         lane: Some(event.lane.clone()),

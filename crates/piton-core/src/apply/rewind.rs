@@ -173,7 +173,7 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         }
         let Some(work) = &mut lane.work else { continue };
         if old.act == Act::Undo && stood && work.removed {
-            // A worktree that had come back goes again with the next driver.
+            // A worktree that had come back goes again: the driver removes it.
             work.removed = false;
         }
         match old.act {

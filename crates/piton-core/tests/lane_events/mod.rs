@@ -19,7 +19,7 @@ pub fn lane_path(text: &str) -> LanePath {
 
 pub fn snapshot(tree: &str) -> SnapshotRef {
     let (commit, tree) = (format!("snapshot of {tree}"), tree.to_owned());
-    SnapshotRef { commit, tree, degraded: Vec::new() }
+    SnapshotRef { commit, tree, degraded: Vec::new(), head: None }
 }
 
 pub fn begun(lane: &str, isolation: Isolation) -> Event {

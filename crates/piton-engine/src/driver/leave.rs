@@ -63,7 +63,9 @@ impl Driver<'_> {
         let durable = self.append(true)?;
         self.views();
         self.tell(durable);
-        let notice = notice(&self.state, verdict).filter(|_| self.options.notify);
+        // That a run still is what it was is no news.
+        let is_news = self.options.notify && self.refused.is_none();
+        let notice = notice(&self.state, verdict).filter(|_| is_news);
         if let Some(notice) = notice {
             // The run's outcome is recorded; a person who can't be told does not change it.
             if let Err(error) = self.world.notify(&notice) {

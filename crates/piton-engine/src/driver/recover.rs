@@ -1,6 +1,9 @@
 //! What a former driver left in flight, found again; and the orders that start attempts.
 
-use piton_core::LanePath;
+use piton_core::event::{Event, StepReset};
+use piton_core::lane::{Role, SETUP_STEP};
+use piton_core::state::Progress;
+use piton_core::{LanePath, StepPath};
 
 use super::Driver;
 use crate::error::Result;
@@ -31,7 +34,7 @@ impl Driver<'_> {
             .filter(|(_, found)| *found == Found::Running)
             .map(|(attempt, _)| attempt.step.lane())
             .collect();
-        self.recover_rooms(&busy)?;
+        let remade = self.recover_rooms(&busy)?;
         for (attempt, found) in attached.found {
             let word = match &found {
                 Found::Running => "running",
@@ -46,6 +49,10 @@ impl Driver<'_> {
             });
             match found {
                 Found::Running => {}
+                // What it did went with the folder.
+                Found::Ended(_) if remade.contains(&attempt.step.lane()) => {
+                    self.lost(&attempt, "the worktree it worked in was deleted".to_owned())?;
+                }
                 Found::Ended(ended) => self.ended(&ended)?,
                 Found::NotStarted => self.order_again(&attempt)?,
                 Found::Lost(why) => self.lost(&attempt, why)?,
@@ -54,13 +61,30 @@ impl Driver<'_> {
         Ok(())
     }
 
-    fn recover_rooms(&mut self, busy: &[LanePath]) -> Result<()> {
+    /// Puts worktrees right; says which had to be made again.
+    fn recover_rooms(&mut self, busy: &[LanePath]) -> Result<Vec<LanePath>> {
         let at = self.at;
-        let Some(rooms) = self.world.rooms() else { return Ok(()) };
-        for warning in rooms.recover(&self.state, busy, at)? {
+        let Some(rooms) = self.world.rooms() else { return Ok(Vec::new()) };
+        let mended = rooms.recover(&self.plan, &self.state, busy, at)?;
+        for warning in mended.notes {
             self.observer.note(&Note::Warning(warning));
         }
-        Ok(())
+        for lane in &mended.remade {
+            self.set_up_again(lane)?;
+        }
+        Ok(mended.remade)
+    }
+
+    /// Lets the setup of a lane run again: its worktree is a fresh one.
+    fn set_up_again(&mut self, lane: &LanePath) -> Result<()> {
+        let step = StepPath::new(&lane.phase, &lane.lane, SETUP_STEP);
+        let is_ours = self.planned(&step).is_some_and(|s| s.role == Role::Setup);
+        let is_done = self.state.step(&step).is_some_and(|s| s.progress == Progress::Done);
+        if !is_ours || !is_done {
+            return Ok(());
+        }
+        let reason = "its worktree was gone and is made again".to_owned();
+        self.record(Event::StepReset(StepReset { step, reason }))
     }
 
     /// Starts an attempt whose intent is recorded and whose process never existed.

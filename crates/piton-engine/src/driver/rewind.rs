@@ -81,6 +81,24 @@ impl Driver<'_> {
         self.record(Event::Rewound(Rewound { reverted: reverted.clone() }))?;
         self.commit()?;
         self.clear_dropped()?;
+        if reverted.is_empty() && intent.kind == RewindKind::Undo {
+            self.remove_again()?;
+        }
         Ok(Some(reverted).filter(|why| !why.is_empty()))
+    }
+
+    /// Removes worktrees that an undo had brought back, and that go now that it is undone.
+    fn remove_again(&mut self) -> Result<()> {
+        let last = self.state.undo.last();
+        let touched: Vec<LanePath> = last
+            .map(|act| act.lanes.iter().map(|(lane, _)| lane.clone()).collect())
+            .unwrap_or_default();
+        for path in touched {
+            let work = self.work(&path);
+            if work.merged.is_some() && work.blocked.is_none() && !work.is_over() {
+                self.remove(&path)?;
+            }
+        }
+        self.commit()
     }
 }

@@ -125,19 +125,29 @@ pub struct Rewind {
     pub merges: Vec<Revert>,
 }
 
+/// What was found and put right in the worktrees of lanes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mended {
+    /// What a person should know.
+    pub notes: Vec<String>,
+    /// Lanes whose worktrees had to be made again: what their setup made there is gone.
+    pub remade: Vec<LanePath>,
+}
+
 /// What the world does for lanes.
 pub trait Rooms {
     /// Says which epoch every ref update verifies from here on.
     fn fence(&mut self, epoch: u64) -> Result<()>;
 
     /// Mends what a former driver left half done in the worktrees of lanes that no step is at work
-    /// in (those of `busy` are); says what a person should know.
+    /// in (those of `busy` are), and makes those again that are gone.
     fn recover(
         &mut self,
+        plan: &Plan,
         state: &RunState,
         busy: &[LanePath],
         at: Timestamp,
-    ) -> Result<Vec<String>>;
+    ) -> Result<Mended>;
 
     /// The branch that lanes go to, where that is known before one begins.
     fn base_branch(&mut self, _state: &RunState) -> Option<String> {

@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::fresh::Fresh;
 use super::{State, Step};
 use crate::git::{self, Git};
 use crate::snapshot::oid::{Kind, Oid};
@@ -19,8 +19,6 @@ use crate::snapshot::os_path;
 const BATCH_BYTES_MAX: u64 = 64 << 20;
 /// Permissions of a folder while files are put into it.
 const OPEN: u32 = 0o700;
-
-static COUNTER: AtomicU64 = AtomicU64::new(0);
 
 /// A change that failed.
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +144,7 @@ impl<'a> Apply<'a> {
         let input = Oid::lines(&oids);
         let output = Git::at(self.repository).args(["cat-file", "--batch"]).input(input).bytes()?;
         let mut rest = output.as_slice();
+        let fresh = Fresh::new(self.repository);
         for (step, oid) in batch.iter().zip(oids) {
             let odd = || Failed::Bytes(oid.to_string());
             let line = rest.iter().position(|b| *b == b'\n').ok_or_else(odd)?;
@@ -156,7 +155,7 @@ impl<'a> Apply<'a> {
                 return Err(odd());
             }
             let to = step.to;
-            self.at(&step.path, |path| write(path, to, data))?;
+            self.at(&step.path, |path| fresh.put(path, to, data))?;
             rest = rest.get(line + size + 2..).unwrap_or_default();
         }
         Ok(())
@@ -203,30 +202,6 @@ fn widen(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     fs::set_permissions(path, Permissions::from_mode(perm | OPEN))
-}
-
-/// Puts a file or link in place at once; nobody sees half of it.
-fn write(path: &Path, to: State, data: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let fresh = folder.join(format!(".piton-restore-{}-{number}", std::process::id()));
-    let made = match to {
-        State::Link { .. } => symlink(os_path(data), &fresh),
-        State::File { perm, .. } => {
-            let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh);
-            file.and_then(|mut file| {
-                file.write_all(data)?;
-                file.set_permissions(Permissions::from_mode(perm))
-            })
-        }
-        _ => Ok(()),
-    };
-    let made = made.and_then(|()| fs::rename(&fresh, path));
-    if made.is_err() {
-        let _ = fs::remove_file(&fresh);
-    }
-    made
 }
 
 /// Whether a path is in a state, as far as it can be seen.

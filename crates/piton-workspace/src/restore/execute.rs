@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::apply::{Apply, is_in, sizes};
+use super::fresh::clear_beside;
 use super::{Plan, State, Step};
 use crate::git;
 use crate::snapshot::capture::Capture;
@@ -82,6 +83,7 @@ pub fn execute(workspace: &Workspace, rules: &Rules, plan: &Plan) -> Result<Rest
     if let Some(step) = moved {
         return Err(Error::Moved { path: os_path(&step.path).to_owned() });
     }
+    clear_beside(dir, &plan.steps);
     let done = Apply::new(dir, dir, &sizes).run(&plan.steps).map_err(|e| e.to_string());
     let done = done.and_then(|()| verify(dir, &plan.steps)).and_then(|()| sync(dir));
     if let Err(why) = done {

@@ -9,6 +9,7 @@
 mod apply;
 mod execute;
 mod export;
+mod fresh;
 mod ignored;
 mod state;
 
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 pub use execute::{Error, Restored, execute};
 pub use export::export;
+pub(crate) use fresh::is_fresh;
 pub use ignored::present;
 pub(crate) use state::{State, Step};
 

@@ -85,8 +85,12 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Whether a path is left alone.
+    /// Whether a path is left alone, as what a restore that was killed left is.
     pub(crate) fn excludes(&self, path: &[u8]) -> bool {
+        let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
+        if crate::restore::is_fresh(name) {
+            return true;
+        }
         self.exclude.iter().any(|excluded| {
             let rest = path.strip_prefix(excluded.trim_end_matches('/').as_bytes());
             rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')

@@ -76,7 +76,13 @@ pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
             return Ok(added);
         }
     }
-    prune_stale(&place, &place.root.join(&spec.path))?;
+    // Before a branch is made that nothing would come of.
+    let wanted = place.root.join(&spec.path);
+    let in_the_way = wanted.ancestors().skip(1).find(|above| above.exists() && !above.is_dir());
+    if let Some(above) = in_the_way {
+        return Err(Error::NoFolder(above.to_owned()));
+    }
+    prune_stale(&place, &wanted)?;
     let (branch, start) = branch::claim(&place, spec, fence)?;
     make(&place, &admins, spec, &branch, &start)
 }

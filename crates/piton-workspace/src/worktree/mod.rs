@@ -82,6 +82,9 @@ pub enum Error {
     /// Every name that was tried is taken.
     #[error("all names like {0} are taken; delete branches or folders that are no longer needed")]
     NoFreeName(String),
+    /// A file is where a folder of worktrees should be.
+    #[error("{0} is no folder, so no worktree can be made in it; move it away")]
+    NoFolder(PathBuf),
     /// A path to copy that leads out of the project.
     #[error("`{0}` cannot be copied into a worktree; name a path within the project")]
     OutOfProject(String),

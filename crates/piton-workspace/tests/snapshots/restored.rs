@@ -202,3 +202,48 @@ fn files_of_a_snapshot_can_be_written_elsewhere() {
     assert!(again.is_err());
     assert!(!to.join("a.txt").exists());
 }
+
+/// The id of a process that has ended.
+fn dead() -> u32 {
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    child.id()
+}
+
+#[test]
+fn what_a_killed_restore_left_is_never_captured_and_goes_with_the_next() {
+    let repo = Repo::new();
+    let taken = repo.take();
+    let left = format!(".piton-restore-{}-3", dead());
+    let (beside, own) = (format!("src/{left}"), format!(".git/piton/restore/{left}"));
+    let living = format!("src/.piton-restore-{}-7", std::process::id());
+    let alike = "src/.piton-restore-notes";
+    for path in [&beside, &own, &living, alike] {
+        repo.write(path, "half of it");
+    }
+    repo.write("src/b.txt", "changed\n");
+    let present = repo.take();
+    let held = repo.git(&["ls-tree", "-r", "--name-only", &format!("{}:tree", present.commit)]);
+    assert!(held.contains(alike) && !held.contains(&left) && !held.contains(&living), "{held}");
+    repo.restore(&taken.commit);
+    assert_eq!(repo.read("src/b.txt"), "two\n");
+    assert!(!repo.path(&beside).exists() && !repo.path(&own).exists());
+    assert!(repo.path(&living).exists(), "that of a living process was removed");
+    assert!(!repo.path(alike).exists(), "an ordinary file did not go back");
+}
+
+#[test]
+fn files_are_written_where_nobody_looks() {
+    let repo = Repo::new();
+    let taken = repo.take();
+    repo.write("src/b.txt", "changed\n");
+    repo.restore(&taken.commit);
+    let folder = repo.path(".git/piton/restore");
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+    // A folder of ours that cannot be: files are written beside their targets.
+    std::fs::remove_dir(repo.path(".git/piton/restore")).unwrap();
+    repo.write(".git/piton/restore", "no folder");
+    repo.write("src/b.txt", "changed\n");
+    repo.restore(&taken.commit);
+    assert_eq!(repo.read("src/b.txt"), "two\n");
+}

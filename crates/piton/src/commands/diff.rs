@@ -1,11 +1,10 @@
 //! `piton diff`: what differs between two checkpoints, or one and the files of now.
 
 use piton_core::LanePath;
-use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_workspace::{Git, restore};
 
-use super::rewind;
+use super::rewind::{self, Point};
 use crate::cli::DiffArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
@@ -35,13 +34,10 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     let second = args.b.as_deref().unwrap_or("now");
-    let first = side(context, &mut store, &loaded, &args.a, args.lane.as_deref(), None)?;
-    let lane = match &first {
-        Side::Snapshot(lane, _) => lane.as_ref().map(ToString::to_string),
-        Side::Commit(_) => None,
-    };
-    let lane = args.lane.clone().or(lane);
-    let second = side(context, &mut store, &loaded, second, lane.as_deref(), Some(&first))?;
+    let all = rewind::points(&mut store, &loaded)?;
+    let sides = Sides { context, loaded: &loaded, all: &all, lane: args.lane.as_deref() };
+    let first = sides.side(&args.a, None)?;
+    let second = sides.side(second, Some(&first))?;
     let root = &context.project.root;
     let failed = |e: String| CommandError::failed("snapshot", e);
     if context.json {
@@ -71,50 +67,67 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
     Ok(())
 }
 
-fn side(
-    context: &Context,
-    store: &mut Store,
-    loaded: &Loaded,
-    name: &str,
-    lane: Option<&str>,
-    other: Option<&Side>,
-) -> Result<Side> {
-    let fits = |path: &LanePath| lane.is_none_or(|l| path.lane == l || path.to_string() == l);
-    let own = |state: &piton_core::RunState| {
-        let mut lanes = state.lanes().filter(|(p, l)| fits(p) && !l.isolation.is_in_place());
-        lanes.find(|(_, l)| l.work.as_ref().is_some_and(|w| w.ready)).map(|(p, _)| p)
-    };
-    match name {
-        "now" => {
-            let lane = match other {
-                Some(Side::Snapshot(lane, _)) => lane.clone(),
-                _ => own(&loaded.state).filter(|_| lane.is_some()),
-            };
-            let commit = super::look::now_of(context, loaded, lane.as_ref())?;
-            Ok(Side::Snapshot(lane, commit))
-        }
-        "base" => {
-            let mut works = loaded.state.lanes().filter(|(p, _)| fits(p));
-            let base = works.find_map(|(_, l)| l.work.as_ref()?.base_sha.clone());
-            base.map(Side::Commit).ok_or_else(|| {
-                CommandError::usage("no-checkpoint", "no lane that is meant has a base yet")
-            })
-        }
-        _ => {
-            let all = rewind::points(store, loaded)?;
-            match rewind::named(&all, &loaded.state, name, lane).as_slice() {
-                [one] => Ok(Side::Snapshot(one.lane.clone(), one.commit.clone())),
-                [] => Err(CommandError::usage(
-                    "no-checkpoint",
-                    format!("there is no checkpoint `{name}`"),
-                )
-                .hint("`piton show RUN` lists the checkpoints; `now` and `base` are known too")),
-                many => {
-                    let names: Vec<&str> = many.iter().map(|p| p.name.as_str()).collect();
-                    let message = format!("`{name}` could be any of: {}", names.join(", "));
-                    Err(CommandError::usage("no-checkpoint", message).hint("name its `--lane`"))
-                }
+/// What the names of a command line are looked up in.
+struct Sides<'a> {
+    context: &'a Context,
+    loaded: &'a Loaded,
+    all: &'a [Point],
+    /// The lane that was named.
+    lane: Option<&'a str>,
+}
+
+impl Sides<'_> {
+    /// One side; the other one, where it is known, says what workspace is meant.
+    fn side(&self, name: &str, other: Option<&Side>) -> Result<Side> {
+        match name {
+            "now" => self.now(other),
+            "base" => self.base(other),
+            _ => {
+                let near = match other {
+                    Some(Side::Snapshot(lane, _)) => Some(lane),
+                    _ => None,
+                };
+                let state = &self.loaded.state;
+                let one = rewind::one(self.all, state, name, self.lane, near)?;
+                Ok(Side::Snapshot(one.lane, one.commit))
             }
         }
+    }
+
+    fn fits(&self, path: &LanePath) -> bool {
+        self.lane.is_none_or(|l| rewind::is_lane(path, l))
+    }
+
+    fn now(&self, other: Option<&Side>) -> Result<Side> {
+        let own = || {
+            let lanes = self.loaded.state.lanes();
+            let mut lanes = lanes.filter(|(p, l)| self.fits(p) && !l.isolation.is_in_place());
+            lanes.find(|(_, l)| l.work.as_ref().is_some_and(|w| w.ready)).map(|(p, _)| p)
+        };
+        let lane = match other {
+            Some(Side::Snapshot(lane, _)) => lane.clone(),
+            _ => own().filter(|_| self.lane.is_some()),
+        };
+        let gone = lane.as_ref().filter(|l| !super::look::is_there(self.loaded, l));
+        if let Some(lane) = gone {
+            ui::say(&format!("the worktree of {lane} is gone: `now` is the project"));
+            let commit = super::look::now_of(self.context, self.loaded, None)?;
+            return Ok(Side::Snapshot(None, commit));
+        }
+        let commit = super::look::now_of(self.context, self.loaded, lane.as_ref())?;
+        Ok(Side::Snapshot(lane, commit))
+    }
+
+    fn base(&self, other: Option<&Side>) -> Result<Side> {
+        let near = |path: &LanePath| match (self.lane, other) {
+            (None, Some(Side::Snapshot(Some(lane), _))) => lane == path,
+            _ => self.fits(path),
+        };
+        let mut works = self.loaded.state.lanes().filter(|(p, _)| near(p));
+        let base = works.find_map(|(_, l)| l.work.as_ref()?.base_sha.clone());
+        base.map(Side::Commit).ok_or_else(|| {
+            CommandError::usage("no-checkpoint", "no lane that is meant has a base yet")
+                .hint("`piton status` shows which lanes have begun")
+        })
     }
 }

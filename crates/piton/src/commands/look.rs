@@ -18,6 +18,12 @@ pub fn now_of(context: &Context, loaded: &Loaded, lane: Option<&LanePath>) -> Re
     taken(context, loaded, lane, None).map(|s| s.commit)
 }
 
+/// Whether the worktree of a lane is there.
+pub fn is_there(loaded: &Loaded, lane: &LanePath) -> bool {
+    let work = loaded.state.lane(lane).and_then(|l| l.work.as_ref());
+    work.is_some_and(|w| !w.removed && std::path::Path::new(&w.dir).is_dir())
+}
+
 /// The same, with all that is recorded of it; `to` is what it shall become.
 fn taken(
     context: &Context,
@@ -66,7 +72,7 @@ pub fn all(context: &Context, loaded: &Loaded) -> Result<Vec<(Option<LanePath>, 
     let mut found = vec![(None, taken(context, loaded, None, None)?)];
     for (path, lane) in loaded.state.lanes() {
         let there = lane.work.as_ref().is_some_and(|w| w.ready && !w.isolation.is_in_place());
-        if there {
+        if there && is_there(loaded, &path) {
             let snapshot = taken(context, loaded, Some(&path), None)?;
             found.push((Some(path), snapshot));
         }

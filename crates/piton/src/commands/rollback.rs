@@ -1,5 +1,7 @@
 //! `piton rollback`: takes lanes back to a checkpoint; what is there now can be brought back.
 
+use std::path::PathBuf;
+
 use piton_core::LanePath;
 use piton_core::RunState;
 use piton_core::event::{MergedBy, Revert, RewindKind};
@@ -31,13 +33,11 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     // Without snapshots there is nothing to go back to: it says why.
     super::look::rooms(context, &loaded)?;
     let made = plan(&mut store, &loaded, args)?;
-    let present = super::look::present(context, &loaded, &made.targets)?;
-    let something = rewind::print_plan(context, &loaded, &made, &present)?;
-    if !something {
-        ui::say("nothing to roll back");
-        return Ok(());
-    }
-    if args.dry_run {
+    let planned = rewind::Planned::of(context, &loaded, &made)?;
+    if !planned.tell(context, args.dry_run)? {
+        if !planned.something {
+            ui::say("nothing to roll back");
+        }
         return Ok(());
     }
     let question = format!("Roll back to {}?", made.intent.to);
@@ -72,10 +72,7 @@ fn prompt(context: &Context, run_id: &str, state: &RunState) {
             ui::say(&format!("  current stage:   {stage}"));
             let checkpoint = work.snapshot.as_deref().map(ui::lane_words::short);
             ui::say(&format!("  checkpoint:      {}", checkpoint.unwrap_or_default()));
-            let file = context.project.root.join(&context.settings.lanes.checkpoints);
-            if file.exists() {
-                ui::say(&format!("  checkpoint path: {}", file.display()));
-            }
+            ui::say(&format!("  checkpoint path: {}", recorded_in(context, state).display()));
         }
     }
     crate::session::say_lanes(context, state, crate::world::views::Told::RolledBack);
@@ -88,12 +85,99 @@ fn prompt(context: &Context, run_id: &str, state: &RunState) {
     ui::say(&format!("  take it back:    piton undo {run_id}"));
 }
 
+/// The file that has the checkpoints of a run: where it has no view, the ledger.
+fn recorded_in(context: &Context, state: &RunState) -> PathBuf {
+    let file = context.project.root.join(&context.settings.lanes.checkpoints);
+    if crate::session::has_views(state) && file.exists() {
+        return file;
+    }
+    context.project.state_dir.join(piton_ledger::DATABASE_FILE)
+}
+
+/// What `--to` names.
+struct Aim {
+    /// In words that hold for each lane.
+    to: String,
+    /// The stage, if it is one.
+    stage: Option<Stage>,
+    /// The lane, if it names one.
+    lane: Option<LanePath>,
+    /// Whether it is of the folder that lanes share.
+    shared: bool,
+    /// The points, if it is no stage.
+    points: Vec<Point>,
+}
+
+impl Aim {
+    fn of(all: &[Point], state: &RunState, args: &RollbackArgs) -> Result<Self> {
+        let to = args.to.as_deref().unwrap_or(Stage::BeforeLaneStart.as_str());
+        let whole = |stage| Self {
+            to: to.to_owned(),
+            stage,
+            lane: None,
+            shared: false,
+            points: Vec::new(),
+        };
+        if let Some(stage) = rewind::stage_of(to) {
+            return Ok(whole(Some(stage)));
+        }
+        if let Some((wanted, stage)) = rewind::lane_and_stage(to) {
+            let lane = Self::lane_named(all, state, args, wanted)?;
+            return Ok(Self {
+                to: stage.as_str().to_owned(),
+                shared: rewind::in_place(state).contains(&lane),
+                lane: Some(lane),
+                ..whole(Some(stage))
+            });
+        }
+        let points = rewind::named(all, state, to, args.lane.as_deref());
+        let Some(first) = points.first() else {
+            return Err(rewind::none(all, state, to, args.lane.as_deref()));
+        };
+        // What is of one workspace chooses it.
+        let alone = points.iter().all(|p| p.lane == first.lane);
+        let shared = alone && first.lane.is_none();
+        let lane = first.lane.clone().filter(|_| alone);
+        Ok(Self { lane, shared, points, ..whole(None) })
+    }
+
+    /// The lane of `LANE@STAGE`.
+    fn lane_named(
+        all: &[Point],
+        state: &RunState,
+        args: &RollbackArgs,
+        wanted: &str,
+    ) -> Result<LanePath> {
+        let lanes: Vec<LanePath> = state
+            .lanes()
+            .filter(|(path, lane)| lane.task.is_none() && fits(args, path))
+            .map(|(path, _)| path)
+            .filter(|path| rewind::is_lane(path, wanted))
+            .collect();
+        match lanes.as_slice() {
+            [one] => Ok(one.clone()),
+            [] => {
+                let to = args.to.as_deref().unwrap_or_default();
+                Err(rewind::none(all, state, to, args.lane.as_deref()))
+            }
+            many => {
+                let names: Vec<String> = many.iter().map(ToString::to_string).collect();
+                let message = format!("`{wanted}` could be any of: {}", names.join(", "));
+                Err(CommandError::usage("no-checkpoint", message).hint("write its phase too"))
+            }
+        }
+    }
+}
+
+/// Whether a lane is among those that the command line chooses.
+fn fits(args: &RollbackArgs, path: &LanePath) -> bool {
+    args.phase.as_ref().is_none_or(|p| *p == path.phase)
+        && args.lane.as_ref().is_none_or(|l| rewind::is_lane(path, l))
+}
+
 /// The lanes that are meant and have begun.
-fn selected(state: &RunState, args: &RollbackArgs) -> Result<Vec<LanePath>> {
-    let fits = |path: &LanePath| {
-        args.phase.as_ref().is_none_or(|p| *p == path.phase)
-            && args.lane.as_ref().is_none_or(|l| *l == path.lane || *l == path.to_string())
-    };
+fn selected(state: &RunState, args: &RollbackArgs, aim: &Aim) -> Result<Vec<LanePath>> {
+    let fits = |path: &LanePath| fits(args, path);
     if let Some((path, _)) =
         state.lanes().find(|(path, lane)| lane.task.is_some() && args.lane.is_some() && fits(path))
     {
@@ -102,16 +186,22 @@ fn selected(state: &RunState, args: &RollbackArgs) -> Result<Vec<LanePath>> {
         return Err(CommandError::usage("no-lane", message)
             .hint(format!("`--lane {whole}`; `piton retry` lets a task run again")));
     }
+    let shared = rewind::in_place(state);
+    let meant = |path: &LanePath| match &aim.lane {
+        _ if aim.shared => shared.contains(path),
+        Some(lane) => lane == path,
+        None => true,
+    };
     let lanes: Vec<LanePath> = state
         .lanes()
         .filter(|(path, lane)| fits(path) && lane.work.is_some() && lane.task.is_none())
         .map(|(path, _)| path)
+        .filter(meant)
         .collect();
     if lanes.is_empty() {
         return Err(CommandError::usage("no-lane", "no lane that has begun is meant")
             .hint("`piton status` shows the lanes; `--lane` and `--phase` choose among them"));
     }
-    let shared = rewind::in_place(state);
     let left_out: Vec<String> =
         shared.iter().filter(|p| !lanes.contains(p)).map(ToString::to_string).collect();
     if lanes.iter().any(|p| shared.contains(p)) && !left_out.is_empty() {
@@ -124,15 +214,13 @@ fn selected(state: &RunState, args: &RollbackArgs) -> Result<Vec<LanePath>> {
 
 fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewind> {
     let state = &loaded.state;
-    let lanes = selected(state, args)?;
-    let to = args.to.as_deref().unwrap_or(Stage::BeforeLaneStart.as_str());
-    let stage = Stage::ALL.into_iter().find(|s| s.as_str() == to);
     let all = rewind::points(store, loaded)?;
-    let mut intent = rewind::intent(RewindKind::Rollback, to, lanes.clone());
-    intent.stage = stage;
+    let aim = Aim::of(&all, state, args)?;
+    let lanes = selected(state, args, &aim)?;
+    let mut intent = rewind::intent(RewindKind::Rollback, &aim.to, lanes.clone());
+    intent.stage = aim.stage;
     let (mut targets, mut merges) = (Vec::new(), Vec::new());
     let mut since = u64::MAX;
-    let root = root_point(&all, state, &lanes, to, stage);
     let moved = rewind::moved(store, loaded)?;
     for path in &lanes {
         let Some(work) = state.lane(path).and_then(|l| l.work.as_deref()) else { continue };
@@ -149,7 +237,7 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
                 to: String::new(),
             }));
         }
-        let (event, target) = lane_target(&all, &moved, state, path, to, stage)?;
+        let (event, target) = lane_target(&all, &moved, state, path, &aim)?;
         since = since.min(event);
         intent.points.push((path.clone(), event));
         if !work.removed {
@@ -157,7 +245,8 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
         }
     }
     if lanes.iter().any(|p| rewind::in_place(state).contains(p)) {
-        let point = root.ok_or_else(|| no_point(to))?;
+        let root = root_point(&all, state, &lanes, &aim);
+        let point = root.ok_or_else(|| rewind::none(&all, state, &aim.to, None))?;
         since = since.min(point.event);
         let shared = rewind::in_place(state).into_iter();
         intent.points.extend(shared.map(|path| (path, point.event)));
@@ -174,31 +263,18 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
     Ok(Rewind { intent, targets, merges })
 }
 
-fn no_point(to: &str) -> CommandError {
-    CommandError::usage("no-checkpoint", format!("there is no checkpoint `{to}` to go back to"))
-        .hint("`piton show RUN` lists the checkpoints of a run")
-}
-
 /// The point of the project's root: the earliest of that stage among the lanes, so that none is left
 /// half way.
-fn root_point(
-    all: &[Point],
-    state: &RunState,
-    lanes: &[LanePath],
-    to: &str,
-    stage: Option<Stage>,
-) -> Option<Point> {
-    let Some(stage) = stage else {
-        return rewind::named(all, state, to, None).into_iter().find(|p| p.lane.is_none());
+fn root_point(all: &[Point], state: &RunState, lanes: &[LanePath], aim: &Aim) -> Option<Point> {
+    let Some(stage) = aim.stage else {
+        return aim.points.iter().find(|p| p.lane.is_none()).cloned();
     };
-    let records = lanes.iter().filter_map(|path| {
-        let work = state.lane(path)?.work.as_deref()?;
-        let record = work.record(stage).filter(|_| work.isolation.is_in_place())?;
-        Some((record.event, record.at, record.snapshot.clone()?))
+    let meant = lanes.iter().filter(|path| aim.lane.as_ref().is_none_or(|l| l == *path));
+    let points = meant.filter_map(|path| {
+        let lane = state.lane(path).filter(|l| l.isolation.is_in_place())?;
+        rewind::of_stage(all, path, lane, stage)
     });
-    let (event, at, commit) = records.min_by_key(|(event, ..)| *event)?;
-    let (name, degraded) = (stage.as_str().to_owned(), Vec::new());
-    Some(Point { lane: None, commit, event, name, stage: Some(stage), at, degraded })
+    points.min_by_key(|p| p.event)
 }
 
 /// Where the worktree of a lane goes back to.
@@ -207,10 +283,15 @@ fn lane_target(
     moved: &[(LanePath, u64)],
     state: &RunState,
     path: &LanePath,
-    to: &str,
-    stage: Option<Stage>,
+    aim: &Aim,
 ) -> Result<(u64, Option<RoomTarget>)> {
-    let work = state.lane(path).and_then(|l| l.work.as_deref()).ok_or_else(|| no_point(to))?;
+    let none = || {
+        let lane = path.to_string();
+        rewind::none(all, state, &aim.to, Some(&lane))
+            .hint("`--lane` and `--phase` choose the lanes that go back")
+    };
+    let lane = state.lane(path).ok_or_else(none)?;
+    let work = lane.work.as_deref().ok_or_else(none)?;
     let target = |commit: &str, head: Option<String>| RoomTarget {
         lane: Some(path.clone()),
         dir: work.dir.clone(),
@@ -220,20 +301,19 @@ fn lane_target(
         exact: true,
         ..RoomTarget::default()
     };
-    let Some(stage) = stage else {
-        let found = rewind::named(all, state, to, Some(&path.to_string()));
-        let point = found.into_iter().find(|p| p.lane.as_ref() == Some(path));
-        let point = point.ok_or_else(|| no_point(to).hint(format!("{path} has none: `--lane`")))?;
+    let Some(stage) = aim.stage else {
+        let point = aim.points.iter().find(|p| p.lane.as_ref() == Some(path)).ok_or_else(none)?;
         if moved.iter().any(|(lane, event)| lane == path && *event > point.event) {
-            let message = format!("{path} stands on a newer base than `{to}`");
+            let message = format!("{path} stands on a newer base than `{}`", aim.to);
             return Err(CommandError::usage("no-checkpoint", message)
                 .hint("go back to a stage, or bring files back with `piton restore`"));
         }
-        return Ok((point.event, Some(target(&point.commit, None))));
+        return Ok((point.event, Some(target(&point.commit, point.head.clone()))));
     };
-    let record = work.record(stage).ok_or_else(|| no_point(to))?;
-    // A fresh worktree has the files of the point before it was made. Where the lane was put on a
-    // newer base since, both its files and its branch go back to the one it started from.
+    let record = work.record(stage).ok_or_else(none)?;
+    let point = rewind::of_stage(all, path, lane, stage);
+    // Where the lane was put on a newer base since it began, both its files and its branch go back
+    // to the one it started from.
     let began = work.record(Stage::BeforeLaneStart);
     let ready = work.record(Stage::AfterLaneStart);
     let starts = matches!(stage, Stage::BeforeLaneStart | Stage::AfterLaneStart);
@@ -241,20 +321,13 @@ fn lane_target(
         let fresh = ready.and_then(|r| r.snapshot.clone());
         let head = ready.and_then(|r| r.base_sha.clone());
         let base = || began.and_then(|r| r.base_sha.clone());
-        let since = began.map_or(0, |r| r.event);
-        (fresh.or_else(|| first_ready(all, path, since)), head.or_else(base))
+        (fresh.or_else(|| point.map(|p| p.commit)), head.or_else(base))
     } else {
-        (record.snapshot.clone(), record.head_sha.clone())
+        (record.snapshot.clone(), point.and_then(|p| p.head))
     };
     let event = match stage {
         Stage::AfterLaneStart => began.map_or(record.event, |r| r.event + 1),
         _ => record.event,
     };
     Ok((event, commit.map(|commit| target(&commit, head))))
-}
-
-/// The first snapshot of a lane's worktree since it last began.
-fn first_ready(all: &[Point], path: &LanePath, since: u64) -> Option<String> {
-    let own = all.iter().filter(|p| p.lane.as_ref() == Some(path) && p.event > since);
-    own.filter(|p| p.stage == Some(Stage::AfterLaneStart)).map(|p| p.commit.clone()).next()
 }

@@ -9,6 +9,7 @@ use piton_core::{LanePath, StepPath};
 use piton_engine::{Loaded, Store};
 
 use super::request::names;
+use super::rewind;
 use crate::cli::ShowArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Result};
@@ -27,10 +28,12 @@ enum Part {
 /// Shows a run or a part of it.
 pub fn run(context: &Context, args: &ShowArgs) -> Result<()> {
     let mut store = context.read_store()?;
-    let (loaded, part) = find(&mut store, args.what.as_deref())?;
+    let (loaded, part) = find(&mut store, args.what.as_deref(), args.lane.as_deref())?;
     match &part {
         Part::Run => run_view::show(context, &mut store, &loaded),
-        Part::Checkpoint(name) => point_view::show(context, &mut store, &loaded, name),
+        Part::Checkpoint(name) => {
+            point_view::show(context, &mut store, &loaded, name, args.lane.as_deref())
+        }
         Part::Step(step) => step_view::show(context, &mut store, &loaded, step),
         Part::Phase(phase) => subtree(context, &loaded, phase, None),
         Part::Lane(lane) => subtree(context, &loaded, &lane.phase, Some(&lane.lane)),
@@ -38,7 +41,7 @@ pub fn run(context: &Context, args: &ShowArgs) -> Result<()> {
 }
 
 /// Splits `RUN/PHASE/LANE/STEP`; without a run's id in front the newest run is meant.
-fn find(store: &mut Store, what: Option<&str>) -> Result<(Loaded, Part)> {
+fn find(store: &mut Store, what: Option<&str>, lane: Option<&str>) -> Result<(Loaded, Part)> {
     let Some(what) = what else {
         let row = Context::pick(store, None, |_| true, "run")?;
         return Ok((store.load_row(row)?, Part::Run));
@@ -48,20 +51,23 @@ fn find(store: &mut Store, what: Option<&str>) -> Result<(Loaded, Part)> {
         Ok(row) => {
             let loaded = store.load_row(row)?;
             let rest = rest.filter(|r| !r.is_empty());
-            let part = rest.map_or(Ok(Part::Run), |r| part(store, &loaded, r))?;
+            let part = rest.map_or(Ok(Part::Run), |r| part(store, &loaded, r, lane))?;
             Ok((loaded, part))
         }
         Err(no_such_run) => {
             let row = Context::pick(store, None, |_| true, "run")?;
             let loaded = store.load_row(row)?;
-            // Neither a run nor a part of the newest one: the first complaint is the clearer one.
-            let part = part(store, &loaded, what).map_err(|_| no_such_run)?;
+            // Neither a run nor a part of the newest one: the first complaint is the clearer one,
+            // but for the name of a stage, which no run has.
+            let staged = rewind::stage_of(what).is_some() || rewind::lane_and_stage(what).is_some();
+            let part = part(store, &loaded, what, lane);
+            let part = part.map_err(|error| if staged { error } else { no_such_run })?;
             Ok((loaded, part))
         }
     }
 }
 
-fn part(store: &mut Store, loaded: &Loaded, text: &str) -> Result<Part> {
+fn part(store: &mut Store, loaded: &Loaded, text: &str, lane: Option<&str>) -> Result<Part> {
     let state = &loaded.state;
     if state.phase(text).is_some() {
         return Ok(Part::Phase(text.to_owned()));
@@ -79,9 +85,12 @@ fn part(store: &mut Store, loaded: &Loaded, text: &str) -> Result<Part> {
         // The state holds the newest checkpoints only; the ledger has them all.
         Err(_) if text.starts_with("manual-") => Ok(Part::Checkpoint(text.to_owned())),
         Err(error) => {
-            let all = super::rewind::points(store, loaded)?;
-            let found = super::rewind::named(&all, state, text, None);
-            if found.is_empty() { Err(error) } else { Ok(Part::Checkpoint(text.to_owned())) }
+            let all = rewind::points(store, loaded)?;
+            if !rewind::named(&all, state, text, lane).is_empty() {
+                return Ok(Part::Checkpoint(text.to_owned()));
+            }
+            let staged = rewind::stage_of(text).is_some() || rewind::lane_and_stage(text).is_some();
+            Err(if staged { rewind::none(&all, state, text, lane) } else { error })
         }
     }
 }

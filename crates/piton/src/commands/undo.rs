@@ -36,19 +36,21 @@ pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
     if !context.json {
         ui::say(&format!("undo: {words}"));
     }
-    let present = super::look::present(context, &loaded, &made.targets)?;
-    rewind::print_plan(context, &loaded, &made, &present)?;
-    if args.dry_run {
+    if !rewind::Planned::of(context, &loaded, &made)?.tell(context, args.dry_run)? {
         return Ok(());
     }
     rewind::confirm(context, &format!("Undo the {words}?"))?;
     let run_id = loaded.row.run_id.clone();
-    rewind::drive(context, &mut store, &run_id, made, args.takeover)?;
+    let ending = rewind::drive(context, &mut store, &run_id, made, args.takeover)?;
     if context.json {
         ui::data_json(&serde_json::json!({"run_id": run_id, "undone": words}));
     } else {
         ui::say(&format!("undone: {words}"));
         ui::say(&format!("  and back again: piton undo {run_id}"));
+        if let Some(act) = undo::further(&ending.state.undo) {
+            let (id, words) = (act.id, told(act));
+            ui::say(&format!("  further back:   piton undo {run_id} --act {id} ({words})"));
+        }
     }
     Ok(())
 }

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use piton_core::Event;
 use piton_core::event::{LaneMerged, MergedBy, RewindKind};
 use piton_core::lane_state::LaneWork;
 use piton_core::state::LaneState;
+use piton_core::{Event, RunState};
 
 use super::text::sanitize;
 
@@ -89,6 +89,18 @@ fn merged(e: &LaneMerged) -> String {
 /// The first characters of a commit's name, as git shows them.
 pub fn short(commit: &str) -> String {
     sanitize(&commit.chars().take(10).collect::<String>())
+}
+
+/// What is said of a rollback, restore or undo that a kill left half done.
+pub fn cut_short(state: &RunState) -> Option<String> {
+    let intent = state.rewinding.as_ref()?;
+    let what = match intent.kind {
+        RewindKind::Restore => "restore of",
+        RewindKind::Undo => "undo of the",
+        RewindKind::Rollback | RewindKind::Unknown => "rollback to",
+    };
+    let (to, run) = (sanitize(&intent.to), super::words::run_id(state));
+    Some(format!("a {what} {to} was cut short: `piton resume {run}` finishes it"))
 }
 
 /// How far a lane's work is on its way to base; nothing while its steps are at work, or in place.

@@ -39,6 +39,8 @@ pub struct Document<'a> {
     seq: u64,
     epoch: u64,
     fix_tasks: Vec<Fix>,
+    /// Where a rollback, restore or undo goes that has no outcome yet.
+    rewinding: Option<&'a str>,
     /// What snapshots of all runs take here; not asked where it is not to be said.
     snapshot_bytes: Option<u64>,
     /// Branches of merged lanes that base does not contain.
@@ -155,6 +157,7 @@ pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) ->
             .into_iter()
             .map(|FixTask { id, phase, command, exit_code }| Fix { id, phase, command, exit_code })
             .collect(),
+        rewinding: state.rewinding.as_ref().map(|intent| intent.to.as_str()),
         snapshot_bytes: None,
         left: &[],
     }

@@ -68,6 +68,9 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
         }
         None => line("driver", "none"),
     }
+    if let Some(words) = super::lane_words::cut_short(state).filter(|_| !driver_lives) {
+        line("note", &words);
+    }
     if let Some(last) = state.checkpoints.last() {
         line("saved", &format!("checkpoint {}: {}", sanitize(&last.name), sanitize(&last.message)));
     }

@@ -5,6 +5,7 @@
 //! epoch.
 
 mod begin;
+mod mend;
 mod merge;
 mod rewind;
 
@@ -19,12 +20,16 @@ use piton_core::lane::{LaneRules, Missed, SnapshotRef};
 use piton_core::lane_state::LaneWork;
 use piton_core::plan::Command;
 use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
-use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
+use piton_engine::world::{
+    Begin, Commit, Mended, Merging, Rebase, Refusal, Room, RoomTarget, Rooms,
+};
 use piton_engine::{Error, Result};
 use piton_workspace::refs::{self, Fence};
 use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Taker, Workspace};
 use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{Project, checks, restore};
+
+pub use rewind::Preview;
 
 use super::hands::Hands;
 use super::views::Views;
@@ -227,7 +232,7 @@ impl GitRooms {
                 Some(to) => restore::present(&mut taker, &self.rules, &chain, &fence, &meta, to),
             };
             match taken {
-                Ok(taken) => return Ok(recorded(&taken)),
+                Ok(taken) => return Ok(noted(lane, dir, &taken)),
                 // A driver attached meanwhile; each does so once.
                 Err(_) if !fence.holds(&self.root) => {}
                 Err(error) => return Err(error.to_string()),
@@ -273,7 +278,15 @@ pub fn recorded(snapshot: &Snapshot) -> SnapshotRef {
         commit: snapshot.commit.clone(),
         tree: snapshot.tree.clone(),
         degraded: snapshot.degraded.iter().map(missed).collect(),
+        head: None,
     }
+}
+
+/// A snapshot of a workspace as recorded, with where the branch of a lane's worktree stands.
+fn noted(lane: Option<&LanePath>, dir: &str, snapshot: &Snapshot) -> SnapshotRef {
+    let own = lane.and_then(|_| Project::discover(Path::new(dir)).ok());
+    let own = own.filter(|project| project.branch().is_some());
+    SnapshotRef { head: own.and_then(|project| project.head()), ..recorded(snapshot) }
 }
 
 fn refusal(refusal: checks::Refusal) -> Refusal {
@@ -295,12 +308,13 @@ impl Rooms for GitRooms {
 
     fn recover(
         &mut self,
+        plan: &Plan,
         state: &RunState,
         busy: &[LanePath],
         at: Timestamp,
-    ) -> Result<Vec<String>> {
+    ) -> Result<Mended> {
         let _held = self.hands.hold()?;
-        self.mend(state, busy, at)
+        self.mend(plan, state, busy, at)
     }
 
     fn base_branch(&mut self, state: &RunState) -> Option<String> {
@@ -326,7 +340,7 @@ impl Rooms for GitRooms {
         at: Timestamp,
     ) -> Result<SnapshotRef, String> {
         let _held = self.hands.hold().map_err(|e| e.to_string())?;
-        self.take(lane, dir, why, at).map(|s| recorded(&s))
+        self.take(lane, dir, why, at).map(|s| noted(lane, dir, &s))
     }
 
     fn reset(&mut self, lane: &LanePath, dir: &str, to: &str, at: Timestamp) -> Result<(), String> {

@@ -148,19 +148,31 @@ fn of_merged_lanes() {
     assert_eq!(dirt.trim(), "");
 }
 
-/// If this fails, what a person made after a kill is deleted by the command that cleans up.
+/// If this fails, what a person made after a kill is deleted by the command that cleans up, or nobody
+/// is told that files are half way.
 #[test]
 fn files_made_after_a_kill_stay() {
     let project = project(IN_PLACE);
     project.piton(&["run", "plan.toml"]).exits(1);
     let failed = tree(project.root());
+    let mut cut_short = false;
     for call in (1..CALLS_MAX).step_by(STRIDE) {
         let (said, killed) = killed_at(&project, call, &["rollback", "--yes"]);
         if !killed {
             said.exits(0);
+            assert!(cut_short, "no kill came after the intent");
             return;
         }
         project.kill_all();
+        if project.status_json("")["rewinding"] == "before_lane_start" {
+            cut_short = true;
+            let plan = project.piton(&["rollback", "--dry-run", "--json"]).exits(0).json();
+            assert!(plan["cut_short"].is_string(), "{plan}");
+            for command in ["status", "doctor"] {
+                let said = project.piton(&[command]).exits(0);
+                said.says("a rollback to before_lane_start was cut short").says("piton resume");
+            }
+        }
         project.write("mine.txt", "mine");
         project.piton(&["rollback", "--yes"]).exits(0);
         assert_eq!(project.read("mine.txt"), "mine", "killed at call {call}");

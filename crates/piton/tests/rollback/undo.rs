@@ -170,7 +170,7 @@ fn the_other_acts_go_back_and_forth() {
         project.piton(&["undo", "--yes"]).exits(0).says("removal of the worktree of P/B");
         assert!(room(&project, "B").join("b.txt").exists());
         project.piton(&["undo", "--yes"]).exits(0);
-        project.piton(&["resume"]).exits(0);
-        assert!(!room(&project, "B").exists());
+        assert!(!room(&project, "B").exists(), "it goes at once");
+        assert_eq!(project.git(&["worktree", "list"]).lines().count(), 1);
     }
 }

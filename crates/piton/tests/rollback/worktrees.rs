@@ -186,8 +186,12 @@ fn a_removed_worktree_comes_back_and_stays() {
     assert!(room(&project, "B").exists(), "it stays");
     project.piton(&["undo", "--yes"]).exits(0);
     assert_eq!(head(&project, "main"), at);
-    project.piton(&["resume"]).exits(0);
     assert!(!room(&project, "B").exists(), "it goes again");
+    assert_eq!(project.status(""), "complete");
+    project.piton(&["undo", "--yes"]).exits(0);
+    assert_eq!(fs::read_to_string(room(&project, "B").join("b.txt")).unwrap(), "b\n");
+    project.piton(&["undo", "--yes"]).exits(0);
+    assert!(!room(&project, "B").exists(), "and again");
     assert_eq!(project.git(&["worktree", "list"]).lines().count(), 1);
 }
 

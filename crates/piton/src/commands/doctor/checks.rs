@@ -15,6 +15,7 @@ use crate::commands::leftovers;
 use crate::commands::log::size;
 use crate::commands::show::history;
 use crate::context::Context;
+use crate::ui::lane_words;
 
 /// Below this a long run may not even write its ledger and logs.
 const FREE_BYTES_MIN: u64 = 1_000_000_000;
@@ -70,6 +71,7 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) {
             Ok(loaded) => {
                 findings.extend(same_as_history(&mut store, &loaded));
                 findings.extend(driver(&loaded));
+                findings.extend(cut_short(&loaded));
                 findings.extend(processes(context, &mut store, &loaded, index < STRAY_RUNS_MAX));
             }
             Err(error) => findings.push(
@@ -126,6 +128,16 @@ fn differing(one: &RunState, other: &RunState) -> Vec<String> {
     let (one, other) = (value(one), value(other));
     let fields = one.as_object().into_iter().flatten();
     fields.filter(|(key, part)| other[key.as_str()] != **part).map(|(key, _)| key.clone()).collect()
+}
+
+/// Whether files of a run are half way between two checkpoints.
+fn cut_short(loaded: &Loaded) -> Option<Finding> {
+    let words = lane_words::cut_short(&loaded.state)?;
+    let lives = Context::driver_lives(&loaded.row);
+    let run = &loaded.row.run_id;
+    let finding =
+        || Finding::warning(format!("run {run}: {words}")).next(format!("`piton resume {run}`"));
+    (!lives).then(finding)
 }
 
 /// Whether somebody drives the run, and whether that somebody lives.

@@ -15,10 +15,16 @@ use crate::ui::{self, lane_words::short, text, time};
 const LISTED_MAX: usize = 30;
 
 /// Shows one checkpoint.
-pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, name: &str) -> Result<()> {
+pub fn show(
+    context: &Context,
+    store: &mut Store,
+    loaded: &Loaded,
+    name: &str,
+    lane: Option<&str>,
+) -> Result<()> {
     let manual = told(store, loaded)?.points.into_iter().find(|p| p.name == name);
     let all = rewind::points(store, loaded)?;
-    let found = rewind::named(&all, &loaded.state, name, None);
+    let found = rewind::named(&all, &loaded.state, name, lane);
     let run = &loaded.row.run_id;
     if manual.is_none() && found.is_empty() {
         let message = format!("run {run} has no checkpoint `{name}`");
@@ -26,7 +32,8 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, name: &str) -
             .hint(format!("`piton show {run}` lists its checkpoints")));
     }
     if context.json {
-        let mut value = manual.map_or_else(|| json!({ "name": name }), |m| json!(m));
+        let mut value =
+            manual.map_or_else(|| json!({ "name": whole_name(&found, name) }), |m| json!(m));
         value["run_id"] = json!(run);
         value["snapshots"] = found.iter().map(point_json).collect();
         ui::data_json(&value);
@@ -34,7 +41,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, name: &str) -
     }
     let mut out = match &manual {
         Some(point) => format!("checkpoint {}\n", point_line(point)),
-        None => format!("checkpoint {}\n", text::sanitize(name)),
+        None => format!("checkpoint {}\n", text::sanitize(whole_name(&found, name))),
     };
     let _ = writeln!(out, "run        {run}");
     for point in &found {
@@ -48,6 +55,14 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, name: &str) -
     }
     ui::data(out.trim_end());
     Ok(())
+}
+
+/// What a checkpoint is called in full, whatever part of its name was written.
+fn whole_name<'a>(found: &'a [Point], written: &'a str) -> &'a str {
+    match found {
+        [one] => &one.name,
+        _ => written,
+    }
 }
 
 /// All checkpoints of a run as data.

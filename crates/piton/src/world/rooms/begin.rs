@@ -11,7 +11,7 @@ use piton_engine::world::{Begin, Refusal, Room};
 use piton_formats::lanes::naming::task_branch;
 use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
-use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
+use super::{GitRooms, branch_head, failed, noted, of_worktree, ready, recorded, refusal, spec};
 use crate::context::now;
 use crate::ui::lane_words::short;
 
@@ -185,7 +185,7 @@ impl GitRooms {
         }
         let mut made = ready(lane, &added.path, &added.branch, added.head.clone());
         let taken = self.take(Some(lane), &dir, &format!("{lane} is ready"), now());
-        made.snapshot = Some(recorded(&taken.map_err(failed)?));
+        made.snapshot = Some(noted(Some(lane), &dir, &taken.map_err(failed)?));
         let taken = (added.branch != work.branch).then(|| self.taken(&work.branch));
         made.note = note(taken, &added, &stale);
         Ok(Room::Ready(Box::new(made)))
@@ -222,60 +222,8 @@ impl GitRooms {
         Ok(format!("base moved from {from} to {to}: it starts from there now"))
     }
 
-    /// Finishes what a former driver left half done in worktrees. After a restart of the machine files
-    /// may be torn, so they go back to the last snapshot, which is whole; those that were found stand
-    /// in the lane's snapshots.
-    pub(super) fn mend(
-        &mut self,
-        state: &RunState,
-        busy: &[LanePath],
-        at: Timestamp,
-    ) -> Result<Vec<String>> {
-        let mut notes = Vec::new();
-        if state.lanes().all(|(_, lane)| lane.isolation.is_in_place()) {
-            return Ok(notes);
-        }
-        // What is left in the trash goes while the run goes on.
-        let root = self.root.clone();
-        std::thread::spawn(move || worktree::empty_trash(&root));
-        for (lane, found) in state.lanes().filter(|(path, _)| !busy.contains(path)) {
-            if let Some(intent) = found.work.as_deref().and_then(|work| work.merging.as_ref()) {
-                notes.extend(self.settle_base(intent));
-            }
-            let Some(work) = found.work.as_deref().filter(|w| w.ready && !w.removed) else {
-                continue;
-            };
-            if work.isolation.is_in_place() || !Path::new(&work.dir).is_dir() {
-                continue;
-            }
-            let fence = self.fenced()?;
-            let start = work.base_sha.clone().unwrap_or_default();
-            let wanted = spec(&self.run_id, &lane, work, &start, &[]);
-            let added = worktree::add(&self.root, &wanted, &fence).map_err(of_worktree)?;
-            if found.steps.first().is_some_and(|step| !step.progress.is_over()) {
-                notes.extend(self.copy_missing(&lane, &work.dir)?);
-            }
-            if let (true, Some(whole)) = (added.machine_restarted, &work.snapshot) {
-                if work.forked.is_some() {
-                    // All it did is committed, and tasks that came back since are in its branch.
-                    self.take(Some(&lane), &work.dir, "before going back", at).map_err(failed)?;
-                    let dir = Path::new(&work.dir);
-                    worktree::move_to(dir, &added.head, worktree::Files::Follow, &fence)
-                        .map_err(of_worktree)?;
-                } else {
-                    let scope = restore::Scope::default();
-                    self.go_back(Some(&lane), &work.dir, whole, &scope, at).map_err(failed)?;
-                }
-                notes.push(format!(
-                    "{lane}: the machine restarted, so its files are those of its last checkpoint"
-                ));
-            }
-        }
-        Ok(notes)
-    }
-
     /// Copies what was not there when a lane's worktree was made, as long as its first step is to come.
-    fn copy_missing(&self, lane: &LanePath, dir: &str) -> Result<Option<String>> {
+    pub(super) fn copy_missing(&self, lane: &LanePath, dir: &str) -> Result<Option<String>> {
         let copied = worktree::copy_missing(&self.root, Path::new(dir)).map_err(of_worktree)?;
         let words = || format!("{lane}: copied into its worktree now: {}", copied.join(", "));
         Ok((!copied.is_empty()).then(words))
@@ -297,7 +245,7 @@ impl GitRooms {
         worktree::stand_on(&dir, onto, &tree, &fence).map_err(of_worktree)?;
         let mut made = ready(lane, &dir, &work.branch, onto.to_owned());
         let taken = self.take(Some(lane), &work.dir, "both sides of a conflict", now());
-        made.snapshot = Some(recorded(&taken.map_err(failed)?));
+        made.snapshot = Some(noted(Some(lane), &work.dir, &taken.map_err(failed)?));
         "both sides of the conflict are in its worktree, with markers".clone_into(&mut made.note);
         Ok(Room::Ready(Box::new(made)))
     }

@@ -10,15 +10,16 @@ use piton_core::lane_state::LaneWork;
 use piton_engine::world::RoomTarget;
 use piton_workspace::checks::{self, Base};
 use piton_workspace::merge::{self, Advanced, Probe};
+use piton_workspace::refs::{self, Transaction};
 use piton_workspace::restore::{self, Change, Kept, Scope};
 use piton_workspace::worktree::{self, Identity};
 use piton_workspace::{Git, snapshot};
 
 use super::begin::at;
-use super::{GitRooms, STAY, recorded, spec};
+use super::{GitRooms, STAY, noted, recorded, spec};
 
 /// What a rewind would do to a work tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preview {
     /// Paths that change.
     pub changes: Vec<Change>,
@@ -39,7 +40,8 @@ impl GitRooms {
         let there = self.root.join(&target.dir).is_dir();
         let present = if there {
             let why = "before it is taken back";
-            recorded(&self.take_before(lane, &target.dir, &target.target, why, at)?)
+            let taken = self.take_before(lane, &target.dir, &target.target, why, at)?;
+            noted(lane, &target.dir, &taken)
         } else {
             // Its worktree is gone; it comes back as the target has it.
             recorded(&snapshot::load(&self.root, &target.target).map_err(|e| e.to_string())?)
@@ -76,6 +78,9 @@ impl GitRooms {
         changes.retain(|c| touched.contains(c.path.as_slice()));
         let kept: BTreeSet<&[u8]> = plan.kept.iter().map(|k| k.path.as_slice()).collect();
         let mut missed = snapshot::load(&self.root, &target.target).map_err(said)?.degraded;
+        // What is there now and could not be looked at stays too, whoever made it.
+        let known: BTreeSet<Vec<u8>> = missed.iter().map(|m| m.path.clone()).collect();
+        missed.extend(before.degraded.into_iter().filter(|m| !known.contains(&m.path)));
         missed.retain(|m| !kept.contains(m.path.as_slice()));
         Ok(Preview { changes, kept: plan.kept, missed })
     }
@@ -122,7 +127,7 @@ impl GitRooms {
         let undo = kind == RewindKind::Undo && *tip == merged.merged_to;
         if undo && !self.is_built_on(merged)? {
             let to = merged.merged_from.clone();
-            merge::would_follow(&base, &base.commit, &to).map_err(|e| e.to_string())?;
+            merge::would_follow(&base, &base.commit, &to).map_err(|e| in_the_way(&e))?;
             return Ok(Revert { from: tip.clone(), to, ..merged.clone() });
         }
         let message = self.taking_back(merged);
@@ -139,8 +144,19 @@ impl GitRooms {
                 ));
             }
         };
-        merge::would_follow(&base, &base.commit, &to).map_err(|e| e.to_string())?;
+        merge::would_follow(&base, &base.commit, &to).map_err(|e| in_the_way(&e))?;
         Ok(Revert { from: tip.clone(), to, ..merged.clone() })
+    }
+
+    /// What taking a move of base back would do, and whether by a new commit; nothing is done.
+    pub fn preview_revert(
+        &mut self,
+        merged: &Revert,
+        kind: RewindKind,
+    ) -> Result<(Revert, bool), String> {
+        let planned = self.plan_taking_back(merged, kind)?;
+        let by_commit = planned.to != planned.from && planned.to != merged.merged_from;
+        Ok((planned, by_commit))
     }
 
     /// Whether a commit of base that shall go was published, or another branch went on from it.
@@ -266,6 +282,12 @@ impl GitRooms {
                 let wanted = spec(&self.run_id, lane, &work, head, &[]);
                 worktree::add(&self.root, &wanted, &fence).map_err(|e| e.to_string())?;
             }
+            if let Some(from) = room.head_from.as_deref().filter(|from| *from != head) {
+                // Its commits may be nowhere else, and an undo brings them back.
+                let kept = format!("{}rewound/{from}", refs::run_prefix(&self.run_id));
+                let keep = Transaction::fenced(&fence).set(&kept, from);
+                keep.commit(&self.root, "piton: rewound").map_err(|e| e.to_string())?;
+            }
             worktree::move_to(dir, head, STAY, &fence).map_err(|e| e.to_string())?;
         }
         let mut keep = keep.to_vec();
@@ -277,6 +299,11 @@ impl GitRooms {
         let dir = if room.lane.is_some() { room.dir.as_str() } else { "" };
         self.go_back(room.lane.as_ref(), dir, target, &scope, at())
     }
+}
+
+/// Why the work tree of base cannot follow, and what to do before the same is tried again.
+fn in_the_way(refusal: &checks::Refusal) -> String {
+    format!("{}; {}", refusal.what, refusal.fix.replace("then resume", "then try again"))
 }
 
 /// A branch, where it stands and where it goes.

@@ -1,0 +1,152 @@
+//! Where a file lies until it is whole: nobody sees half of one, and a kill leaves none behind.
+//!
+//! It is written below the repository's own folder and renamed into place. Where that cannot be, on
+//! another file system or in a folder that hands its group down, it is written beside its target,
+//! under a name that no snapshot takes. What a process that was killed left goes with the next
+//! restore; what a living one writes is its own.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{State, Step};
+use crate::Project;
+use crate::snapshot::os_path;
+use crate::snapshot::trees::parent;
+
+/// How the names begin; a process id and a number follow.
+const PREFIX: &str = ".piton-restore-";
+/// The folder below that of our state in a repository.
+const FOLDER: &str = "restore";
+/// A folder whose files get its group.
+const SETGID: u32 = 0o2000;
+
+static COUNTER: AtomicU64 = AtomicU64::new(0);
+
+/// Puts files in place.
+pub(super) struct Fresh {
+    /// Where they are written, if that can be.
+    folder: Option<PathBuf>,
+}
+
+impl Fresh {
+    /// Makes ready to write files of a repository.
+    pub(super) fn new(repository: &Path) -> Self {
+        let project = Project::discover(repository).ok().filter(|p| p.common_dir.is_some());
+        let folder = project.map(|p| p.state_dir.join(FOLDER));
+        let folder = folder.filter(|folder| fs::create_dir_all(folder).is_ok());
+        if let Some(folder) = &folder {
+            clear(folder);
+        }
+        Self { folder }
+    }
+
+    /// Puts a file or link in place at once.
+    pub(super) fn put(&self, path: &Path, to: State, data: &[u8]) -> io::Result<()> {
+        let beside = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(beside)?;
+        let hands_down = fs::metadata(beside)?.permissions().mode() & SETGID != 0;
+        if let Some(apart) = self.folder.as_deref().filter(|_| !hands_down) {
+            // Whatever the reason, beside its target it may work; if not, that says why.
+            if write(apart, path, to, data).is_ok() {
+                return Ok(());
+            }
+        }
+        write(beside, path, to, data)
+    }
+}
+
+fn write(folder: &Path, path: &Path, to: State, data: &[u8]) -> io::Result<()> {
+    let (fresh, made) = loop {
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let fresh = folder.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        match make(&fresh, to, data) {
+            // Left by a process that had the same id.
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            made => break (fresh, made),
+        }
+    };
+    let made = made.and_then(|()| fs::rename(&fresh, path));
+    if made.is_err() {
+        let _ = fs::remove_file(&fresh);
+    }
+    made
+}
+
+fn make(fresh: &Path, to: State, data: &[u8]) -> io::Result<()> {
+    match to {
+        State::Link { .. } => symlink(os_path(data), fresh),
+        State::File { perm, .. } => {
+            let mut file =
+                fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(fresh)?;
+            file.write_all(data)?;
+            file.set_permissions(Permissions::from_mode(perm))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a name is that of a file that is not whole yet.
+pub(crate) fn is_fresh(name: &[u8]) -> bool {
+    writer(name).is_some()
+}
+
+/// The process that writes, or wrote, a file of that name.
+fn writer(name: &[u8]) -> Option<u32> {
+    let rest = name.strip_prefix(PREFIX.as_bytes())?;
+    let (pid, number) = std::str::from_utf8(rest).ok()?.split_once('-')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    (digits(pid) && digits(number)).then(|| pid.parse().ok()).flatten()
+}
+
+/// Removes what dead processes left in the folders that steps write to.
+pub(super) fn clear_beside(top: &Path, steps: &[Step]) {
+    let writes = steps.iter().filter(|step| step.to.oid().is_some());
+    let folders: BTreeSet<&[u8]> = writes.filter_map(|step| parent(&step.path)).collect();
+    for folder in folders {
+        clear(&top.join(os_path(folder)));
+    }
+}
+
+/// Removes what dead processes left in a folder. Best effort: what stays is in no snapshot.
+fn clear(folder: &Path) {
+    let Ok(listed) = fs::read_dir(folder) else { return };
+    for entry in listed.flatten() {
+        let left = writer(entry.file_name().as_bytes()).is_some_and(|pid| !exists(pid));
+        if left && entry.file_type().is_ok_and(|t| t.is_file() || t.is_symlink()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether a process exists, visible or not.
+fn exists(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_fresh;
+
+    #[test]
+    fn only_names_of_exactly_that_shape_are_ours() {
+        assert!(is_fresh(b".piton-restore-12-0"));
+        for other in [
+            "piton-restore-12-0",
+            ".piton-restore-12",
+            ".piton-restore--0",
+            ".piton-restore-12-",
+            ".piton-restore-12-0x",
+            ".piton-restore-12-0-1",
+            ".piton-restore-+1-0",
+            ".piton-restore-notes-1",
+        ] {
+            assert!(!is_fresh(other.as_bytes()), "{other}");
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! What a rewind would change, for people and for programs: files, branches, base.
+//!
+//! It is worked out once, before anything is asked or done, and foresees what would be refused.
+
+use piton_core::LanePath;
+use piton_core::event::{Revert, RewindKind};
+use piton_engine::store::Loaded;
+use piton_engine::world::{Rewind, RoomTarget};
+use piton_workspace::restore::{Change, ChangeKind, KeptWhy};
+use serde_json::{Value, json};
+
+use crate::commands::look;
+use crate::context::Context;
+use crate::error::{CommandError, Kind, Result};
+use crate::ui;
+use crate::ui::lane_words::short;
+use crate::world::rooms::{GitRooms, Preview};
+
+/// Paths of each kind that are named before a question; the rest is counted.
+const PATHS_NAMED_MAX: usize = 20;
+
+/// What a rewind would do.
+pub struct Planned {
+    run_id: String,
+    kind: RewindKind,
+    to: String,
+    rooms: Vec<RoomPlan>,
+    bases: Vec<BasePlan>,
+    /// Lanes whose steps run again.
+    again: Vec<LanePath>,
+    /// Whether it changes anything at all.
+    pub something: bool,
+    /// Why it cannot be done as things are.
+    refused: Option<String>,
+    /// What an act that was cut short left half done: it is finished first.
+    cut_short: Option<String>,
+}
+
+/// What happens to one work tree.
+struct RoomPlan {
+    lane: Option<LanePath>,
+    /// Nothing where the worktree is gone, and comes back.
+    preview: Option<Preview>,
+    /// The lane's branch: its name, where it stands, and where it goes.
+    branch: Option<(String, Option<String>, String)>,
+}
+
+/// What happens to the branch that a lane was merged to.
+struct BasePlan {
+    lane: LanePath,
+    branch: String,
+    from: String,
+    how: BaseMove,
+}
+
+enum BaseMove {
+    /// A new commit takes back what the lane did.
+    Commit,
+    /// It goes to a commit that is there.
+    To(String),
+    /// What the lane did is not there any more.
+    Stays,
+    /// It cannot be done.
+    Refused,
+}
+
+impl Planned {
+    /// Works out what a rewind would do.
+    pub fn of(context: &Context, loaded: &Loaded, rewind: &Rewind) -> Result<Self> {
+        let present = look::present(context, loaded, &rewind.targets)?;
+        let mut planned = Self {
+            run_id: loaded.row.run_id.clone(),
+            kind: rewind.intent.kind,
+            to: rewind.intent.to.clone(),
+            rooms: Vec::new(),
+            bases: Vec::new(),
+            again: rewind.intent.lanes.clone(),
+            something: acts(loaded, rewind),
+            refused: None,
+            cut_short: ui::lane_words::cut_short(&loaded.state),
+        };
+        if rewind.targets.is_empty() && rewind.merges.is_empty() {
+            return Ok(planned);
+        }
+        let mut rooms = look::rooms(context, loaded)?;
+        for (target, present) in rewind.targets.iter().zip(present) {
+            let room = RoomPlan::of(context, &rooms, target, present.as_deref())?;
+            planned.something |= room.changes();
+            planned.rooms.push(room);
+        }
+        planned.look_at_bases(&mut rooms, rewind);
+        Ok(planned)
+    }
+
+    /// Each merge is taken back on top of the one before.
+    fn look_at_bases(&mut self, rooms: &mut GitRooms, rewind: &Rewind) {
+        let mut before: Vec<Revert> = Vec::new();
+        for merge in &rewind.merges {
+            let earlier = before.iter().rev().find(|r| r.base_branch == merge.base_branch);
+            let from = earlier.map(|r| r.to.clone()).unwrap_or_default();
+            let wanted = Revert { from, ..merge.clone() };
+            let found = rooms.preview_revert(&wanted, self.kind);
+            let (from, how) = match &found {
+                Ok((revert, _)) if revert.from == revert.to => (&revert.from, BaseMove::Stays),
+                Ok((revert, true)) => (&revert.from, BaseMove::Commit),
+                Ok((revert, false)) => (&revert.from, BaseMove::To(revert.to.clone())),
+                Err(why) => {
+                    self.refused.get_or_insert_with(|| format!("{}: {why}", merge.lane));
+                    (&wanted.from, BaseMove::Refused)
+                }
+            };
+            let (lane, branch) = (merge.lane.clone(), merge.base_branch.clone());
+            self.bases.push(BasePlan { lane, branch, from: from.clone(), how });
+            before.extend(found.ok().map(|(revert, _)| revert));
+        }
+    }
+
+    /// Whether a path, or one below it, changes or is kept from changing.
+    pub fn touches(&self, path: &str) -> bool {
+        let is_in = |found: &[u8]| {
+            let rest = found.strip_prefix(path.as_bytes());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        };
+        self.rooms.iter().filter_map(|room| room.preview.as_ref()).any(|p| {
+            p.changes.iter().any(|c| is_in(&c.path)) || p.kept.iter().any(|k| is_in(&k.path))
+        })
+    }
+
+    /// Tells people.
+    pub fn say(&self) {
+        if let Some(words) = &self.cut_short {
+            ui::say(&format!("{words}, and so does this command, before anything else"));
+        }
+        for room in &self.rooms {
+            room.say(self.kind);
+        }
+        for base in &self.bases {
+            ui::say(&base.words(self.kind));
+        }
+        for lane in &self.again {
+            ui::say(&format!("{lane}: its steps after that point run again"));
+        }
+    }
+
+    /// Tells, and ends there if nothing is to be done or it cannot be; true if it shall be done.
+    pub fn tell(&self, context: &Context, dry_run: bool) -> Result<bool> {
+        let only_told = dry_run || !self.something;
+        if context.json && only_told {
+            ui::data_json(&self.json());
+        } else {
+            self.say();
+        }
+        let Some(why) = self.refused.as_ref().filter(|_| self.something) else {
+            return Ok(!only_told);
+        };
+        if context.json && dry_run {
+            // The plan says it.
+            return Err(CommandError::silent(Kind::Failed));
+        }
+        Err(CommandError::failed("not-rewound", format!("nothing was changed: {why}"))
+            .hint("everything is as before; put that right and try again"))
+    }
+
+    /// As data.
+    fn json(&self) -> Value {
+        let kind = match self.kind {
+            RewindKind::Restore => "restore",
+            RewindKind::Undo => "undo",
+            RewindKind::Rollback | RewindKind::Unknown => "rollback",
+        };
+        let rooms: Vec<Value> = self.rooms.iter().map(|room| room.json(self.kind)).collect();
+        let bases: Vec<Value> = self.bases.iter().map(BasePlan::json).collect();
+        let again: Vec<String> = self.again.iter().map(ToString::to_string).collect();
+        json!({
+            "run_id": self.run_id,
+            "plan": kind,
+            "to": self.to,
+            "something_to_do": self.something,
+            "refused": self.refused,
+            "cut_short": self.cut_short,
+            "rooms": rooms,
+            "base": bases,
+            "runs_again": again,
+        })
+    }
+}
+
+/// Whether a rewind is an act although no file changes.
+fn acts(loaded: &Loaded, rewind: &Rewind) -> bool {
+    let stands = |lane: &LanePath| {
+        let work = loaded.state.lane(lane).and_then(|l| l.work.as_ref());
+        // Until it goes on, a lane knows where it was last taken back to.
+        work.and_then(|w| w.rolled_back.as_ref()) == Some(&rewind.intent.to)
+    };
+    !rewind.merges.is_empty()
+        || rewind.intent.undoes.is_some()
+        || !rewind.intent.lanes.iter().all(stands)
+}
+
+impl RoomPlan {
+    fn of(
+        context: &Context,
+        rooms: &GitRooms,
+        target: &RoomTarget,
+        present: Option<&str>,
+    ) -> Result<Self> {
+        let failed = |why: String| CommandError::failed("snapshot", why);
+        let preview = present.map(|present| rooms.preview(target, present));
+        let branch = target.head_to.as_ref().map(|to| {
+            let name = format!("refs/heads/{}", target.branch);
+            let from = piton_workspace::refs::value(&context.project.root, &name);
+            (target.branch.clone(), from, to.clone())
+        });
+        Ok(Self {
+            lane: target.lane.clone(),
+            preview: preview.transpose().map_err(failed)?,
+            branch,
+        })
+    }
+
+    fn changes(&self) -> bool {
+        let moves = |(_, from, to): &(String, Option<String>, String)| from.as_ref() != Some(to);
+        self.preview.as_ref().is_none_or(|p| !p.changes.is_empty())
+            || self.branch.as_ref().is_some_and(moves)
+    }
+
+    fn say(&self, kind: RewindKind) {
+        let name = self.lane.as_ref().map_or("the project".to_owned(), ToString::to_string);
+        match &self.preview {
+            None => ui::say(&format!("{name}: its worktree comes back")),
+            Some(preview) => say_files(&name, preview, kind),
+        }
+        if let Some((branch, from, to)) = &self.branch {
+            let from = from.as_deref().map_or_else(|| "nothing".to_owned(), short);
+            ui::say(&format!("  branch  {branch} from {from} to {}", short(to)));
+        }
+    }
+
+    fn json(&self, rewind: RewindKind) -> Value {
+        let none = Preview::default();
+        let preview = self.preview.as_ref().unwrap_or(&none);
+        let of = |wanted: fn(ChangeKind) -> bool| -> Vec<String> {
+            preview.changes.iter().filter(|c| wanted(c.kind)).map(|c| plain(&c.path)).collect()
+        };
+        let kept = preview.kept.iter().map(|k| (plain(&k.path), why_kept(k.why, rewind)));
+        let missed = preview.missed.iter().map(|m| (plain(&m.path), m.why.to_string()));
+        let kept: Vec<Value> =
+            kept.chain(missed).map(|(path, why)| json!({"path": path, "why": why})).collect();
+        json!({
+            "lane": self.lane.as_ref().map(ToString::to_string),
+            "worktree_comes_back": self.preview.is_none(),
+            "restored": of(|kind| !matches!(kind, ChangeKind::Deleted)),
+            "deleted": of(|kind| kind == ChangeKind::Deleted),
+            "kept": kept,
+            "branch": self.branch.as_ref().map(|(name, from, to)| {
+                json!({"name": name, "from": from, "to": to})
+            }),
+        })
+    }
+}
+
+fn say_files(name: &str, preview: &Preview, kind: RewindKind) {
+    let changes = &preview.changes;
+    let verb = if changes.len() == 1 { "changes" } else { "change" };
+    ui::say(&format!("{name}: {} {verb}", ui::text::count(changes.len(), "file")));
+    let word = |change: &Change| match change.kind {
+        ChangeKind::Added => "restore",
+        ChangeKind::Deleted => "delete ",
+        _ => "change ",
+    };
+    for change in changes.iter().take(PATHS_NAMED_MAX) {
+        ui::say(&format!("  {} {}", word(change), shown(&change.path)));
+    }
+    more(changes.len());
+    for kept in preview.kept.iter().take(PATHS_NAMED_MAX) {
+        ui::say(&format!("  stays   {} ({})", shown(&kept.path), why_kept(kept.why, kind)));
+    }
+    more(preview.kept.len());
+    for missed in preview.missed.iter().take(PATHS_NAMED_MAX) {
+        let (path, why) = (shown(&missed.path), missed.why);
+        ui::say(&format!("  stays   {path} (not in the checkpoint: {why})"));
+    }
+    more(preview.missed.len());
+}
+
+/// Why a path stays; a restore does not ask who made it.
+fn why_kept(why: KeptWhy, kind: RewindKind) -> String {
+    match (why, kind) {
+        (KeptWhy::Foreign, RewindKind::Restore) => {
+            "the checkpoint does not have it; --exact removes it".to_owned()
+        }
+        _ => why.to_string(),
+    }
+}
+
+impl BasePlan {
+    fn words(&self, kind: RewindKind) -> String {
+        let Self { lane, branch, from, how } = self;
+        let what = match kind {
+            RewindKind::Undo => "undoes what was done to it there",
+            _ => "takes back what it merged",
+        };
+        match how {
+            BaseMove::Commit => {
+                let on =
+                    if from.is_empty() { String::new() } else { format!(", on {}", short(from)) };
+                format!("{lane}: a commit on {branch} {what}{on}")
+            }
+            BaseMove::To(to) => {
+                format!("{lane}: {branch} moves from {} to {}", short(from), short(to))
+            }
+            BaseMove::Stays => format!("{lane}: {branch} stays: nothing of it is there any more"),
+            BaseMove::Refused => format!("{lane}: a commit on {branch} cannot be made"),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let (how, to) = match &self.how {
+            BaseMove::Commit => ("commit", None),
+            BaseMove::To(to) => ("move", Some(to)),
+            BaseMove::Stays => ("stays", Some(&self.from)),
+            BaseMove::Refused => ("refused", None),
+        };
+        let from = Some(&self.from).filter(|from| !from.is_empty());
+        json!({
+            "lane": self.lane.to_string(),
+            "branch": self.branch,
+            "how": how,
+            "from": from,
+            "to": to,
+        })
+    }
+}
+
+fn plain(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+fn shown(path: &[u8]) -> String {
+    ui::text::sanitize(&plain(path))
+}
+
+fn more(count: usize) {
+    if count > PATHS_NAMED_MAX {
+        ui::say(&format!("  and {} more", count - PATHS_NAMED_MAX));
+    }
+}

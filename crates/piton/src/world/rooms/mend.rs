@@ -1,0 +1,152 @@
+//! What a driver that comes finds of the worktrees: half done, torn, or gone.
+//!
+//! After a restart of the machine files may be torn, so they go back to the last snapshot, which is
+//! whole; a worktree whose folder somebody deleted is made again from its branch and that snapshot.
+
+use std::path::Path;
+
+use piton_core::lane_state::LaneWork;
+use piton_core::{LanePath, Plan, RunState, Timestamp};
+use piton_engine::world::Mended;
+use piton_engine::{Error, Result};
+use piton_workspace::{restore, worktree};
+
+use super::{GitRooms, STAY, branch_head, failed, of_worktree, spec};
+
+impl GitRooms {
+    /// Finishes what a former driver left half done in worktrees. Files that were found stand in the
+    /// lane's snapshots.
+    pub(super) fn mend(
+        &mut self,
+        plan: &Plan,
+        state: &RunState,
+        busy: &[LanePath],
+        at: Timestamp,
+    ) -> Result<Mended> {
+        let mut mended = Mended::default();
+        if state.lanes().all(|(_, lane)| lane.isolation.is_in_place()) {
+            return Ok(mended);
+        }
+        // What is left in the trash goes while the run goes on.
+        let root = self.root.clone();
+        std::thread::spawn(move || worktree::empty_trash(&root));
+        for (lane, found) in state.lanes().filter(|(path, _)| !busy.contains(path)) {
+            if let Some(intent) = found.work.as_deref().and_then(|work| work.merging.as_ref()) {
+                mended.notes.extend(self.settle_base(intent));
+            }
+            let Some(work) = found.work.as_deref().filter(|w| w.ready && !w.removed) else {
+                continue;
+            };
+            if !work.isolation.is_in_place() && Path::new(&work.dir).is_dir() {
+                mended.notes.extend(self.whole_again(&lane, work, at)?);
+                if found.steps.first().is_some_and(|step| !step.progress.is_over()) {
+                    mended.notes.extend(self.copy_missing(&lane, &work.dir)?);
+                }
+            }
+        }
+        self.make_missing(plan, state, busy, at, &mut mended)?;
+        Ok(mended)
+    }
+
+    /// Takes up a worktree that is there.
+    fn whole_again(
+        &mut self,
+        lane: &LanePath,
+        work: &LaneWork,
+        at: Timestamp,
+    ) -> Result<Option<String>> {
+        let fence = self.fenced()?;
+        let start = work.base_sha.clone().unwrap_or_default();
+        let wanted = spec(&self.run_id, lane, work, &start, &[]);
+        let added = worktree::add(&self.root, &wanted, &fence).map_err(of_worktree)?;
+        let (true, Some(whole)) = (added.machine_restarted, &work.snapshot) else {
+            return Ok(None);
+        };
+        if work.forked.is_some() {
+            // All it did is committed, and tasks that came back since are in its branch.
+            self.take(Some(lane), &work.dir, "before going back", at).map_err(failed)?;
+            let dir = Path::new(&work.dir);
+            worktree::move_to(dir, &added.head, worktree::Files::Follow, &fence)
+                .map_err(of_worktree)?;
+        } else {
+            let scope = restore::Scope::default();
+            self.go_back(Some(lane), &work.dir, whole, &scope, at).map_err(failed)?;
+        }
+        Ok(Some(format!(
+            "{lane}: the machine restarted, so its files are those of its last checkpoint"
+        )))
+    }
+
+    /// Makes worktrees again whose folders somebody deleted. One whose lane is in base, or stays on
+    /// its branch, is nobody's need any more.
+    fn make_missing(
+        &mut self,
+        plan: &Plan,
+        state: &RunState,
+        busy: &[LanePath],
+        at: Timestamp,
+        mended: &mut Mended,
+    ) -> Result<()> {
+        let gone = |work: &LaneWork| {
+            let wanted = work.ready && !work.removed && !work.dropped && work.merged.is_none();
+            wanted && !work.isolation.is_in_place() && !Path::new(&work.dir).is_dir()
+        };
+        let mut missing: Vec<(LanePath, &LaneWork)> = state
+            .lanes()
+            .filter(|(path, _)| !busy.contains(path))
+            .filter_map(|(path, lane)| Some((path, lane.work.as_deref().filter(|w| gone(w))?)))
+            .collect();
+        // A task's worktree lies within that of its lane, which comes first.
+        missing.sort_by(|(_, a), (_, b)| a.dir.cmp(&b.dir));
+        for (lane, work) in missing {
+            let copy = plan.lane(&lane).map(|l| l.rules.copy.clone()).unwrap_or_default();
+            match self.make_again(&lane, work, &copy, at) {
+                Ok(()) => {
+                    mended.notes.push(format!(
+                        "{lane}: its worktree was gone; it is made again from its branch and its \
+                         last checkpoint, without the files that git ignores"
+                    ));
+                    mended.remade.push(lane);
+                }
+                Err(Error::World(why)) => mended.notes.push(format!(
+                    "{lane}: its worktree is gone and could not be made again: {why}; put that \
+                     right, then `piton resume`"
+                )),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn make_again(
+        &mut self,
+        lane: &LanePath,
+        work: &LaneWork,
+        copy: &[String],
+        at: Timestamp,
+    ) -> Result<()> {
+        let fence = self.fenced()?;
+        // Where the branch is gone too, it starts over where it is known to have been.
+        let lost = branch_head(&self.root, &work.branch).is_none();
+        let start = work.base_sha.clone().unwrap_or_default();
+        let wanted = spec(&self.run_id, lane, work, &start, copy);
+        let added = worktree::add(&self.root, &wanted, &fence).map_err(of_worktree)?;
+        let dir = Path::new(&work.dir);
+        if added.path != dir.canonicalize().unwrap_or_else(|_| dir.to_owned())
+            || added.branch != work.branch
+        {
+            let found = added.path.display();
+            return Err(Error::World(format!("{} is in use, {found} is not", work.dir)));
+        }
+        if let (true, Some(committed)) = (lost, &work.committed) {
+            worktree::move_to(dir, &committed.commit, STAY, &fence).map_err(of_worktree)?;
+        }
+        // The stat cache is that of files that are gone.
+        self.takers.remove(&work.dir);
+        let Some(whole) = work.snapshot.as_ref().filter(|_| work.forked.is_none()) else {
+            return Ok(());
+        };
+        let scope = restore::Scope::default();
+        self.go_back(Some(lane), &work.dir, whole, &scope, at).map_err(failed)
+    }
+}

@@ -1,0 +1,137 @@
+//! What is said before and after something is taken back: plans as data, refusals, next steps.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::common::Project;
+
+const LANE: &str = r#"
+[[phase]]
+id = "P"
+lane = [{ id = "A", isolation = "worktree", run = "echo a > a.txt; rm old.txt" }]
+"#;
+
+const IN_PLACE: &str =
+    "[[phase]]\nid = \"P\"\nrun = \"echo made > made.txt; rm old.txt; exit 1\"\n";
+
+fn project(plan: &str) -> Project {
+    let project = Project::with_plan(plan);
+    project.write("old.txt", "old\n");
+    project.commit();
+    project
+}
+
+/// If this fails, a program cannot know what would change.
+#[test]
+fn plans_are_data() {
+    let project = project(IN_PLACE);
+    project.piton(&["run", "plan.toml"]).exits(1);
+    project.write("mine.txt", "mine");
+    let plan = project.piton(&["rollback", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(plan["plan"], "rollback");
+    assert_eq!(plan["to"], "before_lane_start");
+    let room = &plan["rooms"][0];
+    assert_eq!(room["restored"], json!(["old.txt"]));
+    assert_eq!(room["deleted"], json!(["made.txt"]));
+    assert_eq!(room["kept"][0]["path"], "mine.txt");
+    assert_eq!(plan["runs_again"], json!(["P/main"]));
+    let args = ["restore", "before_lane_start", "--dry-run", "--json"];
+    let plan = project.piton(&args).exits(0).json();
+    assert_eq!(plan["rooms"][0]["restored"], json!(["old.txt"]));
+    assert_eq!(plan["rooms"][0]["deleted"], json!([]));
+    assert!(!project.has("old.txt"), "nothing was done");
+    let done = project.piton(&["restore", "before_lane_start", "old.txt", "--yes", "--json"]);
+    assert!(done.exits(0).stdout.contains("\"restored\""));
+    let plan = project.piton(&["undo", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(
+        (&plan["plan"], &plan["rooms"][0]["deleted"]),
+        (&json!("undo"), &json!(["old.txt"]))
+    );
+}
+
+/// If this fails, nobody knows where base goes before it goes there.
+#[test]
+fn what_happens_to_base_is_told() {
+    let project = project(LANE);
+    project.piton(&["run", "plan.toml"]).exits(0);
+    let head = || project.git(&["rev-parse", "main"]).trim().to_owned();
+    let at = head();
+    let plan = project.piton(&["rollback", "--dry-run", "--json"]).exits(0).json();
+    let base = &plan["base"][0];
+    assert_eq!((&base["how"], &base["from"]), (&json!("commit"), &json!(at)));
+    project.piton(&["rollback", "--yes"]).exits(0).says("a commit on main takes back");
+    let reverted = head();
+    let said = project.piton(&["undo", "--dry-run"]).exits(0);
+    said.says(&format!("main moves from {} to {}", &reverted[..10], &at[..10]));
+    let plan = project.piton(&["undo", "--dry-run", "--json"]).exits(0).json();
+    let base = &plan["base"][0];
+    assert_eq!((&base["how"], &base["from"]), (&json!("move"), &json!(reverted)));
+    assert_eq!(base["to"], json!(at));
+    project.piton(&["undo", "--yes"]).exits(0);
+    assert_eq!(head(), at, "as was told");
+}
+
+/// If this fails, a refusal reads like a success, or comes only after a question.
+#[test]
+fn a_refusal_is_foreseen_and_said_once() {
+    let project = project(LANE);
+    project.piton(&["run", "plan.toml"]).exits(0);
+    project.write("a.txt", "dirty\n");
+    for how in ["--dry-run", "--yes"] {
+        let said = project.piton(&["rollback", how]).exits(1);
+        let said = said.says("nothing was changed").says("a.txt").says("then try again");
+        said.silent_about("was taken back").silent_about("piton undo").silent_about("then resume");
+    }
+    let plan = project.piton(&["rollback", "--dry-run", "--json"]).exits(1).json();
+    assert!(plan["refused"].as_str().unwrap().contains("a.txt"), "{plan}");
+    assert_eq!(project.status(""), "complete");
+}
+
+/// If this fails, a restore blames others for files that a step made, or finds nothing wrong with a
+/// path that is nowhere.
+#[test]
+fn a_restore_says_what_it_leaves_and_what_it_cannot_find() {
+    let project = project(IN_PLACE);
+    project.piton(&["run", "plan.toml"]).exits(1);
+    let said = project.piton(&["restore", "P/main@before_lane_start", "--dry-run"]).exits(0);
+    let said = said.says("stays   made.txt (the checkpoint does not have it; --exact removes it)");
+    said.says("the project: 1 file changes");
+    let args = ["restore", "P/main@before_lane_start", "nofile", "--yes"];
+    project.piton(&args).exits(2).says("has no `nofile`");
+    let out = project.outside().join("copied");
+    let to = out.to_str().unwrap();
+    let args = ["restore", "P/main@before_lane_start", "nofile", "--to", to];
+    project.piton(&args).exits(2).says("has no `nofile`");
+}
+
+/// If this fails, a person is sent to a file that knows nothing of the run.
+#[test]
+fn a_rollback_names_the_file_that_has_its_checkpoints() {
+    let project = project(IN_PLACE);
+    project.piton(&["run", "plan.toml"]).exits(1);
+    project.write(".claude/ai-dev-kit/run-logs/checkpoints.json", "[]");
+    let said = project.piton(&["rollback", "--yes"]).exits(0);
+    said.says("checkpoint path: ").says("ledger.db").silent_about("checkpoints.json");
+}
+
+/// If this fails, acts before the last one seem out of reach.
+#[test]
+fn an_undo_names_what_could_be_undone_next() {
+    let project = project(LANE);
+    project.piton(&["run", "plan.toml"]).exits(0);
+    let said = project.piton(&["undo", "--yes"]).exits(0);
+    said.says("further back:").says("--act").says("merge of P/A");
+}
+
+/// If this fails, a person who wants to roll a driven run back is told to resume it.
+#[test]
+fn a_driven_run_says_how_to_take_it_back() {
+    let wait = "touch began; while [ ! -e $HOME/go ]; do sleep 0.02; done";
+    let project = project(&format!("[[phase]]\nid = \"P\"\nrun = \"{wait}\"\n"));
+    let driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+    project.wait_for("began");
+    project.piton(&["rollback", "--yes"]).exits(5).says("piton rollback r --takeover");
+    fs::write(project.outside().join("home/go"), "").unwrap();
+    driver.wait().exits(0);
+}
