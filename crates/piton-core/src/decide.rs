@@ -11,9 +11,11 @@ use crate::time::{Millis, Timestamp};
 
 mod lanes;
 mod tasks;
+mod unmet;
 
 use lanes::{Active, Startable};
 pub use lanes::{LaneAct, worker};
+pub use unmet::{Unmet, unmet};
 
 /// Something to be done by the driver.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,6 +12,8 @@ pub const SETUP_STEP: &str = "setup";
 pub const TESTS_STEP: &str = "tests";
 /// The implicit step that opens a lane's pull request, or finds the one there is.
 pub const PULL_REQUEST_STEP: &str = "pull-request";
+/// What that step does, in words: its command is a script of ours, which says less.
+pub const PULL_REQUEST_WORDS: &str = "push the branch, find or open its pull request";
 /// The implicit step that puts right what went wrong after the last tasks of a lane, which were done
 /// in worktrees of their own; without trouble it does not run.
 pub const MEND_STEP: &str = "mend";

@@ -47,6 +47,9 @@ pub struct LaneBlocked {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fix: String,
+    /// The branch its work would go to, where it has not begun.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub base_branch: String,
 }
 
 /// The lane's workspace is there.
@@ -212,9 +215,12 @@ pub struct LaneRemoved {
     /// Its files, before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<SnapshotRef>,
-    /// Where its branch stood, if it went too.
+    /// Where its branch stood, or stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_head: Option<String>,
+    /// Whether its branch is still there: base does not contain it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub branch_stays: bool,
 }
 
 /// What the lane did so far is a commit of its branch, from which its tasks start.

@@ -270,6 +270,13 @@ impl LaneWork {
         last.map(|r| r.stage)
     }
 
+    /// Whether it was taken back to before anything was created: it begins again, from the base of
+    /// now, although its worktree is still there.
+    pub fn begins_again(&self) -> bool {
+        let back = self.rolled_back.is_some() && !self.isolation.is_in_place();
+        back && self.stage() == Some(Stage::BeforeLaneStart)
+    }
+
     /// Whether each test passed on a tree.
     pub fn proven(&self, tests: &[String], tree: &str) -> bool {
         tests.iter().all(|test| self.tested.iter().any(|(t, on)| t == test && on == tree))

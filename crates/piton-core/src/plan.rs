@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Budgets;
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, StepPath};
-use crate::lane::{LaneRules, Role, TaskWorktrees};
+use crate::lane::{LaneRules, PULL_REQUEST_WORDS, Role, TaskWorktrees};
 use crate::time::Millis;
 
 /// The lane that a phase's short form stands for.
@@ -240,6 +240,7 @@ impl Step {
     /// The command of a part of an attempt: its work, then its test.
     pub fn command(&self, part: usize) -> String {
         match &self.work {
+            _ if self.role == Role::PullRequest => PULL_REQUEST_WORDS.to_owned(),
             Work::Tests(tests) => tests.get(part).map(Command::display).unwrap_or_default(),
             Work::Prompt { command, .. } if part == 0 => command.display(),
             work if part == 0 => work.display(),

@@ -14,6 +14,12 @@ fn jobs(jobs: usize) -> Limits {
     Limits { jobs, ..Limits::default() }
 }
 
+/// Why chosen lanes cannot begin.
+fn unmet_of(run: &Run, limits: &Limits) -> Vec<String> {
+    let all = piton_core::decide::unmet(&run.plan, &run.state, limits);
+    all.into_iter().map(|u| format!("{}: {}; {}", u.lane, u.why, u.first)).collect()
+}
+
 /// The steps that are started now.
 fn starts(run: &Run, limits: &Limits) -> Vec<String> {
     let actions = decide(&run.plan, &run.state, limits, run.at);
@@ -269,4 +275,28 @@ fn time_that_the_machine_slept_counts_for_no_budget() {
     assert_eq!(actions, [Action::WakeAt(Timestamp(run.at.0 + 900))]);
     run.take(finished("P1/A/a1", 1, piton_core::event::Outcome::Succeeded, vec![]));
     assert_eq!(run.state.used.driven_ms, Millis(100));
+}
+
+#[test]
+fn what_a_chosen_lane_needs_and_nobody_chose_is_named() {
+    let mut plan = three_lanes();
+    plan.phases[0].lanes[1].needs = vec![LanePath { phase: "P1".into(), lane: "A".into() }];
+    plan.phases[0].lanes[0].rules.provides = vec!["IF-0-P1-API".to_owned()];
+    let mut run = Run::new(plan);
+    let lane = |id: &str| Limits { lane: Some(id.to_owned()), ..jobs(9) };
+    assert_eq!(verdict(&run, &lane("B")), Some(Verdict::Blocked));
+    assert_eq!(
+        unmet_of(&run, &lane("B")),
+        ["P1/B: it needs P1/A (closes gate IF-0-P1-API), which is pending; --lane A"]
+    );
+    let second = Limits { phase: Some("P2".to_owned()), ..jobs(9) };
+    assert_eq!(unmet_of(&run, &second), ["P2/D: it needs phase P1, which is not done; --phase P1"]);
+    assert_eq!(unmet_of(&run, &jobs(9)), Vec::<String>::new(), "everything runs");
+    let first = Limits { phase: Some("P1".to_owned()), ..jobs(9) };
+    assert_eq!(unmet_of(&run, &first), Vec::<String>::new(), "it is chosen with what it needs");
+    for step in ["P1/A/a1", "P1/A/a2"] {
+        run.start(step, vec![]);
+        run.take(finished(step, 1, piton_core::event::Outcome::Succeeded, vec![]));
+    }
+    assert_eq!(unmet_of(&run, &lane("B")), Vec::<String>::new());
 }

@@ -117,6 +117,8 @@ pub struct Driver<'a> {
     fresh: BTreeMap<String, SnapshotRef>,
     /// When a pull request was last looked at.
     asked_at: Option<Timestamp>,
+    /// What was said of pull requests that are not merged, so that it is said once.
+    unmerged: BTreeMap<LanePath, String>,
     /// What a rewind said.
     refused: Option<String>,
     /// Whether something was done for a lane that asks for a new decision.
@@ -166,6 +168,7 @@ impl<'a> Driver<'a> {
             clock: (at, awake),
             fresh: BTreeMap::new(),
             asked_at: None,
+            unmerged: BTreeMap::new(),
             refused: None,
             again: false,
             behind: views::Behind::default(),
@@ -337,6 +340,9 @@ impl<'a> Driver<'a> {
                 Action::WakeAt(at) => wake = Some(at),
                 Action::Leave(found) => verdict = Some(found),
             }
+        }
+        if verdict == Some(Verdict::Blocked) {
+            self.refuse_unmet()?;
         }
         Ok((verdict, wake))
     }

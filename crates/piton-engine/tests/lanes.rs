@@ -7,7 +7,7 @@ use lane_support::{
     run, starts, status, work, writes,
 };
 use piton_core::event::{Event, Verdict};
-use piton_core::lane::{Merge, Stage, StageStatus};
+use piton_core::lane::{Merge, PULL_REQUEST_WORDS, Stage, StageStatus};
 use piton_core::plan::{Command, Step};
 use piton_core::{Millis, StepPath};
 use piton_ledger::Acquire;
@@ -250,7 +250,7 @@ fn a_pull_request_that_cannot_be_opened_fails_the_lane_before_its_merge() {
     let failed = record(&ending.state, "P/A", Stage::PrePr);
     assert_eq!((failed.status, failed.exit_code), (StageStatus::Failed, Some(4)));
     assert_eq!(failed.target_branch.as_deref(), Some("main"));
-    assert_eq!(failed.last_command.as_deref(), Some("do pull-request"));
+    assert_eq!(failed.last_command.as_deref(), Some(PULL_REQUEST_WORDS));
     assert!(failed.head_sha.is_some());
     let step = StepPath::new("P", "A", "pull-request");
     let retry = piton_core::request::Request::Retry { step, again: false, downstream: false };

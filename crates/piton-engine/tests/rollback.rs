@@ -274,6 +274,25 @@ fn a_merged_lane_goes_back_by_a_revert_and_starts_over() {
     }
 }
 
+#[test]
+fn what_was_validated_is_validated_again_when_a_lane_goes_to_base_anew() {
+    let mut validation = plans::lane_of("validation", &["validate-1"]);
+    validation.needs = vec![path("P/A"), path("P/B")];
+    let lanes = vec![lane("A", 0), lane("B", 0), validation];
+    let script = Script::default()
+        .with("P/A/work", vec![writes("a", "of A {attempt}")])
+        .with("P/B/work", vec![writes("b", "of B")]);
+    let rig = rig(plan(lanes), script);
+    assert_eq!(run(&rig).verdict, Verdict::Complete);
+    assert_eq!((starts(&rig, "P/validation/validate-1"), starts(&rig, "P/B/work")), (1, 1));
+    go_back(&rig, to_stage(&rig, Stage::BeforeLaneStart));
+    let ending = run(&rig);
+    is_merged_again(&rig, &ending, &[("a", "of A 2"), ("b", "of B")]);
+    assert_eq!((starts(&rig, "P/validation/validate-1"), starts(&rig, "P/B/work")), (2, 1));
+    assert_eq!(run(&rig).verdict, Verdict::Complete);
+    assert_eq!(starts(&rig, "P/validation/validate-1"), 2, "base did not change again");
+}
+
 /// Complete, with the lane's work in base a second time, after a revert.
 fn is_merged_again(rig: &Rig, ending: &piton_engine::Ending, files: &[(&str, &str)]) {
     assert_eq!(ending.verdict, Verdict::Complete, "{}", story(rig));

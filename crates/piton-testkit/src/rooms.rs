@@ -396,7 +396,8 @@ impl Rooms for SimRooms {
             let tree = self.repo().snapshot(&commit).map(SimRepo::tree_id).unwrap_or_default();
             SnapshotRef { commit, tree, degraded: Vec::new(), head: None }
         });
-        Ok(LaneRemoved { lane: lane.clone(), snapshot, branch_head })
+        let (lane, branch_stays) = (lane.clone(), branch_head.is_none());
+        Ok(LaneRemoved { lane, snapshot, branch_head, branch_stays })
     }
 
     fn plan_rewind(&mut self, target: &RoomTarget, _: Timestamp) -> Result<RewindRoom, String> {

@@ -141,6 +141,62 @@ fn overlapping_changes_are_refused_and_named() {
     });
 }
 
+/// The user has what the lane brings, in every way that a file can be theirs.
+fn alike(repo: &Repo) {
+    repo.write("a.txt", "one\nlane\nthree\n");
+    repo.write("new/file.txt", "a new file with some text\n");
+    fs::remove_file(repo.root.join("gone.txt")).unwrap();
+}
+
+#[test]
+fn files_that_are_what_the_merge_brings_are_not_in_its_way() {
+    for staged in [false, true] {
+        hermetic(|repo| {
+            let (base, old, new) = step(repo);
+            alike(repo);
+            repo.write("other.txt", "edited\n");
+            if staged {
+                repo.git(&["add", "-A", "a.txt", "new", "gone.txt"]);
+            }
+            let before = repo.status();
+            merge::would_follow(&base, &old, &new).unwrap();
+            assert_eq!(repo.status(), before, "asking changes nothing");
+            assert_eq!(advance(repo, &base, &old, &new), Advanced::Done(Followed::Done));
+            at_new(repo);
+            assert_eq!(repo.status(), " M other.txt");
+        });
+    }
+    hermetic(|repo| {
+        let (base, old, new) = step(repo);
+        repo.write("a.txt", "staged\n");
+        repo.git(&["add", "a.txt"]);
+        alike(repo);
+        let refusal = merge::would_follow(&base, &old, &new).unwrap_err();
+        assert!(refusal.what.ends_with(": a.txt"), "{}", refusal.what);
+        assert_eq!(advance(repo, &base, &old, &new), Advanced::InTheWay(vec!["a.txt".to_owned()]));
+        assert_eq!(repo.git(&["show", ":a.txt"]), "staged");
+    });
+}
+
+#[test]
+fn files_of_the_user_that_are_alike_are_not_taken_back_after_a_kill() {
+    hermetic(|repo| {
+        let (base, old, new) = step(repo);
+        alike(repo);
+        let status = repo.status();
+        // Killed before the ref moved: the step is taken back, their files are not.
+        fs::write(repo.root.join(".git/piton-follow"), format!("{old} {new}\n")).unwrap();
+        fs::hard_link(repo.root.join(".git/piton-follow"), repo.root.join(".git/index.lock"))
+            .unwrap();
+        fs::write(repo.root.join(".git/piton-theirs"), "a.txt\0new/file.txt\0gone.txt").unwrap();
+        merge::settle(&repo.root, &base, &old, &new).unwrap();
+        assert_eq!(repo.status(), status);
+        assert_eq!(repo.read("a.txt"), "one\nlane\nthree\n");
+        assert_eq!(advance(repo, &base, &old, &new), Advanced::Done(Followed::Done));
+        at_new(repo);
+    });
+}
+
 #[test]
 fn a_file_becomes_a_folder_and_back() {
     hermetic(|repo| {

@@ -48,6 +48,25 @@ fn the_worktree_of_a_lane_is_found_again_as_it_was_left() {
 }
 
 #[test]
+fn a_lane_that_starts_over_starts_from_the_commit_that_is_asked_for() {
+    hermetic(|repo| {
+        let lane = repo.lane("SL-1");
+        repo.write("a.txt", "moved on\n");
+        let now = repo.commit("second");
+        worktree::start_from(&lane.path, &now, &repo.fence()).unwrap();
+        assert_eq!(fs::read_to_string(lane.path.join("a.txt")).unwrap(), "moved on\n");
+        let again = repo.lane("SL-1");
+        assert!(again.reused && !again.base_moved, "{again:?}");
+        assert_eq!((&again.head, &again.start), (&now, &now));
+        // A folder that is lost is made anew from there too.
+        repo.git(&["worktree", "unlock", ".worktrees/P1/SL-1"]);
+        repo.git(&["worktree", "remove", "--force", ".worktrees/P1/SL-1"]);
+        repo.git(&["update-ref", "-d", "refs/heads/lane/P1/SL-1"]);
+        assert_eq!(repo.lane("SL-1").head, now);
+    });
+}
+
+#[test]
 fn an_earlier_boot_is_told_once() {
     hermetic(|repo| {
         repo.lane("SL-1");
@@ -87,6 +106,28 @@ fn foreign_branches_and_folders_keep_their_names() {
             Err(Error::Foreign(_))
         ));
         assert!(foreign.join("a.txt").exists());
+    });
+}
+
+#[test]
+fn an_entry_of_others_at_our_path_goes_only_if_git_calls_it_prunable() {
+    hermetic(|repo| {
+        for (lane, lock) in [("SL-1", false), ("SL-2", true)] {
+            let path = format!(".worktrees/P1/{lane}");
+            repo.git(&["worktree", "add", "-q", &path, "-b", &format!("lane/P1/{lane}")]);
+            if lock {
+                repo.git(&["worktree", "lock", &path]);
+            }
+            fs::remove_dir_all(repo.root.join(path)).unwrap();
+        }
+        let first = repo.lane("SL-1");
+        assert_eq!(first.path, repo.root.join(".worktrees/P1/SL-1"));
+        assert_eq!(first.branch, "lane/P1/SL-1-2", "the branch is theirs");
+        assert!(!repo.worktrees().contains("prunable"), "{}", repo.worktrees());
+        assert_eq!(repo.lane("SL-2").path, repo.root.join(".worktrees/P1/SL-2-2"));
+        assert!(repo.worktrees().contains("locked"), "{}", repo.worktrees());
+        assert_eq!(worktree::run_of_branch(&repo.root, "lane/P1/SL-1-2").as_deref(), Some(RUN));
+        assert_eq!(worktree::run_of_branch(&repo.root, "lane/P1/SL-1"), None);
     });
 }
 

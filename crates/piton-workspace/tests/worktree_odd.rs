@@ -193,6 +193,28 @@ fn files_to_copy_are_copied_once_and_only_within() {
 }
 
 #[test]
+fn what_was_not_there_to_be_copied_is_copied_later_and_only_once() {
+    hermetic(|repo| {
+        let spec = Spec {
+            copy: vec![".env".to_owned(), "own.txt".to_owned(), "never".to_owned()],
+            ..repo.spec("SL-1")
+        };
+        let lane = worktree::add(&repo.root, &spec, &repo.fence()).unwrap();
+        assert_eq!(lane.not_copied, spec.copy);
+        let copied = || worktree::copy_missing(&repo.root, &lane.path).unwrap();
+        assert_eq!(copied(), Vec::<String>::new());
+        repo.write(".env", "KEY=1\n");
+        repo.write("own.txt", "the project's\n");
+        write(&lane.path, "own.txt", "the lane's\n");
+        assert_eq!(copied(), [".env"]);
+        assert_eq!(fs::read_to_string(lane.path.join(".env")).unwrap(), "KEY=1\n");
+        assert_eq!(fs::read_to_string(lane.path.join("own.txt")).unwrap(), "the lane's\n");
+        fs::remove_file(lane.path.join(".env")).unwrap();
+        assert_eq!(copied(), Vec::<String>::new(), "what the lane removed stays so");
+    });
+}
+
+#[test]
 fn line_ends_and_filters_are_as_git_would_write_them() {
     hermetic(|repo| {
         repo.git(&["config", "filter.swap.clean", "tr a-z A-Z"]);

@@ -118,6 +118,9 @@ fn blocked(state: &mut RunState, at: Timestamp, event: &LaneBlocked) {
     let Some(lane) = state.lane_mut(&event.lane) else { return };
     let work = lane.work.get_or_insert_default();
     work.blocked = Some((event.why.clone(), event.fix.clone()));
+    if work.base_branch.is_empty() {
+        work.base_branch.clone_from(&event.base_branch);
+    }
     let failed = event.stage == Stage::PrePr;
     let status = if failed { StageStatus::Failed } else { StageStatus::Blocked };
     let mut record = blank(event.stage, status, at, number);

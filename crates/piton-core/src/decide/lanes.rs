@@ -79,7 +79,12 @@ pub(super) fn path(view: &View<'_>) -> LanePath {
 /// Notes a lane that is in the middle of its steps.
 pub(super) fn note_active(view: &View<'_>, survey: &mut Survey) {
     let lane = view.lane;
-    let begun = lane.work.is_some() || lane.steps.iter().any(|s| s.attempts > 0);
+    // One that was refused at its start has a record of that, and nothing else.
+    let refused = |w: &LaneWork| {
+        w.branch.is_empty() && w.record(crate::lane::Stage::BeforeLaneStart).is_some_and(not_begun)
+    };
+    let begun = lane.work.as_deref().is_some_and(|w| !refused(w))
+        || lane.steps.iter().any(|s| s.attempts > 0);
     let going = |s: &StepState| s.progress != Progress::Failed;
     let blocked = lane.work.as_ref().is_some_and(|w| w.blocked.is_some());
     let at = lane.current().map(|i| &lane.steps[i]);
@@ -100,7 +105,7 @@ pub(super) fn next(view: &View<'_>, step: &StepState, survey: &mut Survey) {
         Some(work) if work.record(crate::lane::Stage::BeforeLaneStart).is_none_or(not_begun) => {
             act(LaneAct::Begin)
         }
-        Some(work) if work.removed => act(LaneAct::Begin),
+        Some(work) if work.removed || work.begins_again() => act(LaneAct::Begin),
         Some(work) if !work.ready || work.conflict.is_some() => act(LaneAct::MakeRoom),
         Some(work) => match due(view, work, step) {
             Due::Act(act) => {

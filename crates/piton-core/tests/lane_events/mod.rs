@@ -38,7 +38,8 @@ pub fn begun(lane: &str, isolation: Isolation) -> Event {
 
 pub fn blocked(lane: &str, stage: Stage) -> Event {
     let (why, fix) = ("something is wrong".to_owned(), "mend it".to_owned());
-    Event::LaneBlocked(LaneBlocked { lane: lane_path(lane), stage, why, fix })
+    let (lane, base_branch) = (lane_path(lane), String::new());
+    Event::LaneBlocked(LaneBlocked { lane, stage, why, fix, base_branch })
 }
 
 pub fn ready(lane: &str, tree: &str) -> Event {
@@ -106,6 +107,7 @@ pub fn removed(lane: &str) -> Event {
         lane: lane_path(lane),
         snapshot: Some(snapshot("end")),
         branch_head: Some("merged".to_owned()),
+        branch_stays: false,
     })
 }
 

@@ -1,14 +1,16 @@
 //! What a driver does for lanes beside their steps: begin, make room, commit, rebase, merge, remove.
 
-use piton_core::decide::{LaneAct, worker};
+use piton_core::decide::{LaneAct, Unmet, unmet, worker};
 use piton_core::event::{
     Class, Event, LaneBlocked, LaneCommitted, LaneMerged, LaneReady, LaneRebased, LaneRemoved,
     LaneReopened, MergeIntended, MergeMissed, MergedBy, StepProven, StepReset,
 };
-use piton_core::lane::{SnapshotRef, Stage, TESTS_STEP};
+use piton_core::lane::{PULL_REQUEST_STEP, SnapshotRef, Stage, TESTS_STEP};
 use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX};
 use piton_core::plan::Lane;
+use piton_core::state::Progress;
 use piton_core::{LanePath, StepPath};
+use piton_formats::lanes::fix::is_validation;
 
 use super::Driver;
 use crate::error::{Error, Result};
@@ -60,7 +62,24 @@ impl Driver<'_> {
     pub(super) fn block(&mut self, path: &LanePath, stage: Stage, refusal: Refusal) -> Result<()> {
         self.observer.note(&Note::Warning(format!("{path}: {}; {}", refusal.why, refusal.fix)));
         let (lane, why, fix) = (path.clone(), refusal.why, refusal.fix);
-        self.record(Event::LaneBlocked(LaneBlocked { lane, stage, why, fix }))
+        let begun = self.state.lane(path).and_then(|l| l.work.as_ref());
+        let mut base_branch = String::new();
+        if begun.is_none_or(|work| work.base_branch.is_empty()) {
+            let state = self.state.clone();
+            let named = self.world.rooms().and_then(|rooms| rooms.base_branch(&state));
+            base_branch = named.unwrap_or_default();
+        }
+        self.record(Event::LaneBlocked(LaneBlocked { lane, stage, why, fix, base_branch }))
+    }
+
+    /// Says of lanes that were chosen without what they need what that is.
+    pub(super) fn refuse_unmet(&mut self) -> Result<()> {
+        for Unmet { lane, why, first } in unmet(&self.plan, &self.state, &self.options.limits) {
+            let run = self.row.run_id.clone();
+            let fix = format!("`piton resume {run} {first}` does that, `piton resume {run}` all");
+            self.block(&lane, Stage::BeforeLaneStart, Refusal { why, fix })?;
+        }
+        Ok(())
     }
 
     fn begin_lane(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
@@ -346,6 +365,21 @@ impl Driver<'_> {
             let definition = self.planned(&step).map(piton_core::plan::Step::definition);
             self.record(Event::StepProven(StepProven { step, tree, definition }))?;
         }
+        self.validate_again(path)
+    }
+
+    /// Lets what was validated on an older base be validated on what it is now: the evidence of a
+    /// validation is the base it ran on.
+    fn validate_again(&mut self, path: &LanePath) -> Result<()> {
+        let lanes = self.state.phase(&path.phase).into_iter().flat_map(|p| &p.lanes);
+        let stale = lanes.filter(|l| is_validation(l) && l.needs.contains(path)).flat_map(|lane| {
+            let done = lane.steps.iter().filter(|s| s.progress == Progress::Done);
+            done.map(|s| StepPath::new(&path.phase, &lane.id, &s.id))
+        });
+        for step in stale.collect::<Vec<_>>() {
+            let reason = format!("base changed with {path}");
+            self.record(Event::StepReset(StepReset { step, reason }))?;
+        }
         Ok(())
     }
 
@@ -358,6 +392,19 @@ impl Driver<'_> {
         } else {
             self.options.limits.unmerged.push(path.clone());
             self.asked_at = Some(self.at);
+            let said = self.rooms()?.why_unmerged().unwrap_or_default();
+            if !said.is_empty()
+                && self.unmerged.insert(path.clone(), said.clone()).as_ref() != Some(&said)
+            {
+                let (run, url) = (&self.row.run_id, work.pull_request.unwrap_or_default());
+                let text = format!(
+                    "{path}: pull request {url} is not merged: {said}; reopen it, or open another \
+                     with `piton retry {run} {path}/{PULL_REQUEST_STEP} --again`, then `piton resume \
+                     {run}`; `piton rollback {run} --lane {}` starts the lane over",
+                    path.lane
+                );
+                self.observer.note(&Note::Warning(text));
+            }
             Ok(())
         }
     }
@@ -382,10 +429,16 @@ impl Driver<'_> {
             Err(Error::World(why)) => {
                 let text = format!("{path}: its worktree could not be removed: {why}");
                 self.observer.note(&Note::Warning(text));
-                LaneRemoved { lane: path.clone(), snapshot: None, branch_head: None }
+                let (lane, branch_stays) = (path.clone(), true);
+                LaneRemoved { lane, snapshot: None, branch_head: None, branch_stays }
             }
             Err(error) => return Err(error),
         };
+        if removed.branch_stays && removed.snapshot.is_some() {
+            let (branch, base) = (work.branch, work.base_branch);
+            let text = format!("{path}: branch {branch} stays until {base} contains it");
+            self.observer.note(&Note::Warning(text));
+        }
         self.record(Event::LaneRemoved(removed))
     }
 }

@@ -149,6 +149,10 @@ pub trait Rooms {
         at: Timestamp,
     ) -> Result<Mended>;
 
+    /// The branch that lanes go to, where that is known before one begins.
+    fn base_branch(&mut self, _state: &RunState) -> Option<String> {
+        None
+    }
     /// Observes whether a lane may begin, and from where.
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin>;
     /// Makes a lane's workspace; after a conflict, puts both sides into it.
@@ -180,6 +184,10 @@ pub trait Rooms {
     fn merge(&mut self, intent: &MergeIntended) -> Result<Merging>;
     /// Observes whether a lane's pull request is merged; how, in words.
     fn is_merged(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Option<String>>;
+    /// What the last look at a pull request that is not merged had to say.
+    fn why_unmerged(&mut self) -> Option<String> {
+        None
+    }
     /// Removes a lane's worktree, and its branch where base contains it.
     fn remove(&mut self, lane: &LanePath, work: &LaneWork, at: Timestamp) -> Result<LaneRemoved>;
 

@@ -17,9 +17,9 @@ use crate::toml_reader::Node;
 const FIND: &str = r#"gh pr list --head "$PITON_BRANCH" --state all --json url,state,headRefOid --jq "map(select(.state == \"OPEN\" or .headRefOid == \"$PITON_HEAD\"))[0].url // empty""#;
 /// Opens a pull request with the texts of the lane's commits.
 const CREATE: &str = r#"gh pr create --head "$PITON_BRANCH" --base "$PITON_BASE_BRANCH" --fill"#;
-/// Succeeds once the recorded pull request is merged.
-const MERGED: &str =
-    r#"test "$(gh pr view "$PITON_PULL_REQUEST" --json state --jq .state)" = MERGED"#;
+/// Succeeds once the recorded pull request is merged; says what is wrong where it never will be.
+const MERGED: &str = r#"state=$(gh pr view "$PITON_PULL_REQUEST" --json state --jq .state) || exit 2
+case "$state" in MERGED) exit 0 ;; CLOSED) echo "it was closed" ;; esac; exit 1"#;
 
 /// Largest file in a snapshot: sources are far smaller, and what is larger is made by a build.
 const FILE_BYTES_MAX: u64 = 50_000_000;

@@ -42,6 +42,20 @@ pub(super) fn files(dir: &Path, index: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(raw(&bytes)?.into_iter().map(|change| change.path).collect())
 }
 
+/// The entries of the new commit as `update-index --index-info` takes them; those that go are taken
+/// out, which is said with a name of zeros, as long as names are here.
+pub(super) fn index_info<'a>(changes: impl Iterator<Item = &'a Change>, id_len: usize) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for change in changes {
+        let gone = || format!("0 {}\t", "0".repeat(id_len));
+        let head = change.new.as_ref().map_or_else(gone, |(mode, id)| format!("{mode} {id}\t"));
+        lines.extend_from_slice(head.as_bytes());
+        lines.extend_from_slice(change.path.as_os_str().as_bytes());
+        lines.push(0);
+    }
+    lines
+}
+
 /// Reads raw entries: `:OLDMODE NEWMODE OLD NEW STATUS`, then the path.
 fn raw(bytes: &[u8]) -> Result<Vec<Change>> {
     let mut words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());

@@ -76,10 +76,14 @@ impl Step {
         self.guard.stays = true;
     }
 
-    /// The user's own changes that stand in its way.
+    /// The user's own changes that stand in its way; files that are as it would make them are not.
     pub fn in_the_way(&self) -> Result<Vec<String>> {
         let (old, new) = &self.commits;
-        would::in_the_way(&self.place, &self.copy, &self.changes, old, new)
+        let (paths, alike) = would::in_the_way(&self.place, &self.copy, &self.changes, old, new)?;
+        if !alike.is_empty() {
+            self.guard.leave(&alike)?;
+        }
+        Ok(paths)
     }
 
     /// Changes files and index.

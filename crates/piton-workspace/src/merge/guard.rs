@@ -5,8 +5,10 @@
 //! The anchor also says which step was under way. The new index is made aside and renamed over the
 //! user's at the end, so that theirs is the old or the new one, never something in between.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -31,6 +33,9 @@ const LOCK_LOOK: Duration = Duration::from_millis(5);
 
 /// The index made aside.
 const INDEX: &str = "piton-index";
+
+/// The paths whose files were the user's own before the step, and are as it would make them.
+const THEIRS: &str = "piton-theirs";
 
 /// The user's index, held. Dropped without [`Guard::finish`], it is let go as it was, unless base is
 /// ahead of its work tree; and the anchor stays, because files may have been changed.
@@ -96,6 +101,24 @@ impl Guard {
         Ok(self.anchor.sync_all().at(path)?)
     }
 
+    /// Notes which files the step finds done, so that it never takes them back.
+    pub fn leave(&self, paths: &[PathBuf]) -> Result<()> {
+        let path = self.git_dir.join(THEIRS);
+        let bytes: Vec<&[u8]> = paths.iter().map(|path| path.as_os_str().as_bytes()).collect();
+        let write = || {
+            fs::write(&path, bytes.join(&0))?;
+            File::open(&path)?.sync_all()
+        };
+        Ok(write().at(&path)?)
+    }
+
+    /// The files that an interrupted step left to the user.
+    pub fn theirs(&self) -> Vec<PathBuf> {
+        let bytes = fs::read(self.git_dir.join(THEIRS)).unwrap_or_default();
+        let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
+    }
+
     /// A copy of the user's index to work on.
     pub fn copy(&self) -> Result<PathBuf> {
         let (index, copy) = (self.git_dir.join("index"), self.git_dir.join(INDEX));
@@ -117,6 +140,7 @@ impl Guard {
     /// Lets the index go; the step is over, or nothing was changed.
     pub fn finish(mut self) {
         let _ = fs::remove_file(self.git_dir.join("index.lock"));
+        let _ = fs::remove_file(self.git_dir.join(THEIRS));
         let _ = fs::remove_file(self.git_dir.join(ANCHOR));
         self.stays = true;
     }

@@ -23,9 +23,11 @@ pub(super) fn rewind(place: &Place, guard: &Guard, (old, new): (&str, &str)) -> 
     let copy = guard.copy()?;
     let at_old = diff::index(dir, Some(&copy), old)?;
     let touched = diff::files(dir, &copy)?;
-    let other = unlike_new(place, &changes)?;
+    let other = unlike_new(place, &changes.iter().collect::<Vec<_>>())?;
+    let theirs = guard.theirs();
     let mut restored = Vec::new();
-    for change in changes.iter().filter(|change| !at_old.contains(&change.path)) {
+    let stepped_on = |c: &&Change| !at_old.contains(&c.path) && !theirs.contains(&c.path);
+    for change in changes.iter().filter(stepped_on) {
         let file = dir.join(&change.path);
         let there = fs::symlink_metadata(&file).ok();
         let is_dir = there.as_ref().is_some_and(fs::Metadata::is_dir);
@@ -49,19 +51,13 @@ pub(super) fn rewind(place: &Place, guard: &Guard, (old, new): (&str, &str)) -> 
 }
 
 /// The changed paths whose file is not that of the new commit.
-fn unlike_new(place: &Place, changes: &[Change]) -> Result<BTreeSet<PathBuf>> {
+pub(super) fn unlike_new(place: &Place, changes: &[&Change]) -> Result<BTreeSet<PathBuf>> {
     let index = place.git_dir.join("piton-torn");
     for left in [&index, &place.git_dir.join("piton-torn.lock")] {
         let _ = fs::remove_file(left);
     }
-    let mut lines = Vec::new();
-    for change in changes {
-        if let Some((mode, id)) = &change.new {
-            lines.extend_from_slice(format!("{mode} {id}\t").as_bytes());
-            lines.extend_from_slice(change.path.as_os_str().as_bytes());
-            lines.push(0);
-        }
-    }
+    let there = changes.iter().copied().filter(|change| change.new.is_some());
+    let lines = diff::index_info(there, 0);
     let args = ["update-index", "-z", "--index-info"];
     Git::at(&place.root).index(&index).args(args).input(lines).run()?;
     let unlike = diff::files(&place.root, &index);

@@ -2,14 +2,14 @@
 //!
 //! Worked out on a copy of the index, so the user's own is not even locked. What the user changed
 //! and the merge does not touch stays; what both touch is refused, ignored files included, although
-//! git itself would overwrite those.
+//! git itself would overwrite those. A file that is already what the merge brings is not in its way.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::diff::{self, Change};
-use super::{Error, Result, guard};
+use super::{Error, Result, guard, torn};
 use crate::checks::{self, Base, Named, Refusal};
 use crate::git::Git;
 use crate::worktree::{At as _, Place};
@@ -45,17 +45,19 @@ fn overlaps(dir: &Path, old: &str, new: &str) -> Result<Vec<String>> {
         return Err(Error::Locked(lock));
     }
     let aside = Aside::copy(&place)?;
-    in_the_way(&place, &aside.copy, &diff::commits(dir, old, new)?, old, new)
+    let changes = diff::commits(dir, old, new)?;
+    Ok(in_the_way(&place, &aside.copy, &changes, old, new)?.0)
 }
 
-/// The changed paths that the user has changed, staged or created, judged by a copy of the index.
+/// The changed paths that the user has changed, staged or created, judged by a copy of the index;
+/// and those where the file is already what the merge brings, which the copy then has as theirs.
 pub(super) fn in_the_way(
     place: &Place,
     copy: &Path,
     changes: &[Change],
     old: &str,
     new: &str,
-) -> Result<Vec<String>> {
+) -> Result<(Vec<String>, Vec<PathBuf>)> {
     let dir = &place.root;
     let touched = diff::files(dir, copy)?;
     let staged = diff::index(dir, Some(copy), old)?;
@@ -63,17 +65,49 @@ pub(super) fn in_the_way(
         let untracked = !change.in_old && is_taken(dir, &change.path, changes, &touched);
         touched.contains(&change.path) || staged.contains(&change.path) || untracked
     };
-    let named = changes.iter().filter(is_in_the_way);
+    let found: Vec<&Change> = changes.iter().filter(is_in_the_way).collect();
+    let alike =
+        if found.is_empty() { Vec::new() } else { alike(place, copy, &found, &staged, new)? };
+    let named = found.iter().filter(|change| !alike.contains(&change.path));
     let paths: Vec<String> = named.map(|c| c.path.to_string_lossy().into_owned()).collect();
     if !paths.is_empty() {
-        return Ok(paths);
+        return Ok((paths, alike));
     }
     // Git's own judgement comes last: it knows of more than paths.
     let dry = Git::at(dir).index(copy).args(["read-tree", "-m", "-u", "-n", old, new]).output()?;
     if dry.status.success() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), alike));
     }
-    Ok(vec![String::from_utf8_lossy(&dry.stderr).trim_end().to_owned()])
+    Ok((vec![String::from_utf8_lossy(&dry.stderr).trim_end().to_owned()], alike))
+}
+
+/// Those of the paths in the way whose file, and whatever is staged of it, is already that of the new
+/// commit. The copy of the index gets them, so that git leaves their files alone.
+fn alike(
+    place: &Place,
+    copy: &Path,
+    found: &[&Change],
+    staged: &BTreeSet<PathBuf>,
+    new: &str,
+) -> Result<Vec<PathBuf>> {
+    let dir = &place.root;
+    let other = torn::unlike_new(place, found)?;
+    let staged_other = diff::index(dir, Some(copy), new)?;
+    let same = |change: &&&Change| {
+        let path = &change.path;
+        let there = fs::symlink_metadata(dir.join(path)).is_ok();
+        let file = if change.new.is_some() { !other.contains(path) } else { !there };
+        file && !(staged.contains(path) && staged_other.contains(path))
+    };
+    let found: Vec<&&Change> = found.iter().filter(same).collect();
+    if !found.is_empty() {
+        let lines = diff::index_info(found.iter().map(|change| **change), new.len());
+        let args = ["update-index", "-z", "--add", "--index-info"];
+        Git::at(dir).index(copy).args(args).input(lines).run()?;
+        // Its exit says that files differ, which others may.
+        Git::at(dir).index(copy).args(["update-index", "-q", "--refresh"]).output()?;
+    }
+    Ok(found.iter().map(|change| change.path.clone()).collect())
 }
 
 /// Tells whether something that git does not track stands where a new file should go.

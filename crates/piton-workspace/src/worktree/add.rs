@@ -82,8 +82,28 @@ pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
     if let Some(above) = in_the_way {
         return Err(Error::NoFolder(above.to_owned()));
     }
+    prune_stale(&place, &wanted)?;
     let (branch, start) = branch::claim(&place, spec, fence)?;
     make(&place, &admins, spec, &branch, &start)
+}
+
+/// Clears away an entry for exactly this path whose folder is gone, whoever made it: git itself calls
+/// it prunable. One that somebody locked stays, and so does its branch.
+fn prune_stale(place: &Place, path: &Path) -> Result<()> {
+    let leads_here = |a: &&Admin| a.path.as_ref().is_some_and(|p| admin::same(p, path));
+    if fs::symlink_metadata(path).is_ok() {
+        return Ok(());
+    }
+    let admins = admin::scan(place);
+    let Some(stale) = admins.iter().find(leads_here).filter(|a| a.owner().is_none()) else {
+        return Ok(());
+    };
+    let prunable = |e: &super::Entry| e.prunable && e.locked.is_none() && e.ours.is_none();
+    let named = super::list(&place.root)?.into_iter().filter(prunable);
+    if named.into_iter().any(|e| admin::same(&e.path, path)) {
+        remove::delete_later([None, remove::discard_admin(place, &stale.dir)?]);
+    }
+    Ok(())
 }
 
 /// Takes up an entry of the lane, or clears it away if it was never complete or lost its folder.
@@ -146,6 +166,8 @@ fn make(place: &Place, admins: &[Admin], spec: &Spec, branch: &str, start: &str)
         branch: branch.to_owned(),
         start: start.to_owned(),
         boot: admin::boot(),
+        // A name of several lines could not be told apart in the mark.
+        missing: not_copied.iter().filter(|name| !name.contains('\n')).cloned().collect(),
     };
     sync(&path, &dir)?;
     mark.write(&dir)?;
@@ -159,6 +181,24 @@ fn make(place: &Place, admins: &[Admin], spec: &Spec, branch: &str, start: &str)
         machine_restarted: false,
         not_copied,
     })
+}
+
+/// Copies into a worktree of ours what was not there to be copied when it was made; what came now.
+pub fn copy_missing(root: &Path, path: &Path) -> Result<Vec<String>> {
+    let admin = admin::leads_to(path).map(|dir| Admin::read(&dir));
+    let marked =
+        admin.and_then(|admin| Some((admin.mark.filter(|m| !m.missing.is_empty())?, admin.dir)));
+    let Some((mark, dir)) = marked else { return Ok(Vec::new()) };
+    let place = Place::of(root)?;
+    // What a step made meanwhile is its own.
+    let absent = |name: &&String| fs::symlink_metadata(path.join(name)).is_err();
+    let wanted: Vec<String> = mark.missing.iter().filter(absent).cloned().collect();
+    let missing = copy::into(&place.root, path, &wanted)?;
+    let copied = wanted.into_iter().filter(|name| !missing.contains(name)).collect::<Vec<_>>();
+    if missing != mark.missing {
+        Mark { missing, ..mark }.write(&dir)?;
+    }
+    Ok(copied)
 }
 
 /// Makes durable what says where a worktree is, before the mark says that it is complete. Its files

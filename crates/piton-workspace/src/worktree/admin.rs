@@ -52,6 +52,8 @@ pub struct Mark {
     pub start: String,
     /// The boot of the machine in which it was made or last taken up.
     pub boot: String,
+    /// What should have been copied into it and was not there yet.
+    pub missing: Vec<String>,
 }
 
 impl Mark {
@@ -64,14 +66,18 @@ impl Mark {
         let (branch, start) = (value("branch")?, value("start")?);
         // The last line is there only if the file is whole.
         value("end")?;
-        Some(Self { owner, branch, start, boot: value("boot").unwrap_or_default() })
+        let missing = text.lines().filter_map(|line| line.strip_prefix("missing "));
+        let missing = missing.map(str::to_owned).collect();
+        Some(Self { owner, branch, start, boot: value("boot").unwrap_or_default(), missing })
     }
 
     /// Writes it, whole or not at all.
     pub fn write(&self, admin: &Path) -> Result<()> {
-        let Self { owner, branch, start, boot } = self;
+        let Self { owner, branch, start, boot, missing } = self;
+        let missing: Vec<String> = missing.iter().map(|name| format!("missing {name}\n")).collect();
+        let missing = missing.concat();
         let text = format!(
-            "run {}\nlane {}\nbranch {branch}\nstart {start}\nboot {boot}\nend 1\n",
+            "run {}\nlane {}\nbranch {branch}\nstart {start}\nboot {boot}\n{missing}end 1\n",
             owner.run_id, owner.lane
         );
         replace(&admin.join(MARK), text.as_bytes())

@@ -31,6 +31,7 @@ pub fn adopt(root: &Path, spec: &Spec, fence: &Fence) -> Result<bool> {
         branch: spec.branch.clone(),
         start: spec.start.clone(),
         boot: admin::boot(),
+        missing: Vec::new(),
     };
     mark.write(&admin.dir)?;
     Ok(true)

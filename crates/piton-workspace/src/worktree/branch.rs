@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::add::NUMBERS_MAX;
+use super::admin::Mark;
 use super::{Error, Place, Result, Spec, fenced};
 use crate::git::Git;
 use crate::refs::{self, Fence, Transaction};
@@ -44,6 +45,23 @@ fn record(dir: &Path, name: &str) -> Option<(String, String)> {
     Some((branch.to_owned(), start.to_owned()))
 }
 
+/// The branch on record as a lane's own, and the commit it stands at; nothing once it is gone.
+pub fn branch_of(root: &Path, (run_id, lane): (&str, &str)) -> Option<(String, String)> {
+    let (branch, _) = record(root, &names(run_id, lane).0)?;
+    let head = refs::value(root, &format!("refs/heads/{branch}"))?;
+    Some((branch, head))
+}
+
+/// The run that a branch is on record for, if it is one of ours.
+pub fn run_of_branch(root: &Path, branch: &str) -> Option<String> {
+    let all = refs::below(root, refs::PREFIX).ok()?;
+    all.iter().find_map(|found| {
+        let (run, rest) = found.name.strip_prefix(refs::PREFIX)?.split_once('/')?;
+        let is_it = rest.starts_with("branch/") && record(root, &found.name)?.0 == branch;
+        is_it.then(|| run.to_owned())
+    })
+}
+
 /// Claims a branch for a lane, or finds the one it claimed; returns its name and the start.
 pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<(String, String)> {
     let dir = &place.root;
@@ -67,6 +85,19 @@ pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<(String
     }
     claim_name(dir, spec, &branch, &names, fence)?;
     Ok((branch, spec.start.clone()))
+}
+
+/// Notes that a lane starts from another commit than its record says.
+pub(super) fn start_from(place: &Place, mark: &Mark, start: &str, fence: &Fence) -> Result<()> {
+    let dir = &place.root;
+    let (record_name, start_name) = names(&mark.owner.run_id, &mark.owner.lane);
+    let text = format!("{}\n{start}\n", mark.branch);
+    let blob = blob::write(dir, &text)?;
+    Transaction::fenced(fence)
+        .set(&record_name, &blob)
+        .set(&start_name, start)
+        .commit(dir, "piton: lane starts over")
+        .map_err(|error| fenced(dir, fence, error))
 }
 
 /// Claims a branch by its name, unless there is one already or something is in its way.

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use super::admin::{Admin, Mark, replace};
-use super::{At as _, Error, Place, Result, check, fenced, locks};
+use super::{At as _, Error, Place, Result, branch, check, fenced, locks};
 use crate::project::{ELSEWHERE, head_ref};
 use crate::refs::{self, Fence, Transaction};
 use crate::snapshot;
@@ -44,6 +44,15 @@ pub fn move_to(dir: &Path, commit: &str, files: Files, fence: &Fence) -> Result<
     let kind = if files == Files::Follow { "follow" } else { "stay" };
     replace(&place.git_dir.join(MOVE), format!("{commit} {kind}\n").as_bytes())?;
     carry_out(&place, &mark, commit, files, fence)
+}
+
+/// Lets a lane start over from another commit: its branch, its files, and what says where it began.
+/// Changes to tracked files are lost.
+pub fn start_from(dir: &Path, commit: &str, fence: &Fence) -> Result<()> {
+    move_to(dir, commit, Files::Follow, fence)?;
+    let (place, mark) = whole(dir)?;
+    branch::start_from(&place, &mark, commit, fence)?;
+    Mark { start: commit.to_owned(), ..mark }.write(&place.git_dir)
 }
 
 fn carry_out(place: &Place, mark: &Mark, commit: &str, files: Files, fence: &Fence) -> Result<()> {

@@ -1,8 +1,9 @@
 //! What a run would do, without doing it: waves, commands, and what is skipped and why.
 
+use piton_core::decide::{Unmet, unmet};
 use piton_core::event::BudgetExhausted;
 use piton_core::evidence::Rerun;
-use piton_core::lane::{Merge, Role, TaskOf};
+use piton_core::lane::{Merge, PULL_REQUEST_WORDS, Role, TaskOf};
 use piton_core::plan::{Lane, OnFailure};
 use piton_core::state::{LaneState, Progress};
 use piton_core::{Action, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
@@ -24,7 +25,7 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
             _ => None,
         })
         .collect();
-    let (waves, exhausted) = waves(plan, state, args);
+    let Course { waves, unmet, exhausted } = waves(plan, state, args);
     let failed = names::failed(state);
     if context.json {
         let steps = |wave: &Vec<StepPath>| {
@@ -34,6 +35,7 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
         };
         ui::data_json(&serde_json::json!({
             "waves": waves.iter().map(steps).collect::<Vec<_>>(),
+            "unmet": unmet.iter().map(|u| serde_json::json!({"lane": u.lane, "why": u.why})).collect::<Vec<_>>(),
             "skipped": finished.iter().map(|(p, why)| serde_json::json!({"step": p, "reason": why})).collect::<Vec<_>>(),
             "rerun": reruns,
             "failed": failed,
@@ -59,6 +61,9 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
     if let Some(budget) = &exhausted {
         ui::data(&format!("stopped: {}: raise it in the plan", words::budget(budget)));
     }
+    for Unmet { lane, why, .. } in unmet {
+        ui::data(&format!("lane {lane} cannot begin: {why}"));
+    }
     for (path, lane) in lanes(plan).filter(|(_, lane)| !lane.rules.isolation.is_in_place()) {
         let then = match lane.rules.merge {
             Merge::Queue => "merged in turn",
@@ -82,8 +87,7 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
 
 fn command(plan: &Plan, path: &StepPath) -> String {
     plan.step(path).map_or(String::new(), |step| match step.role {
-        // A script of our own says less than this.
-        Role::PullRequest => "push the branch, find or open its pull request".to_owned(),
+        Role::PullRequest => PULL_REQUEST_WORDS.to_owned(),
         _ => step.work.display(),
     })
 }
@@ -119,13 +123,18 @@ fn lane_json(context: &Context, path: &LanePath, lane: &Lane) -> serde_json::Val
     })
 }
 
+/// What would run, and what keeps the rest from it.
+struct Course {
+    waves: Vec<Vec<StepPath>>,
+    /// Lanes that need something that nobody does.
+    unmet: Vec<Unmet>,
+    /// The budget that stops the rest.
+    exhausted: Option<BudgetExhausted>,
+}
+
 /// Plays the decisions forward: every step that starts succeeds, every gate is approved. What failed
-/// stays so, with all that follows from it. Also says which budget stops the rest.
-fn waves(
-    plan: &Plan,
-    state: &RunState,
-    args: &DriveArgs,
-) -> (Vec<Vec<StepPath>>, Option<BudgetExhausted>) {
+/// stays so, with all that follows from it.
+fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Course {
     let plan = &with_policy(plan, args);
     let mut state = state.clone();
     state.driven = false;
@@ -171,7 +180,8 @@ fn waves(
             }
         }
         if wave.is_empty() && done.is_empty() && !goes_on {
-            return (waves, exhausted);
+            let unmet = unmet(plan, &state, &limits);
+            return Course { waves, unmet, exhausted };
         }
         for phase in &mut state.phases {
             for lane in &mut phase.lanes {

@@ -20,13 +20,14 @@ use piton_process::cgroup;
 use serde::Serialize;
 
 use super::log::size;
-use super::request;
+use super::{leftovers, request};
 use crate::cli::GcArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Result};
 use crate::ui;
 use piton_workspace::refs::Standing;
 use repository::{Chaff, Left, Tree};
+pub use repository::{is_clean, refs};
 
 /// A day in milliseconds.
 const DAY_MS: i64 = 86_400_000;
@@ -100,13 +101,16 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
         runs: chosen.into_iter().map(|c| doomed_run(context, &refs, c)).collect(),
         folders: orphans(context, &candidates),
     };
-    let chaff = repository::chaff(context, &mut store, &refs, &candidates);
+    let mut chaff = repository::chaff(context, &mut store, &refs, &candidates);
+    chaff.branches = leftovers::find(context, &mut store, &refs);
     if !context.json {
         print(&doomed, &chaff, candidates.len());
     }
     if args.dry_run {
         return report(context, &doomed, &chaff, true);
     }
+    // Base contains them, so nothing is lost; before their run goes, which knows whose they are.
+    leftovers::remove(context, &chaff.branches);
     if doomed.is_empty() {
         sweep_plans(&mut store);
         chaff.delete(context);
@@ -244,6 +248,14 @@ fn print(doomed: &Doomed, chaff: &Chaff, all: usize) {
         let bytes = size(chaff.bytes());
         ui::data(&format!("delete {} of old looks, caches and trash: {bytes}", chaff.count()));
     }
+    for left in &chaff.branches {
+        let (branch, base) = (ui::text::sanitize(&left.branch), ui::text::sanitize(&left.base));
+        if left.contained {
+            ui::data(&format!("delete branch {branch} ({base} contains it)"));
+        } else {
+            ui::say(&format!("{}; {}", left.words(), left.next()));
+        }
+    }
     let kept = all - doomed.runs.len();
     ui::say(&format!("{} kept, {} to delete", ui::text::count(kept, "run"), doomed.runs.len()));
 }
@@ -315,6 +327,7 @@ fn report(context: &Context, done: &Doomed, chaff: &Chaff, dry_run: bool) -> Res
             "dry_run": dry_run, "runs": runs, "folders": folders,
             "snapshots": left.snapshots, "worktrees": left.worktrees,
             "chaff": { "count": chaff.count(), "bytes": chaff.bytes() },
+            "branches": chaff.branches,
         }));
     } else if !dry_run && !done.is_empty() {
         let bytes = done.runs.iter().map(|r| r.bytes).sum();

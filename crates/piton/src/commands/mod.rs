@@ -14,6 +14,7 @@ pub mod explain;
 pub mod gc;
 pub mod import;
 pub mod inspect;
+pub mod leftovers;
 pub mod log;
 pub mod look;
 pub mod request;

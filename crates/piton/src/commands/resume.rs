@@ -47,6 +47,9 @@ pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
     let loaded = store.load_row(row)?;
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
+    if !dry && loaded.state.lanes().any(|(_, lane)| !lane.isolation.is_in_place()) {
+        super::leftovers::settle(context, &mut store);
+    }
     if let Some(status) = loaded.state.ended.filter(|s| s.is_final()) {
         let message = format!("run {} is {status} and can't be resumed", loaded.row.run_id);
         return Err(CommandError::usage("run-over", message).hint(format!(
@@ -185,16 +188,16 @@ fn let_go(context: &Context, loaded: &Loaded, lease: &Lease, plan: &Plan) -> Res
 }
 
 /// Gives failed steps of lanes that follow the recovery contract new attempts: there, resuming is
-/// how a person says that what failed was put right.
+/// how a person says that what failed was put right. Of others, naming the lane says the same.
 fn retries(state: &RunState, args: &DriveArgs) -> Vec<Event> {
     let document = std::path::Path::new(&state.plan_path).extension().is_some_and(|e| e == "md");
     let meant = |path: &LanePath, lane: &LaneState| {
         args.phase.as_ref().is_none_or(|p| *p == path.phase)
             && args.lane.as_ref().is_none_or(|l| l == lane.whole())
     };
-    let lanes = state
-        .lanes()
-        .filter(|(path, lane)| meant(path, lane) && (document || !lane.isolation.is_in_place()));
+    let lanes = state.lanes().filter(|(path, lane)| {
+        meant(path, lane) && (document || args.lane.is_some() || !lane.isolation.is_in_place())
+    });
     let failed = lanes.flat_map(|(path, lane)| {
         let steps = lane.steps.iter().filter(|s| s.progress == Progress::Failed);
         steps.map(move |s| StepPath::new(&path.phase, &path.lane, &s.id))

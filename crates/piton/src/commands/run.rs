@@ -93,6 +93,10 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
         dry_run(context, &plan, &args.drive);
         return Ok(());
     }
+    let mut lanes = plan.live.phases.iter().flat_map(|p| &p.lanes);
+    if lanes.any(|lane| !lane.rules.isolation.is_in_place()) {
+        super::leftovers::settle(context, &mut store);
+    }
     start(context, &mut store, &plan, &args, newest)
 }
 

@@ -13,6 +13,7 @@ use piton_core::state::{Progress, StepState};
 use piton_core::summary::run_status;
 use piton_engine::{Loaded, Store, World as _};
 
+use super::leftovers::{self, Leftover};
 use super::log::size;
 use crate::cli::StatusArgs;
 use crate::context::{Context, now};
@@ -90,9 +91,10 @@ fn rerun(context: &Context, store: &mut Store, loaded: &Loaded, lives: bool) -> 
 
 fn print(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], clear: bool) {
     let bytes = snapshot_bytes(context);
+    let left = leftovers::of_run(&session::root_of(context, &loaded.state), &loaded.state, false);
     if context.json {
         let status = ui::status_json::status(loaded, lives, rerun);
-        ui::data_json(&status.with_snapshot_bytes(bytes));
+        ui::data_json(&status.with_snapshot_bytes(bytes).with_left(&left));
         return;
     }
     let mut tree = ui::tree::render(loaded, lives, rerun, now(), &Look::stdout());
@@ -102,7 +104,9 @@ fn print(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], clear
         tree = tree.replacen("\n\n", &format!("\n{line}"), 1);
     }
     let clear = if clear { CLEAR } else { "" };
-    ui::data(&format!("{clear}{}", tree.trim_end()));
+    let line = |left: &Leftover| format!("\nleft     {}; {}", left.words(), left.next());
+    let left: String = left.iter().map(line).collect();
+    ui::data(&format!("{clear}{}{left}", tree.trim_end()));
 }
 
 /// What snapshots take here, from file sizes; nothing without git.

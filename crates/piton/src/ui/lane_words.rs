@@ -47,6 +47,12 @@ pub fn event(event: &Event) -> String {
         }
         Event::LaneMerged(e) => merged(e),
         Event::PullRequestOpened(e) => format!("{} has pull request {}", e.lane, sanitize(&e.url)),
+        Event::LaneRemoved(e) if e.branch_stays && e.snapshot.is_none() => {
+            format!("the worktree of {} stays", e.lane)
+        }
+        Event::LaneRemoved(e) if e.branch_stays => {
+            format!("the worktree of {} is removed, its branch stays", e.lane)
+        }
         Event::LaneRemoved(e) => format!("the worktree of {} is removed", e.lane),
         Event::LaneForked(e) => {
             format!("{} is commit {}; its tasks start from it", e.lane, short(&e.commit))

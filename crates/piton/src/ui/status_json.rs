@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use self::lanes::Work;
 use super::time::rfc3339;
+use crate::commands::leftovers::Leftover;
 
 /// Where a run stands, for programs.
 #[derive(Debug, Serialize)]
@@ -42,6 +43,8 @@ pub struct Document<'a> {
     rewinding: Option<&'a str>,
     /// What snapshots of all runs take here; not asked where it is not to be said.
     snapshot_bytes: Option<u64>,
+    /// Branches of merged lanes that base does not contain.
+    left: &'a [Leftover],
 }
 
 #[derive(Debug, Serialize)]
@@ -156,10 +159,18 @@ pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) ->
             .collect(),
         rewinding: state.rewinding.as_ref().map(|intent| intent.to.as_str()),
         snapshot_bytes: None,
+        left: &[],
     }
 }
 
-impl Document<'_> {
+impl<'a> Document<'a> {
+    /// The same with what merged lanes left in the repository.
+    #[must_use]
+    pub fn with_left(mut self, left: &'a [Leftover]) -> Self {
+        self.left = left;
+        self
+    }
+
     /// The same with what snapshots take.
     #[must_use]
     pub fn with_snapshot_bytes(mut self, bytes: Option<u64>) -> Self {

@@ -73,6 +73,8 @@ pub struct GitRooms {
     usable: bool,
     /// Why no lane can have a worktree in this repository.
     refusal: Option<Refusal>,
+    /// What the last look at a pull request that is not merged had to say.
+    unmerged: Option<String>,
 }
 
 impl GitRooms {
@@ -102,6 +104,7 @@ impl GitRooms {
             takers: HashMap::new(),
             usable: false,
             refusal: None,
+            unmerged: None,
         }
     }
 
@@ -314,6 +317,11 @@ impl Rooms for GitRooms {
         self.mend(plan, state, busy, at)
     }
 
+    fn base_branch(&mut self, state: &RunState) -> Option<String> {
+        let current = || Project::discover(&self.root).ok().and_then(|project| project.branch());
+        self.wanted_base(state).or_else(current)
+    }
+
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin> {
         let _held = self.hands.hold()?;
         self.begin_lane(lane, rules, state)
@@ -368,6 +376,10 @@ impl Rooms for GitRooms {
 
     fn is_merged(&mut self, _lane: &LanePath, work: &LaneWork) -> Result<Option<String>> {
         self.pull_request_merged(work)
+    }
+
+    fn why_unmerged(&mut self) -> Option<String> {
+        self.unmerged.take()
     }
 
     fn remove(&mut self, lane: &LanePath, work: &LaneWork, at: Timestamp) -> Result<LaneRemoved> {

@@ -128,6 +128,25 @@ fn a_run_of_another_tool_rolls_back_to_where_its_lanes_started() {
     assert!(!project.has("SL-3-01.txt"), "its merge is taken back by a commit");
 }
 
+/// Lost: what a lane of another tool had not committed would stay when it is taken back.
+#[test]
+fn a_lane_of_another_tool_that_just_started_rolls_back_whole() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let project = &scene.project;
+    let tree = project.root().join(".worktrees/P1/SL-1");
+    let path = tree.display().to_string();
+    project.git(&["worktree", "add", "-q", "-b", "lane/P1/SL-1", &path]);
+    std::fs::write(tree.join("unc.txt"), "x").unwrap();
+    let at = json!({ "worktree_path": path, "base_branch": "main" });
+    let records = json!([record("SL-1", "after_lane_start", "in_progress", 2, &at)]);
+    project.write(CHECKPOINTS, &records.to_string());
+    project.piton(&["import", CHECKPOINTS]).exits(0);
+    project.piton(&["rollback", RUN, "--yes"]).exits(0);
+    assert!(!tree.join("unc.txt").exists());
+    project.piton(&["undo", RUN, "--yes"]).exits(0);
+    assert!(tree.join("unc.txt").exists());
+}
+
 /// Lost: without its plan a run could not be taken over at all, or work would be merged untested.
 #[test]
 fn without_a_plan_lanes_go_on_to_tests_and_merges_only() {
@@ -162,5 +181,9 @@ fn what_can_not_be_taken_over_is_refused() {
     ]);
     project.write("two.json", &two.to_string());
     project.piton(&["import", "two.json"]).exits(2).says("--run-id").says("a, b");
+    let whole = json!([record("-", "pre_pr", "in_progress", 1, &json!({}))]);
+    project.git(&["rm", "-q", DOCUMENT]);
+    project.write("whole.json", &whole.to_string());
+    project.piton(&["import", "whole.json"]).exits(2).says("phases as a whole").says("--plan");
     assert_eq!(project.piton(&["runs", "--json"]).exits(0).json(), json!([]));
 }

@@ -41,6 +41,9 @@ fn lanes_that_go_well_reach_base_and_leave_nothing_but_their_records() {
         assert_eq!(tested["test_command"], format!("test -e {name}-01.txt"));
         assert_eq!(scene.record(name, "pre_pr")["target_branch"], "main");
     }
+    let run = scene.record("SL-1", "pre_pr")["run_id"].as_str().unwrap().to_owned();
+    let report = scene.project.read(&format!(".claude/run-reports/{run}.md"));
+    assert!(report.contains("| SL-1 | Lane SL-1 |"), "{report}");
 }
 
 /// Lost: a network that stays away would leave no record of what was tried, and no way on.
@@ -195,6 +198,24 @@ fn lanes_of_a_plan_have_the_same_records() {
     assert_eq!(scene.record("SL-1", "retry_attempt")["retry_attempt"], 1);
     scene.paste(record["resume_hint"].as_str().unwrap()).exits(0);
     assert_eq!(scene.project.read("made.txt"), "3\n");
+    scene.nothing_left();
+}
+
+/// Lost: the hint of a lane in place would end with the same failure again and again.
+#[test]
+fn the_hint_of_a_failed_lane_in_place_gives_it_new_attempts() {
+    let scene = Scene::planned(
+        "title = \"Work\"\n[[phase]]\nid = \"P1\"\n[[phase.lane]]\nid = \"a\"\n\
+         isolation = \"worktree\"\n[[phase.lane.step]]\nid = \"make\"\nrun = \"echo a > a.txt\"\n\
+         [[phase]]\nid = \"P2\"\nrun = \"test -e .git/ok\"\n",
+    );
+    scene.project.piton(&["run", "plan.toml"]).exits(1);
+    let all = scene.records();
+    let failed = all.iter().find(|r| r["phase"] == "P2" && r["status"] == "failed").unwrap();
+    let hint = failed["resume_hint"].as_str().unwrap();
+    scene.paste(hint).exits(1);
+    scene.project.write(".git/ok", "");
+    scene.paste(hint).exits(0);
     scene.nothing_left();
 }
 

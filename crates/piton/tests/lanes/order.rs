@@ -132,7 +132,7 @@ fn branches_and_folders_of_others_are_left_alone() {
     std::fs::create_dir_all(&own).unwrap();
     std::fs::write(own.join("mine.txt"), "mine\n").unwrap();
     let before = scene.project.git(&["rev-parse", "lane/P1/SL-1"]);
-    scene.run(&[]).exits(0).says("somebody else's");
+    scene.run(&[]).exits(0).says("not ours");
     assert_eq!(scene.project.git(&["rev-parse", "lane/P1/SL-1"]), before);
     assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
     assert_eq!(std::fs::read_to_string(own.join("mine.txt")).unwrap(), "mine\n");

@@ -63,19 +63,29 @@ fn a_seeded_lane_starts_from_the_uncommitted_state() {
             seen.display()
         ),
     );
-    // The merge itself would have to overwrite the very files: it stops, and nothing is lost.
-    let said = scene.run(&["--seed-dirty"]);
+    let said = scene.run(&["--seed-dirty"]).exits(0);
     assert_eq!(scene.told("seen"), ["changed", "untracked", "gone"], "{}", said.stderr);
     assert_eq!(scene.project.read("README"), "changed\n");
     assert_eq!(scene.project.read("dir/new.txt"), "untracked\n");
     assert!(!scene.project.has("gone.txt"));
-    said.exits(4).says("dir/new.txt");
+    assert_eq!(scene.project.git(&["show", "main:dir/new.txt"]), "untracked\n");
+    scene.nothing_left();
+}
+
+/// Lost: a seeded lane that changed the seed would overwrite what the user has at hand.
+#[test]
+fn a_seeded_file_that_the_lane_changed_holds_the_merge_until_it_is_away() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.project.write("README", "changed\n");
+    scene.project.write("dir/new.txt", "untracked\n");
+    scene.agent("SL-1", "echo more >> README; echo more >> dir/new.txt; echo x > SL-1-01.txt");
+    scene.run(&["--seed-dirty"]).exits(4).says("dir/new.txt");
+    assert_eq!(scene.project.read("README"), "changed\n");
+    assert_eq!(scene.project.read("dir/new.txt"), "untracked\n");
     // Out of the way, the lane's work brings them back.
     scene.project.git(&["stash", "push", "--quiet", "--include-untracked", "--", "README", "dir"]);
-    scene.project.git(&["checkout", "--quiet", "--", "gone.txt"]);
     scene.resume(&[]).exits(0);
-    assert_eq!(scene.project.read("dir/new.txt"), "untracked\n");
-    assert!(!scene.project.has("gone.txt"));
+    assert_eq!(scene.project.read("dir/new.txt"), "untracked\nmore\n");
     scene.nothing_left();
 }
 
@@ -135,7 +145,8 @@ fn open_gates_are_listed_and_hold_only_the_lanes_that_need_them() {
     let scene = Scene::with(&document(gates, &[first, lane("SL-2")], ""), "");
     let said = scene.run(&[]).exits(4).says("IF-0-P1-AUTH").says("IF-0-P1-DATA").says("- [x]");
     assert!(!said.stderr.contains("IF-0-P1-OTHER"), "{}", said.stderr);
-    assert_eq!(scene.stage_status("SL-1", "before_lane_start"), "blocked");
+    let record = scene.record("SL-1", "before_lane_start");
+    assert_eq!((&record["status"], &record["base_branch"]), (&"blocked".into(), &"main".into()));
     assert_eq!(scene.stage_status("SL-2", "pre_pr"), "complete");
     assert!(!scene.room("SL-1").exists());
     let text = scene.project.read(DOCUMENT);
@@ -143,6 +154,30 @@ fn open_gates_are_listed_and_hold_only_the_lanes_that_need_them() {
     scene.project.write(DOCUMENT, &text.replace("- [ ] IF-0-P1-DATA", "- [x] IF-0-P1-DATA"));
     scene.resume(&[]).exits(0);
     assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
+    scene.nothing_left();
+}
+
+/// Lost: a lane that was chosen without what it needs would be refused without a reason.
+#[test]
+fn a_chosen_lane_names_the_lane_and_the_gate_it_waits_for() {
+    let gates = "## Interface Freeze Gates\n\n- [ ] IF-0-P1-API: the interface\n\n";
+    let (mut first, mut second) = (lane("SL-1"), lane("SL-2"));
+    first.prose = "**Provides**: IF-0-P1-API";
+    first.index = &["Parallel-safe: no"];
+    second.index = &["Depends on: IF-0-P1-API"];
+    let scene = Scene::with(&document(gates, &[first, second], ""), "");
+    let said = scene.run(&["--lane", "SL-2", "--dry-run"]).exits(0);
+    assert!(said.stdout.contains("P1/SL-2 cannot begin: it needs P1/SL-1"), "{}", said.stdout);
+    let said = scene.run(&["--lane", "SL-2", "--run-id", "r"]).exits(4);
+    let said = said.says("P1/SL-1").says("IF-0-P1-API").says("piton resume r --lane SL-1");
+    assert!(!said.stderr.contains("skipped or rejected"), "{}", said.stderr);
+    let record = scene.record("SL-2", "before_lane_start");
+    assert_eq!((&record["status"], &record["base_branch"]), (&"blocked".into(), &"main".into()));
+    assert!(record["notes"].as_str().unwrap().contains("P1/SL-1"), "{record:#}");
+    // What was refused does not keep the other from running alone.
+    scene.resume(&["r"]).exits(0);
+    assert_eq!(scene.stage_status("SL-2", "before_lane_start"), "ready");
+    assert_eq!(scene.stage_status("SL-2", "pre_pr"), "complete");
     scene.nothing_left();
 }
 

@@ -21,7 +21,9 @@ create)
   echo "$name" >> "$at/opened"
   if [ -e "$at/lost" ]; then echo "the answer was lost" >&2; exit 1; fi
   cat "$at/prs/$name";;
-view) if [ -e "$at/merged" ]; then echo MERGED; else echo OPEN; fi;;
+view)
+  if [ -e "$at/merged" ]; then echo MERGED; elif [ -e "$at/closed" ]; then echo CLOSED
+  elif [ -e "$at/missing" ]; then echo "no pull requests found" >&2; exit 1; else echo OPEN; fi;;
 esac
 "#;
 
@@ -84,10 +86,69 @@ fn a_request_reported_as_merged_completes_but_its_branch_stays() {
     let scene = scene();
     piton(&scene, &["run", DOCUMENT]).exits(3);
     std::fs::write(scene.outside("gh/merged"), "").unwrap();
-    piton(&scene, &["resume"]).exits(0);
+    let said = piton(&scene, &["resume"]).exits(0);
+    assert!(said.stderr.contains("is removed, its branch stays"), "{}", said.stderr);
+    assert!(said.stderr.contains("lane/P1/SL-1 stays until main contains it"), "{}", said.stderr);
     assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
     assert_eq!(scene.branches(), ["lane/P1/SL-1"], "base does not contain it");
-    assert_eq!(scene.worktrees().len(), 1);
+    assert_eq!(scene.worktrees(), Vec::<String>::new());
+    for args in [&["status"][..], &["doctor"], &["gc", "--dry-run"], &["status", "--json"]] {
+        let said = piton(&scene, args).exits(0);
+        let all = format!("{}{}", said.stdout, said.stderr);
+        assert!(all.contains("lane/P1/SL-1"), "{args:?} names what is left: {all}");
+    }
+    piton(&scene, &["gc", "--yes"]).exits(0);
+    assert_eq!(scene.branches(), ["lane/P1/SL-1"], "base does not contain it yet");
+}
+
+/// Lost: a branch that base contains by now would stay for ever, and its name with it.
+#[test]
+fn what_a_merge_elsewhere_left_goes_when_base_contains_it() {
+    for args in [&["resume", "r"][..], &["run", DOCUMENT, "--fresh"], &["gc", "--yes"]] {
+        let scene = scene();
+        piton(&scene, &["run", DOCUMENT, "--run-id", "r"]).exits(3);
+        std::fs::write(scene.outside("gh/merged"), "").unwrap();
+        piton(&scene, &["resume", "r"]).exits(0);
+        scene.project.git(&["merge", "--quiet", "--ff-only", "lane/P1/SL-1"]);
+        let said = piton(&scene, &["gc", "--dry-run"]).exits(0);
+        assert!(said.stdout.contains("delete branch lane/P1/SL-1"), "{}", said.stdout);
+        piton(&scene, args).exits(0);
+        scene.nothing_left();
+        let said = piton(&scene, &["status", "r"]).exits(0);
+        assert!(!said.stdout.contains("left "), "{}", said.stdout);
+    }
+}
+
+/// Lost: the worktree of a lane that was merged elsewhere could not be brought back.
+#[test]
+fn the_worktree_of_a_lane_merged_elsewhere_can_be_brought_back() {
+    let scene = scene();
+    piton(&scene, &["run", DOCUMENT]).exits(3);
+    std::fs::write(scene.outside("gh/merged"), "").unwrap();
+    piton(&scene, &["resume"]).exits(0);
+    piton(&scene, &["undo", "--yes"]).exits(0);
+    assert!(scene.room("SL-1").join("SL-1-01.txt").exists());
+    assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
+}
+
+/// Lost: a run would wait for ever for a request that nobody can merge, without a word.
+#[test]
+fn a_request_that_was_closed_or_is_gone_is_told_with_what_to_do() {
+    let scene = scene();
+    let said = piton(&scene, &["run", DOCUMENT, "--run-id", "r"]).exits(3);
+    assert!(!said.stderr.contains("is not merged"), "{}", said.stderr);
+    std::fs::write(scene.outside("gh/missing"), "").unwrap();
+    piton(&scene, &["resume"]).exits(3).says("is not merged: no pull requests found");
+    std::fs::write(scene.outside("gh/closed"), "").unwrap();
+    let again = "piton retry r P1/SL-1/pull-request --again";
+    piton(&scene, &["resume"]).exits(3).says("it was closed").says(again);
+    // Another one is opened as the words say.
+    std::fs::remove_file(scene.outside("gh/prs/lane_P1_SL-1")).unwrap();
+    std::fs::remove_file(scene.outside("gh/closed")).unwrap();
+    std::fs::remove_file(scene.outside("gh/missing")).unwrap();
+    scene.paste(&format!("cd {} && {again}", scene.project.root().display())).exits(0);
+    piton(&scene, &["resume"]).exits(3);
+    assert_eq!(scene.told("gh/opened").len(), 2);
 }
 
 /// Lost: a request that can't be opened would leave no head and target, and no way on.
@@ -101,7 +162,9 @@ fn a_request_that_fails_is_recorded_with_head_and_target() {
     assert_eq!(record["status"], "failed", "{record:#}");
     assert_eq!(record["target_branch"], "main");
     assert_eq!(record["head_sha"], remote_head(&scene, "lane/P1/SL-1"));
-    assert!(record["last_command"].is_string() && record["exit_code"] == 1, "{record:#}");
+    let words = "push the branch, find or open its pull request";
+    assert!(record["last_command"] == words && record["exit_code"] == 1, "{record:#}");
+    assert!(!record["notes"].as_str().unwrap().contains("PITON_"), "{record:#}");
     let hint = record["resume_hint"].as_str().unwrap().to_owned();
     scene.paste(&hint).exits(1);
     std::fs::remove_file(scene.outside("gh/fail")).unwrap();

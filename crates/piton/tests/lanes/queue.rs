@@ -186,6 +186,9 @@ fn lanes_that_are_not_merged_keep_branch_and_worktree() {
     assert!(!scene.project.has("SL-1-01.txt"));
     assert_eq!(scene.project.git(&["show", "lane/P1/SL-1:SL-1-01.txt"]), "work of SL-1-01\n");
     assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
+    // A later run of the plan leaves it alone, and says whose it is.
+    let run = scene.record("SL-1", "pre_pr")["run_id"].as_str().unwrap().to_owned();
+    scene.run(&["--fresh"]).exits(0).says(&format!("lane/P1/SL-1 is a branch of run {run}"));
 }
 
 /// Lost: a lane that changed nothing would make an empty commit.

@@ -13,6 +13,47 @@ fn with_defaults(lanes: &[LaneDoc], keys: &str) -> Scene {
     scene
 }
 
+/// Lost: a lane that was taken back to its beginning would work on a base of long ago, unsaid.
+#[test]
+fn a_lane_that_begins_again_starts_from_the_base_of_now_and_says_so() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.agent("SL-1", "exit 1");
+    scene.run(&[]).exits(1);
+    scene.project.write("README", "moved on\n");
+    scene.project.commit();
+    let base = scene.project.git(&["rev-parse", "main"]);
+    scene.project.write("dirt.txt", "mine\n");
+    scene.project.piton(&["rollback", "--yes"]).exits(0);
+    let seen = scene.outside("seen");
+    scene.agent("SL-1", &format!("cat README > {}; exit 1", seen.display()));
+    scene.resume(&[]).exits(1).says("base moved from").says(&base[..10]);
+    assert_eq!(scene.told("seen"), ["moved on"]);
+    assert_eq!(scene.record("SL-1", "before_lane_start")["base_sha"], base.trim());
+    scene.usual_agent("SL-1");
+    scene.resume(&[]).exits(0);
+    scene.project.remove("dirt.txt");
+    scene.nothing_left();
+}
+
+/// Lost: a file that came later would never reach the lane that waits for it.
+#[test]
+fn a_file_to_be_copied_that_came_later_is_there_for_the_next_setup() {
+    for back in [false, true] {
+        let scene = with_defaults(&[lane("SL-1")], "copy = [\".env\"]\nsetup = \"test -f .env\"\n");
+        scene.project.write(".gitignore", ".env\n");
+        scene.project.commit();
+        scene.run(&[]).exits(1);
+        scene.project.write(".env", "S=1\n");
+        if back {
+            scene.project.piton(&["rollback", "--yes"]).exits(0);
+            scene.resume(&[]).exits(0);
+        } else {
+            scene.resume(&[]).exits(0).says("copied into its worktree now: .env");
+        }
+        scene.nothing_left();
+    }
+}
+
 /// Lost: a fresh worktree without dependencies and secrets, of no use to an agent.
 #[test]
 fn setup_and_copied_files_make_a_worktree_usable() {

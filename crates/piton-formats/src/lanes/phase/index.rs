@@ -4,6 +4,8 @@
 //! or as a table. What the sections of the lanes add (gates they provide, retries) is taken from
 //! there.
 
+use std::collections::BTreeSet;
+
 use super::draft::{Draft, attribute};
 use super::names::{id_and_text, id_at_start, is_gate_id, is_lane_id, is_plain_lane_id};
 use crate::diagnostic::{code, quoted};
@@ -18,7 +20,7 @@ const DIAGRAMS: [&str; 4] = ["mermaid", "dot", "graphviz", "plantuml"];
 /// The lanes, and whether a person must confirm them.
 pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> (Vec<Draft>, bool) {
     let mut lanes = Vec::new();
-    for section in document.sections(|title| title.starts_with("lane index")) {
+    for section in document.sections(is_index) {
         listed(document, &section, &mut lanes, sink);
         for table in tables(section.lines) {
             tabled(&table, section.lines, &mut lanes, sink);
@@ -28,6 +30,8 @@ pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> (Vec<Draft>,
     let described = described(document, sink);
     if from_index {
         add_described(&mut lanes, described, sink);
+        let more = elsewhere(document, &lanes, sink);
+        add_described(&mut lanes, more, sink);
         return (unique(lanes, sink), false);
     }
     let needs_confirmation = !described.is_empty();
@@ -145,10 +149,43 @@ fn unmarked(title: &str) -> Option<(String, String)> {
     is_name.then(|| (id.to_owned(), name.to_owned()))
 }
 
+fn is_index(title: &str) -> bool {
+    title.starts_with("lane index")
+}
+
+fn is_lanes(title: &str) -> bool {
+    title.contains("swim lanes") || title == "lanes"
+}
+
+/// What headings of known lanes elsewhere are followed by, as where the tables of tasks stand.
+fn elsewhere(document: &Document<'_>, known: &[Draft], sink: &mut Sink<'_>) -> Vec<Draft> {
+    let read = document.sections(|title| is_index(title) || is_lanes(title));
+    let read: BTreeSet<usize> = read.iter().flat_map(|s| s.lines).map(|l| l.number).collect();
+    let mut found: Vec<Draft> = Vec::new();
+    // Whether the lines belong to the one found last, and the level of its heading.
+    let mut within: Option<usize> = None;
+    let own = document.lines.iter().filter(|l| l.place == Place::Text && !read.contains(&l.number));
+    for line in own {
+        if let Some((level, title)) = line.heading() {
+            let lane = lane_heading(title);
+            let lane =
+                lane.filter(|(id, _)| known.iter().any(|k| k.lane.id.eq_ignore_ascii_case(id)));
+            if let Some((id, name)) = lane {
+                found.push(Draft::new(id, name, line));
+                within = Some(level);
+            } else if within.is_some_and(|above| level <= above) {
+                within = None;
+            }
+        } else if let (Some(lane), true) = (found.last_mut(), within.is_some()) {
+            lane.line(line, sink);
+        }
+    }
+    found
+}
+
 /// The lanes as the sections below `Swim Lanes` or `Lanes` describe them.
 fn described(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Draft> {
     let mut lanes: Vec<Draft> = Vec::new();
-    let is_lanes = |title: &str| title.contains("swim lanes") || title == "lanes";
     for section in document.sections(is_lanes) {
         let mut within = None;
         for line in section.lines.iter().filter(|line| line.place == Place::Text) {

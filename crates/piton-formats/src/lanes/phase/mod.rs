@@ -27,7 +27,7 @@ pub use model::{
     Dependency, DependencyKind, Field, Gate, Lane, Origin, ParallelSafe, Phase, PlannedTest, Task,
     TaskKind,
 };
-pub use prompt::TASK_PROMPT;
+pub use prompt::{TASK_PROMPT, TASK_PROMPT_NAMES};
 pub use to_plan::{Hold, HoldKind, PlanDefaults, Planned, to_plan};
 
 use crate::diagnostic::{Diagnostic, Severity, code, quoted};

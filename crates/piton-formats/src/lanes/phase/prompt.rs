@@ -16,6 +16,31 @@ use crate::template::{self, Error};
 /// The template where the settings name no other.
 pub const TASK_PROMPT: &str = include_str!("../task_prompt.md");
 
+/// The names that a template of a task's prompt can use, and what they are; those from `run.id` on are
+/// filled in by each attempt.
+pub const TASK_PROMPT_NAMES: &[(&str, &str)] = &[
+    ("task.id", "the task's id"),
+    ("task.type", "`test`, `impl` or `verify`"),
+    ("task.depends_on", "list: what it depends on"),
+    ("task.files", "list: *Files in Scope*"),
+    ("task.tests_owned", "list: *Tests Owned Files*"),
+    ("task.test_commands", "list: *Test Command(s)*"),
+    ("task.acceptance", "*Acceptance Criteria*; may be empty"),
+    ("task.extra", "list of further columns, each with `name` and `value`"),
+    ("lane.id", "the lane's id"),
+    ("lane.name", "what the document calls it; may be empty"),
+    ("lane.provides", "list: gates it provides"),
+    ("phase.id", "the phase's id"),
+    ("phase.title", "its title; may be empty"),
+    ("run.id", "the run, filled in by each attempt like all that follow"),
+    ("step.id", "the step"),
+    ("attempt", "the number of the attempt"),
+    ("spec", "the plan's `spec`; may be empty"),
+    ("title", "the plan's title"),
+    ("root", "the project's folder"),
+    ("failure_context", "what failed before; empty in the first attempt"),
+];
+
 /// The template of the step that mends a lane whose tasks were done in worktrees of their own.
 const MEND_PROMPT: &str = include_str!("../mend_prompt.md");
 

@@ -349,8 +349,13 @@ impl Builder<'_> {
         let template = self.defaults.task_prompt.as_deref().unwrap_or(prompt::TASK_PROMPT);
         let prompt = prompt::render(template, self.phase, lane, task).unwrap_or_else(|error| {
             let message = format!("the template of the task's prompt: line {}: {}", error.line, error.message);
-            let hint = "correct the template that the settings name; conditions about an attempt stand in {% raw %}";
-            self.error(code::BAD_TEMPLATE, task.line, message, hint);
+            let names: Vec<&str> = prompt::TASK_PROMPT_NAMES.iter().map(|(name, _)| *name).collect();
+            let hint = format!(
+                "correct the template that `lanes.task_prompt` names; conditions about an attempt stand \
+                 in {{% raw %}}; its names: {}",
+                names.join(", ")
+            );
+            self.error(code::BAD_TEMPLATE, task.line, message, &hint);
             String::new()
         });
         let (agent, command) = self.agent();
@@ -393,20 +398,17 @@ impl Builder<'_> {
     }
 }
 
-/// The commands that prove a lane: those of its tests and verifications, else all there are.
+/// The commands that prove a lane: those of all its tasks, each once. A later task may break what an
+/// earlier one proved, so none is left out.
 fn lane_tests(tasks: &[&Task]) -> Vec<Command> {
-    let of = |wanted: &dyn Fn(TaskKind) -> bool| {
-        let mut found: Vec<Command> = Vec::new();
-        for command in tasks.iter().filter(|t| wanted(t.kind)).flat_map(|t| &t.test_commands) {
-            let command = Command::Shell(escape(command));
-            if !found.contains(&command) {
-                found.push(command);
-            }
+    let mut found: Vec<Command> = Vec::new();
+    for command in tasks.iter().flat_map(|task| &task.test_commands) {
+        let command = Command::Shell(escape(command));
+        if !found.contains(&command) {
+            found.push(command);
         }
-        found
-    };
-    let proving = of(&|kind| matches!(kind, TaskKind::Test | TaskKind::Verify));
-    if proving.is_empty() { of(&|_| true) } else { proving }
+    }
+    found
 }
 
 /// Several commands as one for the shell; the first that fails is the failure.

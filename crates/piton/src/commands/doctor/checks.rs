@@ -10,7 +10,8 @@ use piton_ledger::{Liveness, RunRow, owner_liveness};
 use piton_process::{cgroup, strays};
 
 use super::Finding;
-use crate::commands::gc::folders_without_run;
+use crate::commands::gc::{self, folders_without_run};
+use crate::commands::leftovers;
 use crate::commands::log::size;
 use crate::commands::show::history;
 use crate::context::Context;
@@ -80,6 +81,11 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) {
         }
     }
     findings.push(Finding::ok(crate::ui::text::count(rows.len(), "run")));
+    let refs = gc::refs(context);
+    for left in leftovers::find(context, &mut store, &refs) {
+        let what = format!("run {}: {}", left.run_id, left.words());
+        findings.push(Finding::ok(what).next(left.next()));
+    }
     let known: BTreeSet<&str> = rows.iter().map(|r| r.run_id.as_str()).collect();
     for folder in folders_without_run(context, &known) {
         let what = format!("{} belongs to no run", folder.display());

@@ -15,6 +15,7 @@ use piton_workspace::{Git, snapshot, worktree};
 use serde::Serialize;
 
 use super::{Candidate, bytes_in};
+use crate::commands::leftovers::Leftover;
 use crate::context::{Context, now};
 use crate::ui;
 
@@ -92,6 +93,8 @@ pub struct Chaff {
     looks: Vec<Standing>,
     caches: Vec<PathBuf>,
     trash: Vec<PathBuf>,
+    /// Branches of merged lanes; those that base contains go.
+    pub branches: Vec<Leftover>,
 }
 
 /// The refs of all runs. To be read before the list of runs: a run that begins in between then has
@@ -175,7 +178,7 @@ fn trees(context: &Context, kept: &BTreeSet<&str>) -> Vec<Tree> {
         let path = entry.path;
         if root.starts_with(&path) {
             ui::say(&format!("the worktree {} is kept: you are in it", path.display()));
-        } else if path.is_dir() && !is_clean(&path, &found) {
+        } else if path.is_dir() && !is_clean_beside(&path, &found) {
             let shown = path.display();
             ui::say(&format!("the worktree {shown} is kept: not all in it is committed"));
         } else {
@@ -185,8 +188,13 @@ fn trees(context: &Context, kept: &BTreeSet<&str>) -> Vec<Tree> {
     found
 }
 
-/// Whether all in a work tree is committed, but for worktrees within it that go too.
-fn is_clean(dir: &Path, going: &[Tree]) -> bool {
+/// Whether all in a work tree is committed.
+pub fn is_clean(dir: &Path) -> bool {
+    is_clean_beside(dir, &[])
+}
+
+/// The same, but for worktrees within it that go too.
+fn is_clean_beside(dir: &Path, going: &[Tree]) -> bool {
     let args = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"];
     let goes = |line: &[u8]| {
         let name = String::from_utf8_lossy(line.get(3..).unwrap_or_default()).into_owned();

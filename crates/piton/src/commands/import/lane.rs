@@ -186,7 +186,10 @@ impl Import<'_> {
         let dir = added.path.display().to_string();
         let fresh = self.fresh(start)?;
         let present = self.rooms.snapshot(Some(self.path), &dir, "as it was found", now())?;
-        if let Some(newest) = stages.iter_mut().filter(|r| advances(r)).max_by_key(|r| r.at) {
+        // That of a lane's start stays what a fresh worktree has: it is where a rollback goes.
+        let begun = |r: &&mut StageRecord| r.stage > Stage::AfterLaneStart;
+        let newest = stages.iter_mut().filter(|r| advances(r)).max_by_key(|r| r.at);
+        if let Some(newest) = newest.filter(begun) {
             newest.snapshot = Some(present.commit.clone());
             newest.head_sha = newest.head_sha.take().or_else(|| found.head.clone());
         }

@@ -34,6 +34,12 @@ pub fn find(
     if let Some(path) = named {
         return Ok((PlanFile::read(context, &path, OFF)?, Vec::new()));
     }
+    if records.iter().all(|r| r.lane == naming::NONE) {
+        let message =
+            format!("the records of {run_id} are about phases as a whole, not about lanes");
+        return Err(CommandError::usage("no-run", message)
+            .hint("name the phase document they are about with `--plan`"));
+    }
     let path = context.run_dir(run_id).join(MADE);
     let failed = |e: std::io::Error| {
         CommandError::failed("world", format!("{}: {e}", path.display()))

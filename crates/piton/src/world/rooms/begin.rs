@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use piton_core::event::LaneBegun;
-use piton_core::lane::{LaneRules, TaskOf};
+use piton_core::lane::{LaneRules, Stage, TaskOf};
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
@@ -13,6 +13,7 @@ use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
 use super::{GitRooms, branch_head, failed, noted, of_worktree, ready, recorded, refusal, spec};
 use crate::context::now;
+use crate::ui::lane_words::short;
 
 impl GitRooms {
     pub(super) fn begin_lane(
@@ -40,15 +41,22 @@ impl GitRooms {
         {
             return Ok(Begin::Refused(other_branch(&base.branch, usual)));
         }
+        let before = state.lane(lane).and_then(|l| l.work.as_deref());
+        let again = before.filter(|work| work.begins_again());
+        let seeded = again.is_some_and(|work| {
+            work.record(Stage::BeforeLaneStart).is_some_and(|r| r.snapshot.is_some())
+        });
         let mut snapshot = None;
         if let Some(dir) = &base.worktree {
             let own: Vec<&str> = self.rules.exclude.iter().map(String::as_str).collect();
             match checks::clean(dir, &own) {
                 Ok(()) => {}
-                Err(found) if found.code == "dirty" && self.options.seed_dirty => {
+                Err(found) if found.code == "dirty" && (self.options.seed_dirty || seeded) => {
                     let taken = self.take(None, "", &format!("seed of {lane}"), now());
                     snapshot = Some(recorded(&taken.map_err(failed)?));
                 }
+                // It did not start from them the first time either.
+                Err(found) if found.code == "dirty" && again.is_some() => {}
                 Err(found) => return Ok(Begin::Refused(refusal(found))),
             }
         }
@@ -122,7 +130,7 @@ impl GitRooms {
     }
 
     /// The base asked for; else that of the lanes before, wherever the user is now.
-    fn wanted_base(&self, state: &RunState) -> Option<String> {
+    pub(super) fn wanted_base(&self, state: &RunState) -> Option<String> {
         let before = || {
             let whole = state.lanes().filter(|(_, l)| l.task.is_none());
             let works = whole.filter_map(|(_, l)| l.work.as_ref());
@@ -168,17 +176,57 @@ impl GitRooms {
             }
         };
         let dir = added.path.display().to_string();
-        if let (Some(seed), false) = (&work.snapshot, added.reused) {
+        let mut added = added;
+        let stale = self.restart(lane, &dir, &mut added, &start)?;
+        if let Some(seed) = &work.snapshot {
             // The user's own uncommitted state, as it was when the lane began.
             let back = self.go_back(Some(lane), &dir, seed, &restore::Scope::default(), now());
             back.map_err(failed)?;
         }
-        let mut made = ready(lane, &added.path, &added.branch, added.head);
+        let mut made = ready(lane, &added.path, &added.branch, added.head.clone());
         let taken = self.take(Some(lane), &dir, &format!("{lane} is ready"), now());
-        let taken = noted(Some(lane), &dir, &taken.map_err(failed)?);
-        made.snapshot = Some(taken);
-        made.note = note(work, &added.branch, added.reused, added.base_moved, &added.not_copied);
+        made.snapshot = Some(noted(Some(lane), &dir, &taken.map_err(failed)?));
+        let taken = (added.branch != work.branch).then(|| self.taken(&work.branch));
+        made.note = note(taken, &added, &stale);
         Ok(Room::Ready(Box::new(made)))
+    }
+
+    /// Whose a branch is that a lane would have had.
+    fn taken(&self, branch: &str) -> String {
+        match worktree::run_of_branch(&self.root, branch) {
+            Some(run) => format!("{branch} is a branch of run {run}"),
+            None => format!("there is a branch {branch} that is not ours"),
+        }
+    }
+
+    /// Lets a lane whose worktree is there already, as after a rollback, start from the base of now,
+    /// unless its branch has commits of its own; what a person should know.
+    fn restart(
+        &mut self,
+        lane: &LanePath,
+        dir: &str,
+        added: &mut worktree::Added,
+        start: &str,
+    ) -> Result<String> {
+        if !added.reused || !added.base_moved {
+            return Ok(String::new());
+        }
+        let (from, to) = (short(&added.start), short(start));
+        if !merge::is_ancestor(&self.root, &added.head, start).map_err(failed)? {
+            return Ok(format!("base moved from {from} to {to} since it started from there"));
+        }
+        let fence = self.fenced()?;
+        self.take(Some(lane), dir, "before it starts over", now()).map_err(failed)?;
+        worktree::start_from(Path::new(dir), start, &fence).map_err(of_worktree)?;
+        start.clone_into(&mut added.head);
+        Ok(format!("base moved from {from} to {to}: it starts from there now"))
+    }
+
+    /// Copies what was not there when a lane's worktree was made, as long as its first step is to come.
+    pub(super) fn copy_missing(&self, lane: &LanePath, dir: &str) -> Result<Option<String>> {
+        let copied = worktree::copy_missing(&self.root, Path::new(dir)).map_err(of_worktree)?;
+        let words = || format!("{lane}: copied into its worktree now: {}", copied.join(", "));
+        Ok((!copied.is_empty()).then(words))
     }
 
     /// Puts both sides of a conflict into the lane's workspace: base, with the lane's work merged
@@ -213,25 +261,19 @@ fn other_branch(found: &str, usual: &str) -> Refusal {
     }
 }
 
-fn note(
-    work: &LaneWork,
-    branch: &str,
-    reused: bool,
-    base_moved: bool,
-    not_copied: &[String],
-) -> String {
+fn note(taken: Option<String>, added: &worktree::Added, stale: &str) -> String {
     let mut notes = Vec::new();
-    if branch != work.branch {
-        notes.push(format!("{} is somebody else's, so it works on {branch}", work.branch));
+    if let Some(taken) = taken {
+        notes.push(format!("{taken}, so it works on {}", added.branch));
     }
-    if reused {
+    if added.reused {
         notes.push("its worktree was there already and goes on".to_owned());
     }
-    if base_moved {
-        notes.push("base moved since it started".to_owned());
+    if !stale.is_empty() {
+        notes.push(stale.to_owned());
     }
-    if !not_copied.is_empty() {
-        notes.push(format!("not there to be copied: {}", not_copied.join(", ")));
+    if !added.not_copied.is_empty() {
+        notes.push(format!("not there to be copied: {}", added.not_copied.join(", ")));
     }
     notes.join("; ")
 }

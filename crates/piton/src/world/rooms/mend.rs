@@ -39,6 +39,9 @@ impl GitRooms {
             };
             if !work.isolation.is_in_place() && Path::new(&work.dir).is_dir() {
                 mended.notes.extend(self.whole_again(&lane, work, at)?);
+                if found.steps.first().is_some_and(|step| !step.progress.is_over()) {
+                    mended.notes.extend(self.copy_missing(&lane, &work.dir)?);
+                }
             }
         }
         self.make_missing(plan, state, busy, at, &mut mended)?;

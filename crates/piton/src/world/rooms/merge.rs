@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use piton_core::event::{LaneRemoved, MergeIntended, MergedBy};
+use piton_core::event::{LaneRemoved, MergeIntended};
 use piton_core::lane::{SnapshotRef, Stage};
 use piton_core::lane_state::LaneWork;
 use piton_core::plan;
@@ -23,6 +23,10 @@ use super::{GitRooms, branch_head, failed, of_worktree, recorded, refusal};
 const ASKED_MAX: Duration = Duration::from_secs(30);
 /// How often it is looked whether that command is over.
 const ASKED_EVERY: Duration = Duration::from_millis(20);
+/// Where that command says something, in the folder of stat caches.
+const SAID: &str = "pull-request-said";
+/// Most characters of that which are told.
+const SAID_MAX: usize = 200;
 /// How a conflict is told, before the names of its files.
 const CONFLICT: &str = "conflict with base in ";
 
@@ -167,6 +171,9 @@ impl GitRooms {
                 child
             }
         };
+        std::fs::create_dir_all(&self.cache).map_err(failed)?;
+        let said = self.cache.join(SAID);
+        let out = std::fs::File::create(&said).map_err(failed)?;
         let child = child
             .current_dir(&self.root)
             .env("PITON_BRANCH", &work.branch)
@@ -174,18 +181,22 @@ impl GitRooms {
             .env("PITON_HEAD", &committed.commit)
             .env("PITON_PULL_REQUEST", work.pull_request.clone().unwrap_or_default())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(out.try_clone().map_err(failed)?)
+            .stderr(out)
             .spawn();
         let mut child = child.map_err(failed)?;
         let began = Instant::now();
         while began.elapsed() < ASKED_MAX {
             if let Some(status) = child.try_wait().map_err(failed)? {
+                let text = std::fs::read(&said).unwrap_or_default();
+                self.unmerged = first_line(&String::from_utf8_lossy(&text));
+                let _ = std::fs::remove_file(&said);
                 return Ok(status.success().then(|| "reported as merged".to_owned()));
             }
             std::thread::sleep(ASKED_EVERY);
         }
         // No answer is no merge: it is asked again later.
+        self.unmerged = Some(format!("the command that looks at it did not end in {ASKED_MAX:?}"));
         let _ = child.kill();
         let _ = child.wait();
         Ok(None)
@@ -197,16 +208,7 @@ impl GitRooms {
         work: &LaneWork,
         at: Timestamp,
     ) -> Result<LaneRemoved> {
-        let kept = LaneRemoved { lane: lane.clone(), snapshot: None, branch_head: None };
         let head = branch_head(&self.root, &work.branch);
-        let reported = work.merged.as_ref().is_some_and(|m| m.by == MergedBy::PullRequest);
-        if reported {
-            // Merged another way, as one commit perhaps: what base does not contain stays.
-            let head = head.as_deref().unwrap_or_default();
-            if !merge::contains(&self.root, &work.base_branch, head).map_err(of_merge)? {
-                return Ok(kept);
-            }
-        }
         let fence = self.fenced()?;
         let dir = Path::new(&work.dir);
         let last = if dir.is_dir() {
@@ -226,11 +228,11 @@ impl GitRooms {
                 let (branch, path) = (&work.branch, path.display());
                 return Err(failed(format!("branch {branch} is checked out in {path}")));
             }
-            return Ok(LaneRemoved { snapshot: last, branch_head: head, ..kept });
+            return Ok(removed(lane, last, head, false));
         }
         let Some(head) = head else {
-            let branch_head = work.committed.as_ref().map(|c| c.commit.clone());
-            return Ok(LaneRemoved { snapshot: last, branch_head, ..kept });
+            let head = work.committed.as_ref().map(|c| c.commit.clone());
+            return Ok(removed(lane, last, head, false));
         };
         let end = worktree::delete_branch_if_contained(
             &self.root,
@@ -239,9 +241,25 @@ impl GitRooms {
             &work.base_branch,
             &fence,
         );
-        let gone = matches!(end.map_err(of_worktree)?, BranchEnd::Deleted);
-        Ok(LaneRemoved { snapshot: last, branch_head: gone.then_some(head), ..kept })
+        // Merged elsewhere, as one commit perhaps: what base does not contain stays.
+        let stays = !matches!(end.map_err(of_worktree)?, BranchEnd::Deleted);
+        Ok(removed(lane, last, Some(head), stays))
     }
+}
+
+/// The first line that says something.
+fn first_line(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(SAID_MAX).collect())
+}
+
+fn removed(
+    lane: &LanePath,
+    snapshot: Option<SnapshotRef>,
+    branch_head: Option<String>,
+    branch_stays: bool,
+) -> LaneRemoved {
+    LaneRemoved { lane: lane.clone(), snapshot, branch_head, branch_stays }
 }
 
 pub(super) fn of_merge(error: merge::Error) -> piton_engine::Error {

@@ -163,7 +163,8 @@ impl Log<'_> {
                 self.lane(&e.lane, "pull_request", Status::Ok, e.url.clone())
             }
             Event::LaneRemoved(e) => {
-                self.lane(&e.lane, "worktree_removed", Status::Ok, String::new())
+                let stays = if e.branch_stays { "its branch stays" } else { "" };
+                self.lane(&e.lane, "worktree_removed", Status::Ok, stays.to_owned())
             }
             Event::LaneForked(e) => {
                 self.task(&e.step, "tasks_start", Status::Ok, format!("from {}", short(&e.commit)))

@@ -93,6 +93,8 @@ pub struct Views {
     files: Replacer,
     /// The phase document, where the plan is one.
     document: Option<String>,
+    /// What it calls its lanes, once that was read.
+    names: Option<report::Names>,
     /// Whether a lane works in a worktree.
     isolated: bool,
     /// Lanes that do tasks of other lanes, as far as events told.
@@ -114,6 +116,7 @@ impl Views {
             mode,
             files: Replacer::new(lock_dir),
             document: None,
+            names: None,
             isolated: false,
             parts: entries::Parts::new(),
             unlogged: String::new(),

@@ -2,6 +2,7 @@
 //!
 //! Ours is everything above the mark at its end; what people write below it stays.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use piton_core::lane::{Stage, StageStatus, VALIDATION_LANE};
@@ -9,6 +10,7 @@ use piton_core::state::LaneState;
 use piton_core::summary::{lane_status, run_status};
 use piton_core::{LanePath, Plan, RunState, Status, Timestamp};
 use piton_formats::lanes::fix::fix_tasks;
+use piton_formats::lanes::phase;
 use piton_formats::lanes::report::{Failure, LaneLine, MergeLine, Report, render};
 
 use super::records::Hints;
@@ -34,8 +36,18 @@ pub fn has_notes(text: &str) -> bool {
     text.split_once(MARK).is_some_and(|(_, theirs)| !theirs.is_empty())
 }
 
-/// What there is to tell of a run.
-pub fn report(root: &Path, plan: &Plan, state: &RunState) -> Report {
+/// What lanes are called in a phase document, by their ids.
+pub type Names = BTreeMap<String, String>;
+
+/// Reads what a phase document calls its lanes.
+pub fn names(document: &Path) -> Names {
+    let text = std::fs::read_to_string(document).unwrap_or_default();
+    let lanes = phase::inspect("", &text).0.lanes.into_iter();
+    lanes.map(|lane| (lane.id, lane.name)).collect()
+}
+
+/// What there is to tell of a run; `names` are those of its lanes.
+pub fn report(root: &Path, plan: &Plan, state: &RunState, names: &Names) -> Report {
     let run_id = state.run_id.as_ref().map(|id| id.0.clone()).unwrap_or_default();
     let status = run_status(state, state.driven);
     let works = || state.phases.iter().flat_map(|p| &p.lanes).filter_map(|l| l.work.as_ref());
@@ -64,7 +76,7 @@ pub fn report(root: &Path, plan: &Plan, state: &RunState) -> Report {
                 .and_then(|r| Some((r.last_command.clone()?, r.exit_code)));
             report.validation.extend(passed.or(failed));
         }
-        report.lanes.push(lane_line(state, &path, lane));
+        report.lanes.push(lane_line(state, &path, lane, names));
         report.failures.extend(failures(&path, lane));
         let closed = state.satisfies(&path);
         let gates = plan.lane(&path).map(|l| l.rules.provides.clone()).unwrap_or_default();
@@ -83,14 +95,14 @@ pub fn report(root: &Path, plan: &Plan, state: &RunState) -> Report {
     report
 }
 
-fn lane_line(state: &RunState, path: &LanePath, lane: &LaneState) -> LaneLine {
+fn lane_line(state: &RunState, path: &LanePath, lane: &LaneState, names: &Names) -> LaneLine {
     let work = lane.work.as_ref();
     let phase = state.phase(&path.phase);
     let status = phase.map_or(Status::Pending, |phase| lane_status(state, phase, lane));
     let tests = work.and_then(|w| w.record(Stage::AfterLaneTests));
     LaneLine {
         id: if state.phases.len() > 1 { path.to_string() } else { path.lane.clone() },
-        name: String::new(),
+        name: names.get(&path.lane).cloned().unwrap_or_default(),
         stage: work.and_then(|w| w.stage()).map(|s| s.as_str().to_owned()).unwrap_or_default(),
         status: status.as_str().to_owned(),
         head_sha: work.and_then(|w| w.committed.as_ref()).map(|c| c.commit.clone()),

@@ -51,7 +51,12 @@ impl Views {
         state: &RunState,
     ) -> io::Result<()> {
         let path = self.root.join(self.paths.run_report(name));
-        let report = report::report(&self.root, plan, state);
+        if self.names.is_none() {
+            let document = self.document.as_ref().map(|path| self.root.join(path));
+            self.names = Some(document.map(|path| report::names(&path)).unwrap_or_default());
+        }
+        let names = self.names.clone().unwrap_or_default();
+        let report = report::report(&self.root, plan, state, &names);
         let stamp = time::stamp(self.last_at);
         self.files.replace(&path, &stamp, &mut |there, _| {
             let Ok(text) = there.map(std::str::from_utf8).transpose() else {

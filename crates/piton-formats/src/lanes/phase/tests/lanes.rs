@@ -142,6 +142,19 @@ fn swim_lanes_need_no_mark_and_their_subsections_are_no_lanes() {
 }
 
 #[test]
+fn what_a_lane_provides_is_read_wherever_its_heading_stands() {
+    let text = format!(
+        "{}## E. Tasks\n### SL-1 — API\n**Provides**: IF-0-P1-A\n**Retries**: 2\n\n#### Notes\nProvides: IF-0-P1-B\n\
+         ### Others\nProvides: IF-0-P1-C\n## F. More\nProvides: IF-0-P1-D\n\
+         ## Interface Freeze Gates\n- [ ] IF-0-P1-A: a\n- [ ] IF-0-P1-B: b\n- [ ] IF-0-P1-C: c\n- [ ] IF-0-P1-D: d\n",
+        with_index("- SL-1 -- One\n")
+    );
+    let phase = good(&text);
+    assert_eq!(phase.lanes[0].provides, ["IF-0-P1-A", "IF-0-P1-B"]);
+    assert_eq!((phase.lanes[0].retries, phase.lanes[0].name.as_str()), (Some(2), "One"));
+}
+
+#[test]
 fn gates_that_a_lane_provides_stand_in_one_line_or_in_a_list() {
     let text = format!(
         "{}## Lanes\n### SL-1 — One\n- **Interfaces provided**: IF-0-P1-A, IF-0-P1-B.\n- **Interfaces consumed**: IF-0-P1-C\n\

@@ -73,9 +73,13 @@ fn tests_of_code_to_come_prove_the_lane_and_not_their_task() {
     assert_eq!(store.steps[0].test, None);
     let pipe = Command::Shell("cargo test store | tee out".to_owned());
     assert_eq!(store.steps[1].test, Some(pipe));
-    assert_eq!(store.tests(), ["cargo test store", "cargo test"]);
+    let all = ["cargo test store", "cargo test store | tee out", "cargo test"];
+    assert_eq!(store.tests(), all, "a later task may break what an earlier one proved");
     let last = &store.steps[3];
     assert_eq!((last.role, last.tests()), (Role::Tests, store.tests()));
+    let twice =
+        with_tasks("| T1 | impl | - | - | - | `a` |\n| T2 | verify | T1 | - | - | `b`, `a` |");
+    assert_eq!(planned_with(&twice, &defaults()).plan.phases[0].lanes[0].tests(), ["a", "b"]);
     // Where no code follows, the tests are the task's own evidence.
     let text = with_tasks("| T1 | test | - | - | - | `a` |\n| T2 | verify | T1 | - | - | - |");
     let plan = planned_with(&text, &defaults()).plan;
@@ -137,6 +141,10 @@ fn the_template_can_be_replaced_and_its_mistakes_are_told() {
     for bad in ["{{ task.idd }}", "{{ nothing }}", "{% if %}", "{% raw %}{{ nothing }}{% endraw %}"]
     {
         assert_eq!(refused(&text, &own(bad)), [code::BAD_TEMPLATE], "{bad}");
+    }
+    // Each name that is documented can be used.
+    for (name, _) in super::super::TASK_PROMPT_NAMES {
+        planned_with(&text, &own(&format!("{{{{ {name} }}}}")));
     }
 }
 

@@ -210,7 +210,8 @@ impl Run {
             to: Some("b".repeat(40)),
             note: String::new(),
         }));
-        self.happens(Event::LaneRemoved(LaneRemoved { lane, snapshot: None, branch_head: None }));
+        let (snapshot, branch_head, branch_stays) = (None, None, false);
+        self.happens(Event::LaneRemoved(LaneRemoved { lane, snapshot, branch_head, branch_stays }));
     }
 }
 

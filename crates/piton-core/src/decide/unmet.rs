@@ -1,0 +1,73 @@
+//! Why chosen lanes cannot begin: what they need was not chosen with them, and is not done.
+
+use super::Limits;
+use crate::id::LanePath;
+use crate::plan::Plan;
+use crate::state::{PhaseState, RunState};
+use crate::summary::lane_status;
+
+/// What a lane that was chosen waits for in vain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmet {
+    /// The lane.
+    pub lane: LanePath,
+    /// What it needs, in words.
+    pub why: String,
+    /// The first lane or phase that is missing, as the command line chooses it.
+    pub first: String,
+}
+
+/// The chosen lanes that have not begun because what they need is not done; nothing where nothing
+/// was chosen, for then all of it runs.
+pub fn unmet(plan: &Plan, state: &RunState, limits: &Limits) -> Vec<Unmet> {
+    if !limits.is_selection() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for phase in &state.phases {
+        let phases = phases_missing(state, phase);
+        for lane in phase.lanes.iter().filter(|l| l.task.is_none()) {
+            let held = lane.work.as_ref().is_some_and(|w| w.blocked.is_some());
+            if !limits.selects(&phase.id, lane) || lane.is_over() || held {
+                continue;
+            }
+            let chosen = |path: &LanePath| {
+                state.lane(path).is_some_and(|needed| limits.selects(&path.phase, needed))
+            };
+            let missing = |path: &&LanePath| !state.satisfies(path) && !chosen(path);
+            let lanes: Vec<&LanePath> = lane.needs.iter().filter(missing).collect();
+            let missing = phases.iter().map(|id| format!("phase {id}, which is not done"));
+            let missing = missing.chain(lanes.iter().map(|path| lane_missing(plan, state, path)));
+            let missing: Vec<String> = missing.collect();
+            let first = phases.first().map(|id| format!("--phase {id}"));
+            let lane_words = || lanes.first().map(|path| chosen_by(state, path));
+            let Some(first) = first.or_else(lane_words) else { continue };
+            let lane = LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
+            found.push(Unmet { lane, why: format!("it needs {}", missing.join(", and ")), first });
+        }
+    }
+    found
+}
+
+/// What chooses a lane on the command line: its phase too where another has a lane of that name.
+fn chosen_by(state: &RunState, path: &LanePath) -> String {
+    let twins = state.lanes().filter(|(other, _)| other.lane == path.lane).count();
+    let phase = if twins > 1 { format!("--phase {} ", path.phase) } else { String::new() };
+    format!("{phase}--lane {}", path.lane)
+}
+
+fn phases_missing<'a>(state: &RunState, phase: &'a PhaseState) -> Vec<&'a str> {
+    let needs = phase.needs.iter().filter(|id| !state.phase(id).is_some_and(PhaseState::satisfies));
+    let after = phase.after.iter().filter(|id| !state.phase(id).is_some_and(PhaseState::is_over));
+    needs.chain(after).map(String::as_str).collect()
+}
+
+/// A lane that is needed, with the gates it closes and where it stands.
+fn lane_missing(plan: &Plan, state: &RunState, path: &LanePath) -> String {
+    let gates = plan.lane(path).map(|l| l.rules.provides.join(", ")).unwrap_or_default();
+    let gates = if gates.is_empty() { String::new() } else { format!(" (closes gate {gates})") };
+    let phase = state.phase(&path.phase);
+    let status = phase.zip(state.lane(path)).map(|(p, l)| lane_status(state, p, l));
+    let status = status.map_or("not there", |s| s.as_str());
+    format!("{path}{gates}, which is {status}")
+}

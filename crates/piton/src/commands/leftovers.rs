@@ -1,0 +1,145 @@
+//! What merged lanes left in the repository because base did not contain their work then: a pull
+//! request that was merged elsewhere leaves its branch until the user's own base has the commit.
+//!
+//! Only branches on record as a lane's own are looked at, and one goes only when base contains it.
+
+use std::path::{Path, PathBuf};
+
+use piton_core::event::MergedBy;
+use piton_core::lane_state::LaneWork;
+use piton_core::state::LaneState;
+use piton_core::{LanePath, RunState};
+use piton_engine::Store;
+use piton_workspace::refs::{self, Fence, Standing};
+use piton_workspace::{merge, worktree};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::ui::{self, text::sanitize};
+
+/// A branch that is left of a merged lane, perhaps with its worktree.
+#[derive(Clone, Debug, Serialize)]
+pub struct Leftover {
+    /// Its run.
+    pub run_id: String,
+    /// Its lane.
+    pub lane: LanePath,
+    /// The branch.
+    pub branch: String,
+    /// Where it stands.
+    pub head: String,
+    /// The branch its work goes to.
+    pub base: String,
+    /// Its worktree, if that is left too.
+    pub worktree: Option<PathBuf>,
+    /// Whether base contains it by now.
+    pub contained: bool,
+}
+
+impl Leftover {
+    /// What is left and why, in words.
+    pub fn words(&self) -> String {
+        let Self { lane, branch, base, .. } = self;
+        let (branch, base) = (sanitize(branch), sanitize(base));
+        let tree = if self.worktree.is_some() { " and its worktree are" } else { " is" };
+        let why = if self.contained { "contains it by now" } else { "does not contain it yet" };
+        format!("branch {branch} of {lane}{tree} left: {base} {why}")
+    }
+
+    /// What to do about it.
+    pub fn next(&self) -> String {
+        if self.contained {
+            return "`piton gc` removes it".to_owned();
+        }
+        format!(
+            "update {}, then `piton gc` removes it; if it was merged as another commit: \
+             `git branch -D {}`",
+            sanitize(&self.base),
+            sanitize(&self.branch)
+        )
+    }
+}
+
+/// Whether a lane may have left something.
+fn is_merged(lane: &LaneState) -> Option<&LaneWork> {
+    let work = lane.work.as_deref().filter(|w| !w.isolation.is_in_place() && w.removed)?;
+    let by = work.merged.as_ref()?.by;
+    (lane.task.is_none() && by != MergedBy::Kept).then_some(work)
+}
+
+/// What merged lanes of a run left; looked for only where a pull request was merged, unless all are
+/// to be looked at.
+pub fn of_run(root: &Path, state: &RunState, all: bool) -> Vec<Leftover> {
+    let Some(run_id) = state.run_id.as_ref().map(ToString::to_string) else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut trees = None;
+    for (path, lane) in state.lanes() {
+        let Some(work) = is_merged(lane) else { continue };
+        if !all && work.merged.as_ref().is_none_or(|m| m.by != MergedBy::PullRequest) {
+            continue;
+        }
+        let owner = (run_id.as_str(), &*path.to_string());
+        let Some((branch, head)) = worktree::branch_of(root, owner) else { continue };
+        let trees = trees.get_or_insert_with(|| worktree::list(root).unwrap_or_default());
+        let own = |e: &&worktree::Entry| {
+            e.ours.as_ref().is_some_and(|(run, lane)| (run.as_str(), lane.as_str()) == owner)
+        };
+        found.push(Leftover {
+            contained: merge::contains(root, &work.base_branch, &head).unwrap_or_default(),
+            worktree: trees.iter().find(own).map(|e| e.path.clone()),
+            run_id: run_id.clone(),
+            lane: path.clone(),
+            branch,
+            head,
+            base: work.base_branch.clone(),
+        });
+    }
+    found
+}
+
+/// What merged lanes of all runs left that nobody drives.
+pub fn find(context: &Context, store: &mut Store, refs: &[Standing]) -> Vec<Leftover> {
+    let Ok(rows) = store.runs() else { return Vec::new() };
+    let mut found = Vec::new();
+    for row in rows {
+        let branches = format!("{}branch/", refs::run_prefix(&row.run_id));
+        let claimed = refs.iter().any(|r| r.name.starts_with(&branches));
+        if !claimed || Context::driver_lives(&row) {
+            continue;
+        }
+        // A run that can't be read is told of elsewhere.
+        let Ok(loaded) = store.load_row(row) else { continue };
+        found.extend(of_run(&context.project.root, &loaded.state, true));
+    }
+    found
+}
+
+/// Removes what base contains by now, before new lanes need the names; says what went.
+pub fn settle(context: &Context, store: &mut Store) {
+    if context.project.git_dir.is_none() {
+        return;
+    }
+    let refs = refs::below(&context.project.root, refs::PREFIX).unwrap_or_default();
+    for gone in remove(context, &find(context, store, &refs)) {
+        ui::say(&format!("{} contains {}: it is removed", gone.base, gone.branch));
+    }
+}
+
+/// Removes those that base contains; what went. The rest is tried again by the next command.
+pub fn remove<'a>(context: &Context, all: &'a [Leftover]) -> Vec<&'a Leftover> {
+    all.iter().filter(|left| left.contained && goes(&context.project.root, left)).collect()
+}
+
+fn goes(root: &Path, left: &Leftover) -> bool {
+    let Ok(fence) = Fence::current(root, &left.run_id) else { return false };
+    if let Some(tree) = &left.worktree {
+        // Whatever a person did there since is theirs.
+        let clean = !tree.is_dir() || super::gc::is_clean(tree);
+        if !clean || root.starts_with(tree) || worktree::remove(root, tree, &fence).is_err() {
+            return false;
+        }
+    }
+    let owner = (left.run_id.as_str(), &*left.lane.to_string());
+    let end = worktree::delete_branch_if_contained(root, owner, &left.head, &left.base, &fence);
+    matches!(end, Ok(worktree::BranchEnd::Deleted))
+}
