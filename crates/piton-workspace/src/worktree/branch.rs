@@ -179,9 +179,10 @@ pub fn delete_branch_if_contained(
     loop {
         let before = refs::value(root, &base);
         match delete_once(&place, &owner, head, &base, fence) {
-            // The user committed to base meanwhile: it is looked at again.
-            Err(Error::Git(_))
-                if rounds < DELETE_ROUNDS_MAX && refs::value(root, &base) != before =>
+            // The user commits to base meanwhile, or did: it is looked at again.
+            Err(Error::Git(error))
+                if rounds < DELETE_ROUNDS_MAX
+                    && (error.message.contains(".lock") || refs::value(root, &base) != before) =>
             {
                 rounds += 1;
             }
