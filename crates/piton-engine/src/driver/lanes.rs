@@ -92,6 +92,11 @@ impl Driver<'_> {
         }
         // Git takes its time: outcomes at hand do not wait for it.
         self.commit()?;
+        // Gates that lanes before it provide are ticked before it looks.
+        let mut lanes = self.plan.phases.iter().flat_map(|phase| &phase.lanes);
+        if lanes.any(|lane| !lane.rules.provides.is_empty()) {
+            self.views();
+        }
         match rooms_of(self.world)?.begin(path, &lane.rules, &self.state)? {
             Begin::Refused(refusal) => self.block(path, Stage::BeforeLaneStart, refusal),
             Begin::Ready(begun) => {

@@ -67,6 +67,8 @@ fn pack_index_folder_ref_and_its_folder_are_synced_in_this_order() {
         shown,
         [
             // Whoever raised the fence may not have lived to sync it, and the way up to it.
+            "fsync objects/d0/0491fd7e5bb6fa28c517a0bb32b8b506539d4d",
+            "fsync objects/d0",
             "fsync refs/piton/run-1",
             "fsync refs/piton",
             "fsync objects/pack/tmp_pack_",
