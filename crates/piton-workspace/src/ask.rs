@@ -19,6 +19,12 @@ const CONVERSATIONS_MAX: usize = 2;
 /// By the git folder that all work trees of a repository share; the last one asked is the last.
 static CONVERSATIONS: Mutex<Vec<(PathBuf, Conversation)>> = Mutex::new(Vec::new());
 
+/// Ends the gits that answer, so that nothing of a repository is in use; the next question begins
+/// one anew.
+pub fn hang_up() {
+    CONVERSATIONS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
 /// The object that a name leads to: a ref, an id, or an expression like `HEAD^{tree}`.
 pub(crate) fn id(dir: &Path, name: &str) -> Option<String> {
     ask(dir, "info", name, |_, header| Ok(header.id.clone()))

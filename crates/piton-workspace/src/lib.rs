@@ -15,5 +15,6 @@ pub mod restore;
 pub mod snapshot;
 pub mod worktree;
 
+pub use ask::hang_up;
 pub use git::{Git, git};
 pub use project::{Error, Project};
