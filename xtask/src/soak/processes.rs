@@ -33,6 +33,8 @@ pub(super) enum Kind {
     Piton,
     /// The keeper of a run.
     Keeper,
+    /// The git that answers a driver: it changes nothing, and ends with it.
+    Answers,
     /// Anything a step started.
     Step,
 }
@@ -67,6 +69,7 @@ fn look(pid: u32, name: &[u8], piton: &Path) -> Option<Process> {
     let kind = match is_piton {
         true if words.contains(" __keeper ") => Kind::Keeper,
         true => Kind::Piton,
+        false if words.contains(" cat-file --batch-command ") => Kind::Answers,
         false => Kind::Step,
     };
     Some(Process { pid, start: fields.get(19)?.parse().ok()?, kind, words })
