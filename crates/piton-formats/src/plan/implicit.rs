@@ -116,10 +116,12 @@ fn script(how: &PullRequest) -> String {
     };
     // A lane that was taken back and worked again has other commits than those it pushed: they are
     // replaced, but nobody else's. What a push may have brought to the remote stands in a ref of the
-    // run before it does, so that a kill in between leaves nothing unknown.
+    // run before it does, so that a kill in between leaves nothing unknown. A lock on those refs is of
+    // an attempt that was killed: nobody else moves them, and no other attempt runs.
     let text = format!(
         "own=\"refs/piton/$PITON_RUN_ID\"\n\
          pushed=\"$own/pushed/$PITON_BRANCH\" pushing=\"$own/pushing/$PITON_BRANCH\"\n\
+         rm -f \"$(git rev-parse --git-path \"$pushed.lock\")\" \"$(git rev-parse --git-path \"$pushing.lock\")\"\n\
          there=$(git ls-remote {remote} \"refs/heads/$PITON_BRANCH\") || exit\n\
          there=${{there%%[!0-9a-f]*}}\n\
          set -- \"$PITON_HEAD:refs/heads/$PITON_BRANCH\"\n\
