@@ -62,6 +62,7 @@ const NETWORK: &[&str] = &[
     "etimedout",
     "eai_again",
     "socket hang up",
+    "remote end hung up unexpectedly",
     "tls handshake timeout",
     "502 bad gateway",
     "503 service unavailable",

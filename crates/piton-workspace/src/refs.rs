@@ -23,6 +23,10 @@ pub const PREFIX: &str = "refs/piton/";
 /// holds it for one update; a tenth of a second, its own choice, is not enough on a busy machine.
 const PATIENCE: &str = "core.filesRefLockTimeout=1000";
 
+/// The same where a branch is locked that the user may be about to commit to: less than their git
+/// waits by itself, for both would wait for the lock that the other one holds.
+const BRIEFLY: &str = "core.filesRefLockTimeout=30";
+
 /// What every ref update of a run verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
@@ -112,6 +116,7 @@ pub fn component(id: &str) -> String {
 #[must_use]
 pub struct Transaction {
     lines: String,
+    brief: bool,
 }
 
 impl Transaction {
@@ -119,7 +124,13 @@ impl Transaction {
     pub fn fenced(fence: &Fence) -> Self {
         let mut lines = String::new();
         let _ = writeln!(lines, "verify {} {}", fence.name, fence.blob);
-        Self { lines }
+        Self { lines, brief: false }
+    }
+
+    /// Lets it give up soon where somebody else holds a lock.
+    pub fn brief(mut self) -> Self {
+        self.brief = true;
+        self
     }
 
     /// Moves a ref from an old value; without one it must not exist yet.
@@ -169,7 +180,7 @@ impl Transaction {
         let changing = Changing::look(&place.common, &self.lines);
         Git::at(dir)
             .durable()
-            .config(PATIENCE)
+            .config(if self.brief { BRIEFLY } else { PATIENCE })
             .args(["update-ref", "-m", why, "--stdin"])
             .reads(file)
             .run()?;

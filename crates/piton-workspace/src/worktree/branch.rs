@@ -4,6 +4,7 @@
 //! without a record is never ours. Another ref keeps the commit the lane started from alive.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::add::NUMBERS_MAX;
 use super::admin::Mark;
@@ -13,7 +14,10 @@ use crate::refs::{self, Fence, Transaction};
 use crate::{ask, blob};
 
 /// How often a branch is tried to be deleted while base moves; nobody commits that fast by hand.
-const DELETE_ROUNDS_MAX: u32 = 10;
+const DELETE_ROUNDS_MAX: u32 = 40;
+
+/// How long the user has the locks to themselves in between: a commit takes a few milliseconds.
+const DELETE_PAUSE: Duration = Duration::from_millis(50);
 
 /// What became of a branch that should go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,6 +188,7 @@ pub fn delete_branch_if_contained(
                 if rounds < DELETE_ROUNDS_MAX
                     && (error.message.contains(".lock") || refs::value(root, &base) != before) =>
             {
+                std::thread::sleep(DELETE_PAUSE);
                 rounds += 1;
             }
             ended => return ended,
@@ -201,7 +206,7 @@ fn delete_once(
     let root = &place.root;
     let Some((branch, _)) = record(root, record_name) else { return Ok(BranchEnd::Deleted) };
     let full = format!("refs/heads/{branch}");
-    let mut transaction = Transaction::fenced(fence);
+    let mut transaction = Transaction::fenced(fence).brief();
     if let Some(found) = refs::value(root, &full) {
         if found != head {
             return Ok(BranchEnd::Moved(found));
