@@ -1,8 +1,9 @@
 //! Git: where a project is and what it holds.
 //!
-//! For now it finds the project and the checked-out commit, by reading what git itself keeps in
-//! files, because a cold `piton status` has no time to start a process. Only the reftable format,
-//! which we do not read, asks git. Worktrees, snapshots and merges come with the lanes.
+//! The project and its checked-out commit are read from what git itself keeps in files, because a
+//! cold `piton status` has no time to start a process; only the reftable format, which we do not
+//! read, asks git. Worktrees, snapshots, restores and merges are git's own objects and refs. Nothing
+//! here decides when any of that is done.
 
 mod ask;
 mod blob;
