@@ -398,6 +398,7 @@ impl Driver<'_> {
             self.options.limits.unmerged.push(path.clone());
             self.asked_at = Some(self.at);
             let said = self.rooms()?.why_unmerged().unwrap_or_default();
+            let said = self.options.redactor.redact(&said).into_owned();
             if !said.is_empty()
                 && self.unmerged.insert(path.clone(), said.clone()).as_ref() != Some(&said)
             {

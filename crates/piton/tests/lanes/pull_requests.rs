@@ -131,6 +131,18 @@ fn the_worktree_of_a_lane_merged_elsewhere_can_be_brought_back() {
     assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
 }
 
+/// Shown: what the command said that looks at a request, secrets and all.
+#[test]
+fn what_is_told_of_a_request_holds_no_secret() {
+    let scene = scene();
+    piton(&scene, &["run", DOCUMENT]).exits(3);
+    std::fs::write(scene.outside("gh/missing"), "").unwrap();
+    let mut resume = scene.command("piton");
+    resume.arg("resume").env("FORGE_TOKEN", "requests found");
+    let said = scene.project.finish(&mut resume).exits(3).says("is not merged: no pull ");
+    assert!(!said.stderr.contains("requests found"), "{}", said.stderr);
+}
+
 /// Lost: a run would wait for ever for a request that nobody can merge, without a word.
 #[test]
 fn a_request_that_was_closed_or_is_gone_is_told_with_what_to_do() {

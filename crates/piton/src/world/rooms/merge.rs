@@ -23,8 +23,8 @@ use super::{GitRooms, branch_head, failed, of_worktree, recorded, refusal};
 const ASKED_MAX: Duration = Duration::from_secs(30);
 /// How often it is looked whether that command is over.
 const ASKED_EVERY: Duration = Duration::from_millis(20);
-/// Where that command says something, in the folder of stat caches.
-const SAID: &str = "pull-request-said";
+/// Where that command says something, in the folder of stat caches; the run's id follows.
+const SAID: &str = "pull-request-said-";
 /// Most characters of that which are told.
 const SAID_MAX: usize = 200;
 /// How a conflict is told, before the names of its files.
@@ -172,7 +172,7 @@ impl GitRooms {
             }
         };
         std::fs::create_dir_all(&self.cache).map_err(failed)?;
-        let said = self.cache.join(SAID);
+        let said = self.cache.join(format!("{SAID}{}", self.run_id));
         let out = std::fs::File::create(&said).map_err(failed)?;
         let child = child
             .current_dir(&self.root)
