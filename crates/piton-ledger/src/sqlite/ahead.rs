@@ -14,7 +14,7 @@ use std::path::Path;
 use super::frozen;
 
 /// Bytes written ahead at once: room for some twenty commits of a driver, and soon written.
-const ROOM: u64 = 256 << 10;
+const ROOM: usize = 256 << 10;
 
 /// Commits that make the WAL longer before room is made: a command that only records something and
 /// ends has no use for it.
@@ -64,9 +64,9 @@ impl Ahead {
 
     /// Writes zeros from there on; how many.
     fn write(&self, from: u64) -> u64 {
-        static ZEROS: [u8; ROOM as usize] = [0; ROOM as usize];
+        static ZEROS: [u8; ROOM] = [0; ROOM];
         let written = self.wal.as_ref().map(|wal| wal.write_all_at(&ZEROS, from));
-        if matches!(written, Some(Ok(()))) { ROOM } else { 0 }
+        if matches!(written, Some(Ok(()))) { ROOM as u64 } else { 0 }
     }
 }
 
@@ -85,14 +85,15 @@ mod tests {
         let mut ledger = Sqlite::open(home.path(), Open::ReadWrite).unwrap();
         ledger.put_blob("0", b"0").unwrap();
         let first = size();
-        assert!(first < super::ROOM, "nothing is written ahead for a single commit");
+        let room = super::ROOM as u64;
+        assert!(first < room, "nothing is written ahead for a single commit");
 
         let name = |number: u32| format!("blob {number}");
         for number in 0..6 {
             ledger.put_blob(&name(number), name(number).as_bytes()).unwrap();
         }
         let with_room = size();
-        assert!(with_room > super::ROOM && with_room < super::ROOM + 10 * first);
+        assert!(with_room > room && with_room < room + 10 * first);
         for number in 6..12 {
             ledger.put_blob(&name(number), name(number).as_bytes()).unwrap();
         }
