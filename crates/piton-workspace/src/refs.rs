@@ -197,15 +197,11 @@ impl Transaction {
         self.once(&place, dir, why)
     }
 
-    fn input(&self) -> String {
-        format!("start\n{}prepare\ncommit\n", self.lines)
-    }
-
     /// Carries it out by the git that stays, or else by one of its own.
     fn carry_out(&self, place: &Place, dir: &Path, why: &str) -> Result<(), Error> {
         if self.fits_session(place, why) {
             let changing = Changing::look(&place.common, &self.lines);
-            match session::carry_out(place, &self.input(), self.logs == Logs::Made) {
+            match session::carry_out(place, &self.lines, self.logs == Logs::Made) {
                 Outcome::Done => return changing.sync().map_err(|e| unsynced(&e)),
                 Outcome::Refused(error) if self.brief => return Err(error),
                 Outcome::Lost if self.stands(&place.common) => {
@@ -238,7 +234,7 @@ impl Transaction {
     }
 
     fn once(&self, place: &Place, dir: &Path, why: &str) -> Result<(), Error> {
-        let input = self.input();
+        let input = format!("start\n{}commit\n", self.lines);
         let underway = Underway::begin(place, &input).map_err(|e| unwritten(&e))?;
         let file = underway.input().map_err(|e| unwritten(&e))?;
         let changing = Changing::look(&place.common, &self.lines);

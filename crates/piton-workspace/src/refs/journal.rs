@@ -412,4 +412,31 @@ mod tests {
         drop(git);
         assert_eq!(sweep_until(&repo.place, &repo.lines(), Instant::now()).unwrap(), 1);
     }
+
+    #[test]
+    fn pages_that_nobody_writes_on_go_when_there_are_many() {
+        let repo = repo();
+        let mut under_way = Page::new(&repo.place).unwrap();
+        assert!(under_way.begin("update a b\n").unwrap());
+        let folder = folder(&repo.place);
+        for number in 0..=FILES_MAX {
+            fs::write(folder.join(format!("0-{number}")), "").unwrap();
+        }
+        fs::write(folder.join("1-0"), "update c d\n").unwrap();
+        let all = || fs::read_dir(&folder).unwrap().count();
+        let before = all();
+        // Not while somebody may be about to write.
+        let first = Page::new(&repo.place).unwrap();
+        assert_eq!(all(), before + 1);
+        under_way.end();
+        assert!(under_way.begin("update a b\n").unwrap());
+        under_way.end();
+        let mut second = Page::new(&repo.place).unwrap();
+        assert_eq!(all(), 3, "the file that holds a sweep off, what was cut short, and the new one");
+        assert!(second.begin("update a b\n").unwrap());
+        // Those who had one see that it is gone.
+        assert!(!under_way.begin("update a b\n").unwrap());
+        drop((first, second));
+        assert_eq!(all(), 2);
+    }
 }

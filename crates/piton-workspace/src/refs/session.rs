@@ -50,7 +50,9 @@ pub(super) enum Outcome {
 }
 
 /// Carries out a transaction; `logs` if it makes a branch.
-pub(super) fn carry_out(place: &Place, input: &str, logs: bool) -> Outcome {
+pub(super) fn carry_out(place: &Place, lines: &str, logs: bool) -> Outcome {
+    // The next one is begun along with it: then one answer is all there is to wait for.
+    let input = &format!("{lines}commit\nstart\n");
     if input.len() > SENT_BYTES_MAX {
         return Outcome::Unasked;
     }
@@ -87,7 +89,10 @@ impl Session {
         let mut child = git.converse(Stdio::piped(), Stdio::piped(), complaints)?;
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
-        Ok(Self { page, child, stdin, stdout: BufReader::new(stdout), begun: Instant::now() })
+        let stdout = BufReader::new(stdout);
+        let mut session = Self { page, child, stdin, stdout, begun: Instant::now() };
+        session.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(b"start\n"))?;
+        Ok(session)
     }
 
     fn carry_out_and_stay(mut self, place: &Place, input: &str) -> Outcome {
@@ -282,7 +287,7 @@ mod tests {
     /// A session that has locked what a transaction moves, and is about to be cut short.
     fn prepared(repo: &Repo, lines: &str) -> Session {
         let mut session = Session::begin(&repo.place).unwrap();
-        assert!(session.send(&format!("start\n{lines}prepare\n")));
+        assert!(session.send(&format!("{lines}prepare\n")));
         assert!(session.says("prepare: ok\n"));
         assert!(repo.lock(CHAIN).exists());
         session
