@@ -121,8 +121,11 @@ impl Session {
         self.stdin = None;
         let code = self.child.wait().ok().and_then(|status| status.code());
         let message = self.page.complaint();
-        if code.is_none() || message.is_empty() {
+        if code.is_none() {
+            // Killed, it may have left locks.
             self.page.leave();
+        }
+        if code.is_none() || message.is_empty() {
             return Outcome::Lost;
         }
         let command = format!("update-ref -m {REASON} --stdin");
