@@ -432,7 +432,11 @@ mod tests {
         assert!(under_way.begin("update a b\n").unwrap());
         under_way.end();
         let mut second = Page::new(&repo.place).unwrap();
-        assert_eq!(all(), 3, "the file that holds a sweep off, what was cut short, and the new one");
+        assert_eq!(
+            all(),
+            3,
+            "the file that holds a sweep off, what was cut short, and the new one"
+        );
         assert!(second.begin("update a b\n").unwrap());
         // Those who had one see that it is gone.
         assert!(!under_way.begin("update a b\n").unwrap());
