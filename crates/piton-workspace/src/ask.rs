@@ -2,43 +2,104 @@
 //!
 //! A lane asks dozens of them, and starting a process for each costs more than the answers. One
 //! `git cat-file --batch-command` a repository looks everything up anew whenever it is asked, so its
-//! answers are as fresh as those of a new process. It ends when this process does, for its input ends
-//! then.
+//! answers are as fresh as those of a new process. It is not asked at all where a file of git's says
+//! what a ref names, or again about what never changes: what an object holds.
 
+use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Project;
 use crate::git::Git;
+use crate::refs::loose;
+use crate::stay::Staying;
 
-/// Repositories that are talked to at once; a run has one.
-const CONVERSATIONS_MAX: usize = 2;
+/// The gits that answer.
+static CONVERSATIONS: Staying<Conversation> = Staying::none();
 
-/// By the git folder that all work trees of a repository share; the last one asked is the last.
-static CONVERSATIONS: Mutex<Vec<(PathBuf, Conversation)>> = Mutex::new(Vec::new());
+/// What the commit or tree of an object is, by repository and name.
+static PEELED: Remembered<(PathBuf, String), String> = Remembered::nothing();
+/// What blobs hold, likewise.
+static HELD: Remembered<(PathBuf, String), Vec<u8>> = Remembered::nothing();
+/// Where linked work trees keep things, by their folder and what its `.git` was.
+static HOMES: Remembered<(PathBuf, Link), Home> = Remembered::nothing();
 
-/// Ends the gits that answer, so that nothing of a repository is in use; the next question begins
-/// one anew.
-pub fn hang_up() {
-    CONVERSATIONS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+/// How much of each kind is remembered: more than the lanes that most runs have at once.
+const REMEMBERED_MAX: usize = 64;
+/// Larger blobs than this are asked for each time; the records of lanes have some hundred bytes.
+const HELD_BYTES_MAX: usize = 4096;
+
+/// Ends the gits that answer.
+pub(crate) fn hang_up() {
+    CONVERSATIONS.end();
 }
 
 /// The object that a name leads to: a ref, an id, or an expression like `HEAD^{tree}`.
 pub(crate) fn id(dir: &Path, name: &str) -> Option<String> {
-    ask(dir, "info", name, |_, header| Ok(header.id.clone()))
+    home(dir)?.id(name)
+}
+
+/// The same, as seen from the folder that all work trees share.
+pub(crate) fn id_in(common: &Path, name: &str) -> Option<String> {
+    Home { git_dir: common.to_owned(), common: common.to_owned() }.id(name)
 }
 
 /// The bytes of the object that a name leads to.
 pub(crate) fn bytes(dir: &Path, name: &str) -> Option<Vec<u8>> {
-    ask(dir, "contents", name, |said, header| {
+    let home = home(dir)?;
+    let known = home.start(name);
+    let key = known.map(|id| (home.common.clone(), id));
+    if let Some(held) = key.as_ref().and_then(|key| HELD.of(key)) {
+        return Some(held);
+    }
+    let name = key.as_ref().map_or(name, |(_, id)| id);
+    let bytes = home.ask("contents", name, |said, header| {
         let mut bytes = vec![0; header.size];
         said.read_exact(&mut bytes)?;
         // A line end follows.
         said.read_exact(&mut [0])?;
         Ok(bytes)
-    })
+    })?;
+    if let Some(key) = key {
+        remember(key, &bytes);
+    }
+    Some(bytes)
+}
+
+/// Notes what a blob holds that was written here.
+pub(crate) fn wrote(common: &Path, id: &str, bytes: &[u8]) {
+    remember((common.to_owned(), id.to_owned()), bytes);
+}
+
+fn remember(key: (PathBuf, String), bytes: &[u8]) {
+    if bytes.len() <= HELD_BYTES_MAX {
+        HELD.add(key, bytes.to_vec());
+    }
+}
+
+/// A few answers that stay true.
+struct Remembered<K, V>(Mutex<Vec<(K, V)>>);
+
+impl<K: PartialEq, V: Clone> Remembered<K, V> {
+    const fn nothing() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    fn of(&self, key: &K) -> Option<V> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.clone())
+    }
+
+    fn add(&self, key: K, value: V) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() == REMEMBERED_MAX {
+            all.remove(0);
+        }
+        all.push((key, value));
+    }
 }
 
 /// The first line of an answer: `ID TYPE SIZE`.
@@ -100,45 +161,97 @@ impl Drop for Conversation {
     }
 }
 
-fn ask<T>(
-    dir: &Path,
-    verb: &str,
-    name: &str,
-    read: impl Fn(&mut BufReader<ChildStdout>, &Header) -> io::Result<T>,
-) -> Option<T> {
-    if name.contains('\n') {
-        return None;
-    }
-    let (common, name) = seen_from_all(dir, name)?;
-    let mut all = CONVERSATIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = all.iter().position(|(folder, _)| *folder == common);
-    if let Some((_, mut conversation)) = known.map(|at| all.remove(at)) {
-        // One that was ended meanwhile, as by Ctrl-C, is begun anew.
-        if let Ok(answer) = conversation.ask(verb, &name, &read) {
-            all.push((common, conversation));
-            return answer;
-        }
-    }
-    let mut conversation = Conversation::begin(&common).ok()?;
-    let answer = conversation.ask(verb, &name, &read).ok()?;
-    if all.len() == CONVERSATIONS_MAX {
-        all.remove(0);
-    }
-    all.push((common, conversation));
-    answer
+/// The folders of a repository as seen from one of its work trees.
+#[derive(Clone)]
+struct Home {
+    git_dir: PathBuf,
+    common: PathBuf,
 }
 
-/// The folder that all work trees share, and a name that means the same there.
-fn seen_from_all(dir: &Path, name: &str) -> Option<(PathBuf, String)> {
+impl Home {
+    fn id(&self, name: &str) -> Option<String> {
+        let asked = |name: &str| self.ask("info", name, |_, header| Ok(header.id.clone()));
+        let (start, peel) = name.split_at(name.find("^{").unwrap_or(name.len()));
+        let Some(id) = self.start(start) else { return asked(name) };
+        match peel {
+            // Whether an object is there, only git can tell.
+            "" if start == id => asked(name),
+            "" => Some(id),
+            "^{tree}" | "^{commit}" => {
+                let key = (self.common.clone(), format!("{id}{peel}"));
+                PEELED.of(&key).or_else(|| {
+                    let found = asked(&key.1)?;
+                    PEELED.add(key, found.clone());
+                    Some(found)
+                })
+            }
+            _ => asked(name),
+        }
+    }
+
+    /// The id that a name stands for, where git need not be asked for it.
+    fn start(&self, name: &str) -> Option<String> {
+        match name {
+            "HEAD" => loose::head(&self.git_dir, &self.common),
+            id if loose::is_id(id) => Some(id.to_owned()),
+            name => loose::read(&self.common, name),
+        }
+    }
+
+    fn ask<T>(
+        &self,
+        verb: &str,
+        name: &str,
+        read: impl Fn(&mut BufReader<ChildStdout>, &Header) -> io::Result<T>,
+    ) -> Option<T> {
+        if name.contains('\n') {
+            return None;
+        }
+        let (common, name) = (std::path::absolute(&self.common).ok()?, self.seen_from_all(name)?);
+        if let Some(mut conversation) = CONVERSATIONS.take(&common) {
+            // One that was ended meanwhile, as by Ctrl-C, is begun anew.
+            if let Ok(answer) = conversation.ask(verb, &name, &read) {
+                CONVERSATIONS.keep(common, conversation);
+                return answer;
+            }
+        }
+        let mut conversation = Conversation::begin(&common).ok()?;
+        let answer = conversation.ask(verb, &name, &read).ok()?;
+        CONVERSATIONS.keep(common, conversation);
+        answer
+    }
+
+    /// A name that means the same in the folder that all work trees share.
+    fn seen_from_all(&self, name: &str) -> Option<String> {
+        if name.starts_with("HEAD") && self.git_dir != self.common {
+            return Some(format!("worktrees/{}/{name}", self.git_dir.file_name()?.to_str()?));
+        }
+        Some(name.to_owned())
+    }
+}
+
+/// What tells the `.git` of a linked work tree from another that had its path: device, number, size,
+/// and when it was written.
+type Link = (u64, u64, u64, (i64, i64));
+
+/// The repository that a folder belongs to.
+fn home(dir: &Path) -> Option<Home> {
+    let link = fs::symlink_metadata(dir.join(".git")).ok().filter(fs::Metadata::is_file);
+    let link = link.filter(|_| dir.is_absolute());
+    let link = link.map(|m| (m.dev(), m.ino(), m.size(), (m.mtime(), m.mtime_nsec())));
+    let key = link.map(|link| (dir.to_owned(), link));
+    let known = key.as_ref().and_then(|key| HOMES.of(key));
+    // A folder of git's that is gone leads nowhere, though the link is there.
+    if let Some(home) = known.filter(|home| home.git_dir.join("HEAD").exists()) {
+        return Some(home);
+    }
     // Above a folder that is gone lies another work tree.
     let project = Project::discover(dir).ok().filter(|_| dir.is_dir())?;
-    let (git_dir, common) = (project.git_dir?, project.common_dir?);
-    let name = if name.starts_with("HEAD") && git_dir != common {
-        format!("worktrees/{}/{name}", git_dir.file_name()?.to_str()?)
-    } else {
-        name.to_owned()
-    };
-    Some((std::path::absolute(common).ok()?, name))
+    let home = Home { git_dir: project.git_dir?, common: project.common_dir? };
+    if let Some(key) = key {
+        HOMES.add(key, home.clone());
+    }
+    Some(home)
 }
 
 #[cfg(test)]
@@ -204,12 +317,13 @@ mod tests {
     fn one_that_was_ended_is_begun_anew() {
         let home = repository();
         let before = id(home.path(), "HEAD").unwrap();
+        assert_eq!(id(home.path(), &before), Some(before.clone()));
         {
-            let mut all = CONVERSATIONS.lock().unwrap();
             let common = std::path::absolute(home.path().join(".git")).unwrap();
-            let found = all.iter_mut().find(|(folder, _)| *folder == common);
-            found.unwrap().1.child.kill().unwrap();
+            let mut found = CONVERSATIONS.take(&common).unwrap();
+            found.child.kill().unwrap();
+            CONVERSATIONS.keep(common, found);
         }
-        assert_eq!(id(home.path(), "HEAD"), Some(before));
+        assert_eq!(id(home.path(), &before), Some(before));
     }
 }

@@ -14,6 +14,7 @@ use flate2::write::ZlibEncoder;
 use crate::git::{Error, Git};
 use crate::snapshot::blob_id;
 use crate::worktree::Place;
+use crate::{ask, refs};
 
 /// Keeps names within this process apart.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -23,7 +24,8 @@ pub(crate) fn write(dir: &Path, text: &str) -> Result<String, Error> {
     let place = Place::of(dir)?;
     let config = fs::read_to_string(place.common.join("config")).unwrap_or_default();
     let other_format = config.to_ascii_lowercase().contains("objectformat");
-    if let (false, Ok(id)) = (other_format, loose(&place.common.join("objects"), text)) {
+    if let (false, Ok(id)) = (other_format, loose(&place.common, text)) {
+        ask::wrote(&place.common, &id, text.as_bytes());
         return Ok(id);
     }
     // What stood in the way here, git says better.
@@ -31,16 +33,19 @@ pub(crate) fn write(dir: &Path, text: &str) -> Result<String, Error> {
 }
 
 /// Writes a blob as a file of its own, as git does.
-fn loose(objects: &Path, text: &str) -> io::Result<String> {
+fn loose(common: &Path, text: &str) -> io::Result<String> {
     let id = blob_id(text.as_bytes());
     let (start, rest) = id.split_at(2);
-    let folder = objects.join(start);
+    let folder = common.join("objects").join(start);
     let file = folder.join(rest);
     if file.exists() {
         // Whoever wrote it may not have synced it.
         File::open(&file)?.sync_all()?;
     } else {
-        fs::create_dir_all(&folder)?;
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let part = folder.join(format!("tmp_obj_piton_{}_{number}", std::process::id()));
         let new =
@@ -50,8 +55,7 @@ fn loose(objects: &Path, text: &str) -> io::Result<String> {
         packed.finish()?.sync_all()?;
         fs::rename(&part, &file)?;
     }
-    File::open(&folder)?.sync_all()?;
-    File::open(objects)?.sync_all()?;
+    refs::sync_up(common, &format!("objects/{start}/{rest}"))?;
     Ok(id)
 }
 

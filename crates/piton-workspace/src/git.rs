@@ -142,8 +142,12 @@ impl Git {
 
     /// Runs it and returns the bytes it printed.
     pub fn bytes(self) -> Result<Vec<u8>, Error> {
+        self.ended(Stdio::piped())
+    }
+
+    fn ended(self, stdout: Stdio) -> Result<Vec<u8>, Error> {
         let words = self.words.join(" ");
-        let output = self.output()?;
+        let output = self.output_to(stdout)?;
         if output.status.success() {
             return Ok(output.stdout);
         }
@@ -156,18 +160,32 @@ impl Git {
         self.bytes().map(|b| String::from_utf8_lossy(&b).trim_end_matches('\n').to_owned())
     }
 
-    /// Runs it for what it does.
+    /// Runs it for what it does; what it prints is not read.
     pub fn run(self) -> Result<(), Error> {
-        self.bytes().map(drop)
+        self.ended(Stdio::null()).map(drop)
     }
 
     /// Starts it for a conversation; its complaints are not read.
-    pub fn spawn(mut self, stdin: Stdio, stdout: Stdio) -> std::io::Result<Child> {
-        self.command.stdin(stdin).stdout(stdout).stderr(Stdio::null()).spawn()
+    pub fn spawn(self, stdin: Stdio, stdout: Stdio) -> std::io::Result<Child> {
+        self.converse(stdin, stdout, Stdio::null())
+    }
+
+    /// Starts it for a conversation, with a place for its complaints.
+    pub(crate) fn converse(
+        mut self,
+        stdin: Stdio,
+        stdout: Stdio,
+        stderr: Stdio,
+    ) -> std::io::Result<Child> {
+        self.command.stdin(stdin).stdout(stdout).stderr(stderr).spawn()
     }
 
     /// Runs it and returns exit and output alike, for commands whose exit code is an answer.
-    pub fn output(mut self) -> Result<Output, Error> {
+    pub fn output(self) -> Result<Output, Error> {
+        self.output_to(Stdio::piped())
+    }
+
+    fn output_to(mut self, stdout: Stdio) -> Result<Output, Error> {
         let words = self.words.join(" ");
         let lost = |e: std::io::Error| Error {
             command: words.clone(),
@@ -180,7 +198,7 @@ impl Git {
             Some(file) => Stdio::from(file),
             None => Stdio::null(),
         };
-        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         let mut child = self.command.spawn().map_err(lost)?;
         // A writer of its own: git may print before it has read everything.
         let writer = self.input.take().zip(child.stdin.take()).map(|(bytes, mut stdin)| {

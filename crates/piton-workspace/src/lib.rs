@@ -14,8 +14,9 @@ mod project;
 pub mod refs;
 pub mod restore;
 pub mod snapshot;
+mod stay;
 pub mod worktree;
 
-pub use ask::hang_up;
 pub use git::{Git, git};
 pub use project::{Error, Project};
+pub use stay::hang_up;

@@ -5,6 +5,8 @@
 
 mod durable;
 mod journal;
+pub(crate) mod loose;
+mod session;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,8 +15,10 @@ use crate::git::{Error, Git};
 use crate::worktree::Place;
 use crate::{ask, blob};
 use durable::Changing;
-pub(crate) use durable::sync_ref;
+pub(crate) use durable::{sync_ref, sync_up};
 use journal::Underway;
+use session::Outcome;
+pub(crate) use session::hang_up;
 
 /// Where all refs of Piton live; nothing of the user's does.
 pub const PREFIX: &str = "refs/piton/";
@@ -111,12 +115,24 @@ pub fn component(id: &str) -> String {
     }
 }
 
+/// What a transaction leaves in the logs of refs that are not ours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Logs {
+    #[default]
+    Nothing,
+    /// That refs were made.
+    Made,
+    /// That refs moved.
+    Moved,
+}
+
 /// Ref updates that happen together or not at all.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Transaction {
     lines: String,
     brief: bool,
+    logs: Logs,
 }
 
 impl Transaction {
@@ -124,7 +140,7 @@ impl Transaction {
     pub fn fenced(fence: &Fence) -> Self {
         let mut lines = String::new();
         let _ = writeln!(lines, "verify {} {}", fence.name, fence.blob);
-        Self { lines, brief: false }
+        Self { lines, ..Self::default() }
     }
 
     /// Lets it give up soon where somebody else holds a lock.
@@ -135,6 +151,7 @@ impl Transaction {
 
     /// Moves a ref from an old value; without one it must not exist yet.
     pub fn update(mut self, name: &str, new: &str, old: Option<&str>) -> Self {
+        self.log(name, if old.is_some() { Logs::Moved } else { Logs::Made });
         let old = old.map_or_else(|| "0".repeat(new.len()), ToOwned::to_owned);
         let _ = writeln!(self.lines, "update {name} {new} {old}");
         self
@@ -142,8 +159,15 @@ impl Transaction {
 
     /// Sets a ref, whatever it was.
     pub fn set(mut self, name: &str, new: &str) -> Self {
+        self.log(name, Logs::Moved);
         let _ = writeln!(self.lines, "update {name} {new}");
         self
+    }
+
+    fn log(&mut self, name: &str, logs: Logs) {
+        if !name.starts_with(PREFIX) {
+            self.logs = self.logs.max(logs);
+        }
     }
 
     /// Deletes a ref that has a value.
@@ -158,11 +182,11 @@ impl Transaction {
         self
     }
 
-    /// Carries it out, durably: when it returns, a power cut can't take the moves back. Locks that an earlier one left because git was killed in it go
-    /// first.
+    /// Carries it out, durably: when it returns, a power cut can't take the moves back. Locks that an
+    /// earlier one left because git was killed in it go first.
     pub fn commit(self, dir: &Path, why: &str) -> Result<(), Error> {
         let place = Place::of(dir)?;
-        let done = self.once(&place, dir, why);
+        let done = self.carry_out(&place, dir, why);
         if done.is_ok() || !journal::is_locked(&place, &self.lines) {
             return done;
         }
@@ -173,8 +197,44 @@ impl Transaction {
         self.once(&place, dir, why)
     }
 
+    /// Carries it out by the git that stays, or else by one of its own.
+    fn carry_out(&self, place: &Place, dir: &Path, why: &str) -> Result<(), Error> {
+        if self.fits_session(place, why) {
+            let changing = Changing::look(&place.common, &self.lines);
+            match session::carry_out(place, &self.lines, self.logs == Logs::Made) {
+                Outcome::Done => return changing.sync().map_err(|e| unsynced(&e)),
+                Outcome::Refused(error) if self.brief => return Err(error),
+                Outcome::Lost if self.stands(&place.common) => {
+                    return changing.sync().map_err(|e| unsynced(&e));
+                }
+                // A git of its own has more patience with locks, and says what is wrong.
+                Outcome::Refused(_) | Outcome::Lost | Outcome::Unasked => {}
+            }
+        }
+        self.once(place, dir, why)
+    }
+
+    /// Whether nobody can tell by the logs that a git which stays did it.
+    fn fits_session(&self, place: &Place, why: &str) -> bool {
+        // Seen from a bare repository, git would not log that a branch was made.
+        let made = || why == session::REASON && place.common.file_name() == Some(".git".as_ref());
+        (self.logs == Logs::Nothing || self.logs == Logs::Made && made())
+            // A git that stays would not see that refs are no files any more.
+            && !durable::has_tables(&place.common)
+    }
+
+    /// Whether all refs are as this would leave them.
+    fn stands(&self, common: &Path) -> bool {
+        self.lines.lines().all(|line| {
+            let mut words = line.split(' ');
+            let (verb, name) = (words.next(), words.next().unwrap_or_default());
+            let wanted = words.next().filter(|_| verb != Some("delete"));
+            ask::id_in(common, name).as_deref() == wanted
+        })
+    }
+
     fn once(&self, place: &Place, dir: &Path, why: &str) -> Result<(), Error> {
-        let input = format!("start\n{}prepare\ncommit\n", self.lines);
+        let input = format!("start\n{}commit\n", self.lines);
         let underway = Underway::begin(place, &input).map_err(|e| unwritten(&e))?;
         let file = underway.input().map_err(|e| unwritten(&e))?;
         let changing = Changing::look(&place.common, &self.lines);

@@ -1,8 +1,9 @@
 //! What a driver is just doing in the repository, as seen from outside.
 //!
 //! The driver waits for each git command it starts, so the command line of its child tells what it
-//! is about; what it does without git shows in the files that it has open. A driver that was
-//! stopped first stands still meanwhile, so a kill is counted for what it really met.
+//! is about; what it does without git shows in the files that it has open. The git that moves refs
+//! for it stays, and what it is just moving stands where its complaints go. A driver that was stopped
+//! first stands still meanwhile, so a kill is counted for what it really met.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,18 +36,15 @@ pub(super) const REMOVAL: &str = "removal";
 pub(super) const COMMIT: &str = "commit";
 
 /// Parts of command lines, and what they belong to. The first that fits counts.
-const COMMANDS: [(&str, &str); 17] = [
-    (" update-ref -m piton: lane merged ", REMOVAL),
+const COMMANDS: [(&str, &str); 14] = [
     (" update-ref -m piton: merge lane ", REF_UPDATE),
     (" read-tree -m -u -n ", ""),
     (" read-tree -m -u ", REF_UPDATE),
-    (" update-ref -m piton: snapshot ", SNAPSHOT),
     (" check-attr ", SNAPSHOT),
     (" pack-objects ", SNAPSHOT),
     (" config -z --list --show-origin", SNAPSHOT),
     (" worktree add ", WORKTREE),
     (" read-tree --reset -u --no-recurse-submodules ", WORKTREE),
-    (" update-ref -m piton: lane ", WORKTREE),
     (" merge-tree ", REBASE),
     (" rev-list --reverse ", REBASE),
     (" hash-object -t ", REBASE),
@@ -130,8 +128,14 @@ fn in_repository(driver: u32) -> Option<&'static str> {
     let tasks = fs::read_dir(dir.join("task")).into_iter().flatten().flatten();
     let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     for child in children.collect::<Vec<_>>().join(" ").split_whitespace() {
-        let words = fs::read(Path::new("/proc").join(child).join("cmdline")).unwrap_or_default();
-        let found = meaning(&String::from_utf8_lossy(&words).replace('\0', " "));
+        let child = Path::new("/proc").join(child);
+        let words = fs::read(child.join("cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        let found = if words.contains(processes::MOVES) {
+            moving(&fs::read_to_string(child.join("fd/2")).unwrap_or_default())
+        } else {
+            meaning(&words)
+        };
         if found.is_some() {
             return found;
         }
@@ -150,6 +154,19 @@ fn meaning(words: &str) -> Option<&'static str> {
     fits.map(|(_, what)| *what).filter(|what| !what.is_empty())
 }
 
+/// What a transaction under way is for; nothing where there is none.
+fn moving(lines: &str) -> Option<&'static str> {
+    let moves = |start: &str| lines.lines().any(|line| line.starts_with(start));
+    if moves("delete refs/heads/") {
+        Some(REMOVAL)
+    } else if moves("update refs/heads/") {
+        Some(WORKTREE)
+    } else {
+        let is_epoch = lines.contains("/epoch ") && !moves("verify ");
+        (moves("update refs/piton/") && !is_epoch).then_some(SNAPSHOT)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,10 +174,19 @@ mod tests {
     #[test]
     fn command_lines_are_told_apart() {
         let of = |words: &str| meaning(&format!("git -C /x -c gc.auto=0 {words} "));
-        assert_eq!(of("update-ref -m piton: lane merged --stdin"), Some(REMOVAL));
-        assert_eq!(of("update-ref -m piton: lane --stdin"), Some(WORKTREE));
+        assert_eq!(of("update-ref -m piton: merge lane --stdin"), Some(REF_UPDATE));
         assert_eq!(of("read-tree -m -u -n a b"), None);
         assert_eq!(of("read-tree -m -u a b"), Some(REF_UPDATE));
         assert_eq!(of("status"), None);
+    }
+
+    #[test]
+    fn transactions_are_told_apart() {
+        let of = |lines: &str| moving(&format!("start\nverify refs/piton/r/epoch 1\n{lines}\n"));
+        assert_eq!(of("update refs/piton/r/branch/A 1 0\nupdate refs/heads/A 1 0"), Some(WORKTREE));
+        assert_eq!(of("delete refs/heads/A 1\ndelete refs/piton/r/branch/A 1"), Some(REMOVAL));
+        assert_eq!(of("update refs/piton/r/root 1 0"), Some(SNAPSHOT));
+        assert_eq!(moving("start\nupdate refs/piton/r/epoch 1 0\n"), None);
+        assert_eq!(moving(""), None);
     }
 }

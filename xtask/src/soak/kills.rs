@@ -135,7 +135,7 @@ fn gone(scratch: &Scratch, strays: Option<(u64, Vec<Process>)>) -> Result<(), Br
         return Ok(());
     }
     let now = scratch.processes();
-    let strays = strays.iter().filter(|stray| stray.kind != Kind::Answers);
+    let strays = strays.iter().filter(|stray| stray.kind != Kind::Stays);
     let left: Vec<&Process> = strays.filter(|stray| now.iter().any(|p| p.is(stray))).collect();
     if left.is_empty() {
         return Ok(());

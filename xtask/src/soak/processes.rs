@@ -5,6 +5,11 @@ use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+/// How the git that moves refs for a driver is called.
+pub(super) const MOVES: &str = " update-ref -m piton: lane --stdin ";
+/// How the gits that stay are called.
+const STAY: [&str; 2] = [" cat-file --batch-command ", MOVES];
+
 /// A living process of a round.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
@@ -33,8 +38,9 @@ pub(super) enum Kind {
     Piton,
     /// The keeper of a run.
     Keeper,
-    /// The git that answers a driver: it changes nothing, and ends with it.
-    Answers,
+    /// A git that answers a driver or moves refs for it: by itself it does nothing, and it ends with
+    /// the driver.
+    Stays,
     /// Anything a step started.
     Step,
 }
@@ -69,7 +75,7 @@ fn look(pid: u32, name: &[u8], piton: &Path) -> Option<Process> {
     let kind = match is_piton {
         true if words.contains(" __keeper ") => Kind::Keeper,
         true => Kind::Piton,
-        false if words.contains(" cat-file --batch-command ") => Kind::Answers,
+        false if STAY.iter().any(|part| words.contains(part)) => Kind::Stays,
         false => Kind::Step,
     };
     Some(Process { pid, start: fields.get(19)?.parse().ok()?, kind, words })

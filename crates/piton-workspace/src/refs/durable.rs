@@ -13,7 +13,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// What tells one folder from another that had its path before.
-type Made = (u64, u64, SystemTime);
+type Made = (u64, u64, Option<SystemTime>);
+
+/// The folder of a repository's refs where they are not files.
+const TABLES: &str = "reftable";
 
 /// Folders whose way up to the repository's is durable.
 static KNOWN: Mutex<Option<HashMap<PathBuf, Made>>> = Mutex::new(None);
@@ -22,6 +25,8 @@ static KNOWN: Mutex<Option<HashMap<PathBuf, Made>>> = Mutex::new(None);
 pub(super) struct Changing<'a> {
     common: &'a Path,
     lines: &'a str,
+    /// Whether a ref goes that may have stood among the packed ones.
+    deletes: bool,
     /// The packed refs as they were.
     packed: Option<Made>,
 }
@@ -29,7 +34,9 @@ pub(super) struct Changing<'a> {
 impl<'a> Changing<'a> {
     /// Looks before the transaction is carried out.
     pub(super) fn look(common: &'a Path, lines: &'a str) -> Self {
-        Self { common, lines, packed: changed(&common.join("packed-refs")) }
+        let deletes = lines.lines().any(|line| line.starts_with("delete "));
+        let packed = if deletes { changed(&common.join("packed-refs")) } else { None };
+        Self { common, lines, deletes, packed }
     }
 
     /// Syncs what it changed.
@@ -38,58 +45,66 @@ impl<'a> Changing<'a> {
     }
 
     fn sync_with(&self, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
-        let names = self.lines.lines().filter_map(|line| {
+        let mut names = self.lines.lines().filter_map(|line| {
             let mut words = line.split(' ');
             words.next().filter(|verb| ["update", "delete"].contains(verb)).and(words.next())
         });
+        if has_tables(self.common) {
+            return names.next().map_or(Ok(()), |_| sync(&self.common.join(TABLES)));
+        }
         let mut done = BTreeSet::new();
         for name in names {
             sync_way(self.common, name, &mut done, sync)?;
         }
-        // A ref that was deleted may have stood there.
-        if changed(&self.common.join("packed-refs")) != self.packed {
+        if self.deletes && changed(&self.common.join("packed-refs")) != self.packed {
             sync(self.common)?;
         }
         Ok(())
     }
 }
 
+/// Tells whether refs are not files.
+pub(super) fn has_tables(common: &Path) -> bool {
+    common.join(TABLES).is_dir()
+}
+
 /// The folders that lead to a ref, which may have been moved by somebody who did not sync them.
 pub(crate) fn sync_ref(common: &Path, name: &str) -> io::Result<()> {
+    if has_tables(common) {
+        return sync_folder(&common.join(TABLES));
+    }
+    sync_up(common, name)
+}
+
+/// The folders that lead to a file, named from the folder that all work trees share.
+pub(crate) fn sync_up(common: &Path, name: &str) -> io::Result<()> {
     sync_way(common, name, &mut BTreeSet::new(), &mut sync_folder)
 }
 
-/// Syncs the folder of a ref, and those above it unless that was done; where refs are not files, the
-/// folder that holds them all.
+/// Syncs the folder of a file, and those above it unless that was done.
 fn sync_way(
     common: &Path,
     name: &str,
     done: &mut BTreeSet<PathBuf>,
     sync: &mut impl FnMut(&Path) -> io::Result<()>,
 ) -> io::Result<()> {
-    let tables = common.join("reftable");
-    if tables.is_dir() {
-        return if done.insert(tables.clone()) { sync(&tables) } else { Ok(()) };
-    }
     let file = common.join(name);
     let above = file.ancestors().skip(1).take_while(|folder| *folder != common);
-    // A folder that went with its last ref changed the one above it.
-    let mut there = above.skip_while(|folder| !folder.is_dir()).peekable();
-    if let Some(folder) = there.peek()
-        && done.insert((*folder).to_owned())
-    {
-        sync(folder)?;
-    }
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
     let mut new = Vec::new();
-    for folder in there {
-        let made = made(folder);
-        if made.is_some() && known.get(folder) == made.as_ref() {
+    let mut lowest = true;
+    for folder in above {
+        // A folder that went with its last ref changed the one above it.
+        let Some(made) = made(folder) else { continue };
+        if std::mem::take(&mut lowest) && done.insert(folder.to_owned()) {
+            sync(folder)?;
+        }
+        if made.2.is_some() && known.get(folder) == Some(&made) {
             break;
         }
         sync(folder.parent().unwrap_or(common))?;
-        new.extend(made.map(|made| (folder.to_owned(), made)));
+        new.push((folder.to_owned(), made));
     }
     known.extend(new);
     Ok(())
@@ -99,16 +114,16 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// When a folder was made, where the file system says.
+/// When a folder was made, where the file system says; nothing where there is none.
 fn made(folder: &Path) -> Option<Made> {
-    let found = fs::metadata(folder).ok()?;
-    Some((found.dev(), found.ino(), found.created().ok()?))
+    let found = fs::metadata(folder).ok().filter(fs::Metadata::is_dir)?;
+    Some((found.dev(), found.ino(), found.created().ok()))
 }
 
 /// When a file was changed.
 fn changed(file: &Path) -> Option<Made> {
     let found = fs::metadata(file).ok()?;
-    Some((found.dev(), found.ino(), found.modified().ok()?))
+    Some((found.dev(), found.ino(), found.modified().ok()))
 }
 
 #[cfg(test)]

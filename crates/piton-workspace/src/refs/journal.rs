@@ -6,10 +6,13 @@
 //! input and holds a lock of the system's on while it lives, as does whoever started it. A file
 //! that nobody holds is a transaction that was cut short, and it names the refs whose locks may go.
 //! Nothing is looked for until a transaction meets a lock.
+//!
+//! A git that carries out many has one file for all of them, a page: empty and held by nobody in
+//! between. It may be removed then, which is seen before it is written to again.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -25,6 +28,12 @@ const QUIET_LOOK: Duration = Duration::from_millis(5);
 const MADE_WITHIN: Duration = Duration::from_secs(10);
 /// And it must not change for so long: a git of the user's that is at work goes on.
 const UNCHANGED_FOR: Duration = Duration::from_millis(500);
+
+/// So many files may lie there before those that nobody uses are looked for: a driver that ended
+/// leaves one.
+const FILES_MAX: usize = 16;
+/// What is read of a complaint; git's have a few lines.
+const COMPLAINT_BYTES_MAX: usize = 64 * 1024;
 
 /// How files that are not complete yet begin.
 const NEW: &str = ".new-";
@@ -82,6 +91,97 @@ impl Drop for Underway {
     }
 }
 
+/// The file for the transactions of a git that stays; it goes when this does, unless one of them was
+/// cut short.
+pub(super) struct Page {
+    path: PathBuf,
+    file: File,
+    held: File,
+    written: usize,
+    cut_short: bool,
+}
+
+impl Page {
+    /// An empty one.
+    pub(super) fn new(place: &Place) -> io::Result<Self> {
+        let folder = folder(place);
+        let held = held(&folder)?;
+        tidy(&folder, &held)?;
+        let mut options = File::options();
+        options.read(true).append(true).create_new(true);
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = folder.join(format!("{}-{count}", std::process::id()));
+            match options.open(&path) {
+                Ok(file) => return Ok(Self { path, file, held, written: 0, cut_short: false }),
+                // Somebody's who had the same number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Where git is to complain. The lock is on the file as opened here, so git holds it too.
+    pub(super) fn complaints(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Writes down what is to be done, and holds it; not if the file is gone.
+    pub(super) fn begin(&mut self, lines: &str) -> io::Result<bool> {
+        self.held.lock_shared()?;
+        self.file.lock_shared()?;
+        if self.file.metadata()?.nlink() == 0 {
+            return Ok(false);
+        }
+        self.file.write_all(lines.as_bytes())?;
+        self.written = lines.len();
+        Ok(true)
+    }
+
+    /// Notes that it is done.
+    pub(super) fn end(&mut self) {
+        // What stays is taken for cut short, and its locks are looked for in vain; what is held on to
+        // keeps a sweep waiting. Neither breaks anything.
+        let _ = self.file.set_len(0);
+        let _ = self.file.unlock();
+        let _ = self.held.unlock();
+    }
+
+    /// What git complained about.
+    pub(super) fn complaint(&self) -> String {
+        let mut bytes = vec![0; COMPLAINT_BYTES_MAX];
+        let found = self.file.read_at(&mut bytes, self.written as u64).unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..found]).trim_end().to_owned()
+    }
+
+    /// Lets the file lie for whoever meets the locks.
+    pub(super) fn leave(&mut self) {
+        self.cut_short = true;
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        if !self.cut_short {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Removes the pages that nobody writes on, if there are many files.
+fn tidy(folder: &Path, held: &File) -> io::Result<()> {
+    if fs::read_dir(folder)?.count() <= FILES_MAX || held.try_lock().is_err() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder)?.flatten().filter(|entry| entry.file_name() != HELD) {
+        let file = File::open(entry.path())?;
+        if file.metadata()?.len() == 0 && file.try_lock().is_ok() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    held.unlock()
+}
+
 /// Tells whether a lock stands in the way of these lines.
 pub(super) fn is_locked(place: &Place, lines: &str) -> bool {
     locks(place, lines).iter().any(|lock| lock.path.exists())
@@ -93,7 +193,8 @@ pub(super) fn sweep(place: &Place, lines: &str) -> io::Result<usize> {
     sweep_until(place, lines, Instant::now() + QUIET_WAIT)
 }
 
-fn sweep_until(place: &Place, lines: &str, deadline: Instant) -> io::Result<usize> {
+/// The same, but transactions of others are waited for until a time.
+pub(super) fn sweep_until(place: &Place, lines: &str, deadline: Instant) -> io::Result<usize> {
     let folder = folder(place);
     let held = held(&folder)?;
     if !quiet(&held, deadline)? {
@@ -160,6 +261,9 @@ fn locks(place: &Place, lines: &str) -> Vec<Lock> {
     for line in lines.lines() {
         let mut words = line.split(' ');
         let (Some(word), Some(name)) = (words.next(), words.next()) else { continue };
+        if !["verify", "update", "delete"].contains(&word) {
+            continue;
+        }
         let new = words.next().filter(|_| word == "update").unwrap_or_default();
         let path = place.common.join(format!("{name}.lock"));
         all.push(lock(path, name.starts_with(super::PREFIX), new));
@@ -307,5 +411,36 @@ mod tests {
         assert_eq!(sweep_until(&repo.place, &repo.lines(), Instant::now()).unwrap(), 0);
         drop(git);
         assert_eq!(sweep_until(&repo.place, &repo.lines(), Instant::now()).unwrap(), 1);
+    }
+
+    #[test]
+    fn pages_that_nobody_writes_on_go_when_there_are_many() {
+        let repo = repo();
+        let mut under_way = Page::new(&repo.place).unwrap();
+        assert!(under_way.begin("update a b\n").unwrap());
+        let folder = folder(&repo.place);
+        for number in 0..=FILES_MAX {
+            fs::write(folder.join(format!("0-{number}")), "").unwrap();
+        }
+        fs::write(folder.join("1-0"), "update c d\n").unwrap();
+        let all = || fs::read_dir(&folder).unwrap().count();
+        let before = all();
+        // Not while somebody may be about to write.
+        let first = Page::new(&repo.place).unwrap();
+        assert_eq!(all(), before + 1);
+        under_way.end();
+        assert!(under_way.begin("update a b\n").unwrap());
+        under_way.end();
+        let mut second = Page::new(&repo.place).unwrap();
+        assert_eq!(
+            all(),
+            3,
+            "the file that holds a sweep off, what was cut short, and the new one"
+        );
+        assert!(second.begin("update a b\n").unwrap());
+        // Those who had one see that it is gone.
+        assert!(!under_way.begin("update a b\n").unwrap());
+        drop((first, second));
+        assert_eq!(all(), 2);
     }
 }

@@ -1,7 +1,8 @@
 //! Drivers that are killed at a chosen point of a lane's way: the next one goes on from there.
 //!
 //! A `git` first in the PATH counts the calls of its caller that match a pattern. At the chosen one
-//! it kills the caller, before or after git has done it. So each point is met exactly, every time.
+//! it kills the caller, before or after git has done it. So each point is met exactly, every time. It
+//! refuses to stay for several moves of refs, so that each has a call of its own that says what for.
 
 use super::common::Output;
 use super::scene::{DOCUMENT, Scene, lane};
@@ -11,6 +12,7 @@ const GIT: &str = r#"#!/bin/sh
 at=${0%/*}/../kill
 read -r caller < /proc/$PPID/comm
 [ "$caller" = piton ] || exec REAL "$@"
+case "$*" in *" update-ref "*) [ ! -p /dev/stdin ] || exit 1;; esac
 echo "$*" >> "$at/calls"
 read -r pattern < "$at/pattern"
 case "$*" in

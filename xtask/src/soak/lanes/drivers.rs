@@ -118,7 +118,7 @@ fn late(scratch: &Scratch, old: Started) -> Result<(), Broken> {
         return Err(format!("the new driver ended with {}", ended.word()));
     }
     // The one that answers it waits with it.
-    let is_old = |p: &Process| p.pid == old.pid() || p.kind == Kind::Answers;
+    let is_old = |p: &Process| p.pid == old.pid() || p.kind == Kind::Stays;
     let others = || scratch.processes().iter().all(is_old);
     if !Scratch::until(others) {
         return Err(format!("processes still live: {:?}", scratch.processes()));
