@@ -1,8 +1,9 @@
 //! One small pack per snapshot: all objects that it newly names, synced with four calls.
 //!
 //! Objects go in whole, also those that exist elsewhere, because nobody knows whether those were
-//! ever synced. A `.keep` file protects the pack from a collection of garbage that began before
-//! the ref points to it; [`Written::release`] takes it away.
+//! ever synced: not those that an earlier snapshot made durable and its ref still holds. A `.keep`
+//! file protects the pack from a collection of garbage that began before the ref points to it;
+//! [`Written::release`] takes it away.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
