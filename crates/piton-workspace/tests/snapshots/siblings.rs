@@ -35,8 +35,9 @@ impl Rig {
 
     fn packs(&self) -> BTreeSet<String> {
         let found = std::fs::read_dir(self.repo.path(".git/objects/pack")).unwrap();
-        let names = found.map(|e| e.unwrap().file_name().into_string().unwrap());
-        names.filter(|name| name.ends_with(".idx")).collect()
+        let paths = found.map(|e| e.unwrap().path());
+        let indexes = paths.filter(|path| path.extension().is_some_and(|end| end == "idx"));
+        indexes.map(|path| path.to_str().unwrap().to_owned()).collect()
     }
 
     /// The kinds of the objects that a snapshot wrote.
@@ -45,8 +46,7 @@ impl Rig {
         let taken = take(&self.repo, taker, LANE);
         let mut kinds = Vec::new();
         for pack in self.packs().difference(&before) {
-            let path = format!(".git/objects/pack/{pack}");
-            let listed = self.repo.git(&["verify-pack", "-v", &path]);
+            let listed = self.repo.git(&["verify-pack", "-v", pack]);
             let objects = listed.lines().filter(|line| line.len() > 40 && !line.contains(':'));
             kinds.extend(objects.filter_map(|l| Some(l.split_whitespace().nth(1)?.to_owned())));
         }
