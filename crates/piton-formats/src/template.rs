@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value, context};
+use minijinja::{AutoEscape, Environment, ErrorKind, Template, UndefinedBehavior, Value, context};
 
 /// Instructions one template may execute: enough for loops over thousands of items, and over in a
 /// blink when a template loops within loops.
@@ -145,7 +145,7 @@ pub fn check(template: &str) -> Vec<Problem> {
     let mut found: Vec<Problem> = unknown.iter().map(|n| unknown_name(template, n)).collect();
     // A trial with sample values finds unknown filters, tests and functions, and endless work.
     if found.is_empty()
-        && let Err(error) = trial(template)
+        && let Err(error) = trial(&parsed)
         && matches!(
             error.kind(),
             ErrorKind::UnknownFilter
@@ -170,10 +170,10 @@ pub fn uses(template: &str, name: &str) -> bool {
 }
 
 /// Renders with values that stand for the real ones.
-fn trial(template: &str) -> Result<String, minijinja::Error> {
+fn trial(template: &Template<'_, '_>) -> Result<String, minijinja::Error> {
     let vars =
         Vars { attempt: 1, failure_context: "Attempt 1: failed".to_owned(), ..Vars::default() };
-    ENGINE.render_str(template, values(&vars))
+    template.render(values(&vars))
 }
 
 /// The values under the names of [`NAMES`].

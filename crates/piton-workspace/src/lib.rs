@@ -8,6 +8,7 @@
 mod ask;
 mod blob;
 pub mod checks;
+mod deflate;
 pub mod git;
 pub mod merge;
 mod project;

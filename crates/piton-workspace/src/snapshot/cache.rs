@@ -5,12 +5,16 @@
 //! unchanged folder is copied as it is. Ids in it are used only while the snapshot that named them
 //! is still held by its ref (the anchor).
 
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::Missed;
 use super::codec::{Reader, Writer};
-use super::entry::{Entry, FolderKind, Why};
+use super::entry::{Entry, FolderKind, View, Why};
 use super::index::Tracked;
 use super::oid::Oid;
 use super::repo::Settings;
@@ -21,11 +25,14 @@ const MAGIC: &[u8; 8] = b"PITONST2";
 const HEADER: usize = 8 + 8 + 4;
 /// Snapshots remembered with their trees; lanes that share a folder each have a last one.
 const MEMO_MAX: usize = 16;
+/// Up to here a cache is written over the one before: some hundred files, read anew in milliseconds
+/// if the cache is torn.
+const OVER_BYTES_MAX: usize = 1 << 16;
 
 /// What holds for the whole work tree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Head {
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     /// A digest of the rules that the caller set.
     pub(crate) rules: Oid,
     /// Stamps of the ignore files that hold everywhere.
@@ -89,7 +96,7 @@ impl Head {
 
     fn read(from: &mut Reader<'_>) -> Option<Self> {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
-        let mut head = Self { settings: Settings::read(from)?, ..Self::default() };
+        let mut head = Self { settings: Settings::read(from)?.into(), ..Self::default() };
         head.rules = from.oid()?;
         for _ in 0..from.len()? {
             head.ignores.push(from.stamp()?);
@@ -200,6 +207,15 @@ impl Cache {
         Entry::all(self.block(at))
     }
 
+    /// Objects that the snapshot it was made with holds: contents and trees.
+    pub(crate) fn objects(&self) -> HashSet<Oid> {
+        let trees = self.folders.iter().map(|folder| folder.tree);
+        let blocks = (0..self.len()).flat_map(|at| View::all(self.block(at)));
+        let files = blocks.filter(|view| view.kind.git_mode().is_some());
+        let files = files.flat_map(|view| [view.oid, view.raw.unwrap_or(view.oid)]);
+        trees.chain(files).chain([self.head.root]).filter(|oid| *oid != Oid::NONE).collect()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.folders.len()
     }
@@ -253,14 +269,20 @@ pub(crate) fn encode(head: &Head, folders: &[FolderOut<'_>]) -> Vec<u8> {
     data
 }
 
-/// Writes a cache. Another reader sees the old file or the new one.
-pub(crate) fn save(file: &Path, data: &[u8]) -> std::io::Result<()> {
-    if let Some(parent) = file.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    let fresh = beside(file);
-    std::fs::write(&fresh, data)?;
-    std::fs::rename(&fresh, file)
+/// Writes a cache. Whoever reads a large one meanwhile sees the old file or the new one; a small one
+/// that is half written has a wrong checksum, and costs its reader less than the exchange costs here.
+pub(crate) fn save(file: &Path, data: &[u8]) -> io::Result<()> {
+    let small = data.len() <= OVER_BYTES_MAX;
+    let fresh = if small { file.to_owned() } else { beside(file) };
+    let open = || OpenOptions::new().write(true).create(true).truncate(false).open(&fresh);
+    let mut new: File = open().or_else(|error| {
+        std::fs::create_dir_all(file.parent().unwrap_or(Path::new("."))).map_err(|_| error)?;
+        open()
+    })?;
+    new.write_all(data)?;
+    // Not before: a file that is emptied and written again is flushed to disk by some systems.
+    new.set_len(data.len() as u64)?;
+    if small { Ok(()) } else { std::fs::rename(&fresh, file) }
 }
 
 /// A name of this process's own, so that two never write the same file.

@@ -2,9 +2,10 @@
 //!
 //! Dropped, it leaves nothing behind. Verifying a restore uses it too.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{CWD, Mode, OFlags};
 
@@ -36,7 +37,7 @@ const BLOB: u32 = 0o100_644;
 pub(crate) struct Capture {
     pub(crate) repo: Repo,
     pub(crate) head: Head,
-    cache: Option<Cache>,
+    cache: Option<Arc<Cache>>,
     folders: Vec<Folder>,
     trees: Vec<Oid>,
     objects: Option<Objects>,
@@ -48,9 +49,32 @@ pub(crate) struct Capture {
 }
 
 /// What one snapshot leaves to the next of the same work tree.
+#[derive(Clone)]
 pub(crate) struct Known {
     repo: Repo,
-    cache: Cache,
+    cache: Arc<Cache>,
+}
+
+/// What was last found in another work tree.
+#[derive(Clone)]
+pub(crate) struct Elsewhere {
+    pub(crate) repo: Repo,
+    pub(crate) settings: Arc<Settings>,
+    /// Its last snapshot, if that is small.
+    pub(crate) known: Option<Known>,
+}
+
+impl Elsewhere {
+    /// The settings, if they hold for a work tree too.
+    fn settings(&self, of: &Repo) -> Option<Arc<Settings>> {
+        self.settings.hold_in_sibling(&self.repo, of).then(|| self.settings.clone())
+    }
+
+    /// Objects that the repository of a work tree holds for good because of a snapshot elsewhere.
+    fn objects(&self, of: &Repo) -> HashSet<Oid> {
+        let known = self.known.as_ref().filter(|k| k.repo.common == of.common && k.stands());
+        known.map(|k| k.cache.objects()).unwrap_or_default()
+    }
 }
 
 impl Known {
@@ -72,13 +96,13 @@ impl Capture {
         Self::of_known(workspace, rules, None, None)
     }
 
-    /// Looks at a work tree, with what was known of it, and of the settings in another one of the
-    /// repository; none of that is believed unchecked.
+    /// Looks at a work tree, with what was known of it, and of another one of the repository; none
+    /// of that is believed unchecked.
     pub(crate) fn of_known(
         workspace: &Workspace,
         rules: &Rules,
         known: Option<Known>,
-        elsewhere: Option<&(Repo, Settings)>,
+        elsewhere: Option<&Elsewhere>,
     ) -> Result<Self, Error> {
         let started = now_ns();
         refuse(workspace, rules)?;
@@ -86,23 +110,27 @@ impl Capture {
         let mut is_anchored = standing.is_some();
         let (repo, cache) = match standing {
             Some(Known { repo, cache }) => (repo, Some(cache)),
-            None => (Repo::open(&workspace.dir)?, Cache::load(&workspace.cache)),
+            None => (Repo::open(&workspace.dir)?, Cache::load(&workspace.cache).map(Arc::new)),
         };
         let settings = match cache.as_ref().map(|c| &c.head.settings).filter(|s| s.holds()) {
             Some(settings) => settings.clone(),
-            None => match elsewhere.and_then(|(from, s)| s.in_sibling(from, &repo, started)) {
+            None => match elsewhere.and_then(|other| other.settings(&repo)) {
                 Some(settings) => settings,
-                None => Settings::load(&repo, started)?,
+                None => Settings::load(&repo, started)?.into(),
             },
         };
-        if let Some(format) = settings.format {
+        if let Some(format) = settings.format.clone() {
             return Err(Error::Format { format });
         }
         let cache = cache.filter(|c| is_anchored || anchored(&repo, &settings, c));
         is_anchored &= cache.is_some();
+        let mut objects = Objects::new(&repo.objects());
+        if let (None, Some(other)) = (&cache, elsewhere) {
+            objects.there.held = other.objects(&repo);
+        }
         let mut capture = Self {
-            head: head(&repo, rules, &settings, cache.as_ref()),
-            objects: Some(Objects::new(&repo.objects())),
+            head: head(&repo, rules, settings, cache.as_deref()),
+            objects: Some(objects),
             repo,
             cache,
             folders: Vec::new(),
@@ -141,7 +169,7 @@ impl Capture {
         let walk = Walk {
             repo: &self.repo,
             rules,
-            cache: self.cache.as_ref(),
+            cache: self.cache.as_deref(),
             head: &self.head,
             reconsider,
             index_changed,
@@ -153,7 +181,7 @@ impl Capture {
         let mut folders = walk.run()?;
         let same_absent = before.is_some_and(|b| b.absent == self.head.absent);
         let reuse = same_absent && !walk.vanished.load(std::sync::atomic::Ordering::Relaxed);
-        let known = self.cache.as_ref().filter(|_| same_absent);
+        let known = self.cache.as_deref().filter(|_| same_absent);
         trees::add_absent(&mut folders, &self.head.absent, known);
         let untouched = !reconsider && !index_changed && reuse;
         if untouched && folders.iter().all(|f| matches!(f.body, Body::Same(_))) {
@@ -174,10 +202,10 @@ impl Capture {
         let (count, bytes) = dirty.fold((0, 0), |(n, sum), e| (n + 1, sum + e.stat.size));
         let small = count <= UNSEEN_MAX && bytes <= UNSEEN_BYTES_MAX;
         if count >= LOOKUP_MIN || (self.cache.is_none() && !small) {
-            objects.store = Some(Store::open(&self.repo.objects()));
+            objects.there.store = Some(Store::open(&self.repo.objects()));
         }
         content::read_all(&walk, &mut folders, &mut objects, &scratch(workspace))?;
-        let cache = self.cache.as_ref();
+        let cache = self.cache.as_deref();
         let trees = trees::build(&folders, cache, &self.head.absent, reuse, &mut objects)?;
         let side = side::collect(&folders, cache, &trees);
         self.head.files = walk.files.into_inner();
@@ -188,14 +216,21 @@ impl Capture {
     /// The top of a snapshot: what git would commit, and the side.
     fn put_root(&mut self, side: side::Side, mut objects: Objects) -> Result<(), Error> {
         let tree = self.trees.first().copied().unwrap_or_default();
-        let manifest = objects.put(oid::Kind::Blob, &side.manifest.encode())?;
-        let mut lines = vec![line("manifest", BLOB, manifest)];
+        let manifest = New::of(oid::Kind::Blob, side.manifest.encode());
+        let mut lines = vec![line("manifest", BLOB, manifest.oid)];
         if let Some(raw) = trees::nest(&side.raw, &mut objects)? {
             lines.push(line("raw", TREE, raw));
         }
-        let beside = objects.put(oid::Kind::Tree, &trees::encode(lines))?;
-        let lines = vec![line("side", TREE, beside), line("tree", TREE, tree)];
-        self.head.root = objects.put(oid::Kind::Tree, &trees::encode(lines))?;
+        let beside = New::of(oid::Kind::Tree, trees::encode(lines));
+        let lines = vec![line("side", TREE, beside.oid), line("tree", TREE, tree)];
+        let root = New::of(oid::Kind::Tree, trees::encode(lines));
+        // A top that is held holds all below it.
+        if root.oid != self.head.root && !objects.there.held.contains(&root.oid) {
+            for new in [&manifest, &beside, &root] {
+                objects.put(new.kind, &new.data)?;
+            }
+        }
+        self.head.root = root.oid;
         self.head.tree = tree;
         self.head.missed = side.manifest.missed;
         self.objects = Some(objects);
@@ -258,9 +293,18 @@ impl Capture {
             .map(|(at, (folder, block))| self.out(at, folder, block.as_deref()))
             .collect();
         let data = cache::encode(&self.head, &folders);
-        let _ = cache::save(&workspace.cache, &data);
+        if self.folders.iter().any(|folder| self.is_worth_keeping(folder)) {
+            let _ = cache::save(&workspace.cache, &data);
+        }
         drop(folders);
-        Cache::decode(data).map(|cache| Known { repo: self.repo, cache })
+        Cache::decode(data).map(|cache| Known { repo: self.repo, cache: cache.into() })
+    }
+
+    /// Whether the next snapshot could believe anything about a folder: of files that have only just
+    /// been written it can't.
+    fn is_worth_keeping(&self, folder: &Folder) -> bool {
+        let Body::Listed(entries) = &folder.body else { return true };
+        entries.iter().any(|e| e.captured() && e.stat.settled(self.started).is_settled())
     }
 
     fn block(&self, folder: &Folder) -> Option<Vec<u8>> {
@@ -300,6 +344,19 @@ impl Capture {
     }
 }
 
+/// An object that perhaps need not be written.
+struct New {
+    kind: oid::Kind,
+    oid: Oid,
+    data: Vec<u8>,
+}
+
+impl New {
+    fn of(kind: oid::Kind, data: Vec<u8>) -> Self {
+        Self { kind, oid: Oid::of(kind, &data), data }
+    }
+}
+
 fn line(name: &str, mode: u32, oid: Oid) -> Line {
     Line { name: name.as_bytes().to_vec(), mode, oid }
 }
@@ -330,11 +387,11 @@ fn anchored(repo: &Repo, settings: &Settings, cache: &Cache) -> bool {
 }
 
 /// What holds now, with the ids of before.
-fn head(repo: &Repo, rules: &Rules, settings: &Settings, cache: Option<&Cache>) -> Head {
+fn head(repo: &Repo, rules: &Rules, settings: Arc<Settings>, cache: Option<&Cache>) -> Head {
     let mut head = cache.map(|c| c.head.clone()).unwrap_or_default();
     head.ignores = settings.ignores.iter().map(|f| Stat::followed(f)).collect();
     head.index = Stat::followed(&repo.index());
-    head.settings = settings.clone();
+    head.settings = settings;
     head.rules = rules.digest();
     head
 }

@@ -13,11 +13,10 @@ use rustix::io::Errno;
 use super::Error;
 use super::convert::{self, Conversion};
 use super::entry::{Kind, Why};
-use super::objects::Objects;
+use super::objects::{Objects, There};
 use super::oid::{self, Oid};
-use super::pack::{Deflater, Packed};
+use super::pack::Packed;
 use super::stat::Stat;
-use super::store::Store;
 use super::walk::{Body, Folder, Walk, join};
 
 /// How often a file that changes while it is read is read.
@@ -32,6 +31,8 @@ pub(super) struct Task {
     folder: usize,
     entry: usize,
     pub(super) path: Vec<u8>,
+    /// What it held in the last snapshot, which is durable.
+    known: Oid,
     conversion: Conversion,
 }
 
@@ -61,7 +62,7 @@ pub(super) fn read_all(
             let Some(entry) = entry_of(folders, &task) else { continue };
             match outcome {
                 Outcome::Gone => continue,
-                Outcome::Missed(why, stat) => (entry.kind, entry.stat) = (Kind::Missed(why), stat),
+                Outcome::Missed(why, stat) => entry.miss(why, stat),
                 Outcome::Read { stat, oid, convert, .. } => {
                     if walk.head.settings.file_mode && entry.kind != Kind::Link {
                         let exec = stat.mode & 0o100 != 0;
@@ -108,8 +109,14 @@ fn dirty(folders: &[Folder]) -> Vec<Task> {
     for (place, folder) in folders.iter().enumerate() {
         let Body::Listed(entries) = &folder.body else { continue };
         for (at, entry) in entries.iter().enumerate().filter(|(_, e)| e.dirty) {
-            let path = join(&folder.path, &entry.name);
-            tasks.push(Task { folder: place, entry: at, path, conversion: Conversion::None });
+            let (path, known) = (join(&folder.path, &entry.name), entry.oid);
+            tasks.push(Task {
+                folder: place,
+                entry: at,
+                path,
+                known,
+                conversion: Conversion::None,
+            });
         }
     }
     tasks
@@ -141,7 +148,7 @@ fn clean(
             }
             entry.dirty = false;
         } else if last {
-            (entry.kind, entry.stat) = (Kind::Missed(Why::Unstable), Stat::default());
+            entry.miss(Why::Unstable, Stat::default());
             entry.dirty = false;
         } else {
             again.push(task);
@@ -152,23 +159,22 @@ fn clean(
 
 fn read(walk: &Walk<'_>, tasks: &[Task], objects: &mut Objects) -> Result<Vec<Outcome>, Error> {
     if tasks.len() < PARALLEL_MIN {
-        let mut deflater = None;
         let mut outcomes = Vec::with_capacity(tasks.len());
         for task in tasks {
-            let outcome = one(walk, task, objects.store.as_ref(), &mut deflater)?;
+            let outcome = one(walk, task, &objects.there)?;
             outcomes.push(take(outcome, objects)?);
         }
         return Ok(outcomes);
     }
     let threads = super::walk::cores();
-    let store = objects.store.take();
+    let there = std::mem::take(&mut objects.there);
     let next = AtomicUsize::new(0);
     let mut outcomes: Vec<Option<Outcome>> = tasks.iter().map(|_| None).collect();
     let done = std::thread::scope(|scope| {
         let (send, receive) = sync_channel(WAITING_MAX);
         for _ in 0..threads {
-            let (send, next, store) = (send.clone(), &next, store.as_ref());
-            scope.spawn(move || reader(walk, tasks, next, store, &send));
+            let (send, next, there) = (send.clone(), &next, &there);
+            scope.spawn(move || reader(walk, tasks, next, there, &send));
         }
         drop(send);
         for (at, outcome) in receive {
@@ -176,7 +182,7 @@ fn read(walk: &Walk<'_>, tasks: &[Task], objects: &mut Objects) -> Result<Vec<Ou
         }
         Ok(())
     });
-    objects.store = store;
+    objects.there = there;
     done.map(|()| outcomes.into_iter().map(|o| o.unwrap_or(Outcome::Gone)).collect())
 }
 
@@ -186,15 +192,14 @@ fn reader(
     walk: &Walk<'_>,
     tasks: &[Task],
     next: &AtomicUsize,
-    store: Option<&Store>,
+    there: &There,
     send: &SyncSender<Sent>,
 ) {
-    let mut deflater = None;
     loop {
         let at = next.fetch_add(1, Ordering::Relaxed);
         let Some(task) = tasks.get(at) else { return };
         // The receiver goes away only when another file failed.
-        if send.send((at, one(walk, task, store, &mut deflater))).is_err() {
+        if send.send((at, one(walk, task, there))).is_err() {
             return;
         }
     }
@@ -210,12 +215,7 @@ fn take(mut outcome: Outcome, objects: &mut Objects) -> Result<Outcome, Error> {
 }
 
 /// Reads one file until it holds still.
-fn one(
-    walk: &Walk<'_>,
-    task: &Task,
-    store: Option<&Store>,
-    deflater: &mut Option<Deflater>,
-) -> Result<Outcome, Error> {
+fn one(walk: &Walk<'_>, task: &Task, there: &There) -> Result<Outcome, Error> {
     for _ in 0..TRIES_MAX {
         let (stat, data) = match bytes(walk, &task.path) {
             Ok(Some(read)) => read,
@@ -233,13 +233,8 @@ fn one(
         let is_file = stat.file_type() == FileType::RegularFile;
         let convert = is_file && task.conversion.touches(&data);
         let oid = Oid::of(oid::Kind::Blob, &data);
-        let there = store.is_some_and(|s| s.contains(oid));
-        let packed = if there {
-            None
-        } else {
-            let deflater = deflater.get_or_insert_with(Deflater::new);
-            Some(deflater.pack(oid, oid::Kind::Blob, &data)?)
-        };
+        let is_new = oid != task.known && !there.contains(oid);
+        let packed = is_new.then(|| Packed::new(oid, oid::Kind::Blob, &data)).transpose()?;
         return Ok(Outcome::Read { stat, oid, packed, convert });
     }
     Ok(Outcome::Missed(Why::Unstable, Stat::default()))

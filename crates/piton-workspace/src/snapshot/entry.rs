@@ -144,6 +144,16 @@ impl Entry {
         }
     }
 
+    /// Lists it as not captured.
+    pub(crate) fn miss(&mut self, why: Why, stat: Stat) {
+        (self.kind, self.stat, self.oid, self.raw) = (Kind::Missed(why), stat, Oid::NONE, None);
+    }
+
+    /// What its bytes on disk were.
+    pub(crate) fn content(&self) -> Oid {
+        self.raw.unwrap_or(self.oid)
+    }
+
     /// Whether it is in the tree.
     pub(crate) fn captured(&self) -> bool {
         self.kind.git_mode().is_some()

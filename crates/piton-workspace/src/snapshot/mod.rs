@@ -107,8 +107,12 @@ impl Rules {
     }
 
     fn digest(&self) -> Oid {
-        let text = format!("{} {:?} {:?}", self.file_bytes_max, self.exclude, self.also);
-        Oid::of(oid::Kind::Blob, text.as_bytes())
+        let mut all = codec::Writer::default();
+        all.u64(self.file_bytes_max);
+        all.len(self.exclude.len());
+        self.exclude.iter().for_each(|path| all.bytes(path.as_bytes()));
+        self.also.iter().for_each(|path| all.bytes(path));
+        Oid::of(oid::Kind::Blob, &all.0)
     }
 }
 

@@ -5,34 +5,46 @@ use std::path::Path;
 
 use super::Error;
 use super::oid::{Kind, Oid};
-use super::pack::{Deflater, Pack, Packed, Written};
+use super::pack::{Pack, Packed, Written};
 use super::store::Store;
+
+/// Objects that are durable already, as far as it pays to know.
+#[derive(Default)]
+pub(crate) struct There {
+    /// What lies in packs; only asked when there is much to write.
+    pub(crate) store: Option<Store>,
+    /// What a snapshot of ours names that a ref holds.
+    pub(crate) held: HashSet<Oid>,
+}
+
+impl There {
+    pub(crate) fn contains(&self, oid: Oid) -> bool {
+        self.held.contains(&oid) || self.store.as_ref().is_some_and(|s| s.contains(oid))
+    }
+}
 
 /// New objects on their way into a pack.
 pub(crate) struct Objects {
     pack: Pack,
-    /// What is there already; only asked when there is much to write.
-    pub(crate) store: Option<Store>,
+    pub(crate) there: There,
     seen: HashSet<Oid>,
-    deflater: Option<Deflater>,
 }
 
 impl Objects {
     pub(crate) fn new(objects: &Path) -> Self {
-        Self { pack: Pack::new(objects), store: None, seen: HashSet::new(), deflater: None }
+        Self { pack: Pack::new(objects), there: There::default(), seen: HashSet::new() }
     }
 
     /// Whether an object has to be written.
     pub(crate) fn wants(&self, oid: Oid) -> bool {
-        !self.seen.contains(&oid) && !self.store.as_ref().is_some_and(|s| s.contains(oid))
+        !self.seen.contains(&oid) && !self.there.contains(oid)
     }
 
     /// Adds an object and returns its id.
     pub(crate) fn put(&mut self, kind: Kind, data: &[u8]) -> Result<Oid, Error> {
         let oid = Oid::of(kind, data);
         if self.wants(oid) {
-            let packed = self.deflater.get_or_insert_with(Deflater::new).pack(oid, kind, data)?;
-            self.append(oid, &packed)?;
+            self.append(oid, &Packed::new(oid, kind, data)?)?;
         }
         Ok(oid)
     }

@@ -9,6 +9,8 @@ use sha1::{Digest as _, Sha1};
 /// Length of an id in bytes.
 pub(crate) const LEN: usize = 20;
 
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// The id of an object.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Oid(pub(crate) [u8; LEN]);
@@ -56,7 +58,11 @@ impl Oid {
 
 impl fmt::Display for Oid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        let mut text = [0; LEN * 2];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 

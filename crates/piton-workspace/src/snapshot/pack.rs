@@ -1,20 +1,21 @@
 //! One small pack per snapshot: all objects that it newly names, synced with four calls.
 //!
 //! Objects go in whole, also those that exist elsewhere, because nobody knows whether those were
-//! ever synced. A `.keep` file protects the pack from a collection of garbage that began before
-//! the ref points to it; [`Written::release`] takes it away.
+//! ever synced: not those that an earlier snapshot made durable and its ref still holds. A `.keep`
+//! file protects the pack from a collection of garbage that began before the ref points to it;
+//! [`Written::release`] takes it away.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::{Compress, Compression, FlushCompress, Status};
 use sha1::{Digest as _, Sha1};
 
 use super::Error;
 use super::oid::{Kind, Oid};
+use crate::deflate;
 
 /// A pack stays in memory up to here; a first snapshot may be far larger.
 const MEMORY_BYTES_MAX: usize = 16 << 20;
@@ -25,16 +26,16 @@ pub(crate) const KEEP: &str = "piton: a snapshot is being taken\n";
 
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// Packs objects' bytes; its state is costly to make, so it is used again.
-pub(crate) struct Deflater(Compress);
+/// An object as it stands in a pack.
+pub(crate) struct Packed {
+    oid: Oid,
+    crc: u32,
+    bytes: Vec<u8>,
+}
 
-impl Deflater {
-    pub(crate) fn new() -> Self {
-        Self(Compress::new(Compression::fast(), true))
-    }
-
+impl Packed {
     /// An object ready to be appended.
-    pub(crate) fn pack(&mut self, oid: Oid, kind: Kind, data: &[u8]) -> Result<Packed, Error> {
+    pub(crate) fn new(oid: Oid, kind: Kind, data: &[u8]) -> Result<Self, Error> {
         let mut bytes = Vec::with_capacity(data.len() / 2 + 64);
         let mut size = data.len();
         let low = |size: usize, mask: u8| size.to_le_bytes()[0] & mask;
@@ -46,26 +47,9 @@ impl Deflater {
             size >>= 7;
         }
         bytes.push(byte);
-        self.0.reset();
-        loop {
-            let read = usize::try_from(self.0.total_in()).unwrap_or(usize::MAX);
-            bytes.reserve(data.len() / 2 + 64);
-            let rest = data.get(read..).unwrap_or_default();
-            let status = self.0.compress_vec(rest, &mut bytes, FlushCompress::Finish);
-            match status.map_err(|e| Error::Pack { why: e.to_string() })? {
-                Status::StreamEnd => break,
-                Status::Ok | Status::BufError => {}
-            }
-        }
-        Ok(Packed { oid, crc: crc32fast::hash(&bytes), bytes })
+        deflate::append(data, &mut bytes).map_err(|e| Error::Pack { why: e.to_string() })?;
+        Ok(Self { oid, crc: crc32fast::hash(&bytes), bytes })
     }
-}
-
-/// An object as it stands in a pack.
-pub(crate) struct Packed {
-    oid: Oid,
-    crc: u32,
-    bytes: Vec<u8>,
 }
 
 /// A pack being made; dropped without [`Pack::finish`], it leaves nothing behind.
@@ -114,12 +98,19 @@ impl Pack {
 
     /// A file with a name that git clears away if we die.
     fn create(&self, what: &str) -> Result<(PathBuf, File), Error> {
-        std::fs::create_dir_all(&self.folder).map_err(|e| Error::file(&self.folder, e))?;
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("tmp_{what}_piton_{}_{number}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        let file =
-            OpenOptions::new().read(true).write(true).create_new(true).mode(0o444).open(&path);
+        let create =
+            || OpenOptions::new().read(true).write(true).create_new(true).mode(0o444).open(&path);
+        let file = create().or_else(|error| {
+            match error.kind() {
+                ErrorKind::NotFound => std::fs::create_dir_all(&self.folder)?,
+                // Of a process that had our number and was killed.
+                ErrorKind::AlreadyExists => std::fs::remove_file(&path)?,
+                _ => return Err(error),
+            }
+            create()
+        });
         file.map(|file| (path.clone(), file)).map_err(|e| Error::file(&path, e))
     }
 
@@ -129,9 +120,7 @@ impl Pack {
             return Ok(None);
         }
         self.objects.sort_unstable();
-        let (path, mut file, sum) = self.seal()?;
-        let failed = |e: std::io::Error| Error::file(&path, e);
-        file.write_all(&sum.0).and_then(|()| file.sync_all()).map_err(failed)?;
+        let sum = self.seal()?;
         let (index_path, mut index_file) = self.create("idx")?;
         let written = index_file
             .write_all(&index(&self.objects, sum))
@@ -144,7 +133,10 @@ impl Pack {
         let base = self.folder.join(format!("pack-{sum}"));
         let keep = base.with_extension("keep");
         std::fs::write(&keep, KEEP).map_err(|e| Error::file(&keep, e))?;
-        self.spilled = None;
+        // From here on nothing is taken away again when this fails.
+        let Some((path, _)) = self.spilled.take() else {
+            return Err(Error::Pack { why: "the file is gone".to_owned() });
+        };
         for (from, to) in [(&path, "pack"), (&index_path, "idx")] {
             let to = base.with_extension(to);
             std::fs::rename(from, &to).map_err(|e| Error::file(&to, e))?;
@@ -154,34 +146,46 @@ impl Pack {
         Ok(Some(Written { base, keep }))
     }
 
-    /// Puts the count in, and returns the file and its checksum, to be appended.
-    fn seal(&mut self) -> Result<(PathBuf, File, Oid), Error> {
+    /// Puts the count in and the checksum behind, and syncs the file; returns the checksum.
+    fn seal(&mut self) -> Result<Oid, Error> {
         let count = u32::try_from(self.objects.len())
             .map_err(|_| Error::Pack { why: "more objects than a pack can hold".to_owned() })?;
-        let mut hash = Sha1::new();
-        let in_memory = self.spilled.is_none();
-        if in_memory {
+        let sum = if self.spilled.is_none() {
             self.buffer[..12].copy_from_slice(&header(count));
-            hash.update(&self.buffer);
-        }
-        self.spill()?;
-        let Some((path, shared)) = &self.spilled else {
-            return Err(Error::Pack { why: "the file is gone".to_owned() });
+            Oid(Sha1::digest(&self.buffer).into())
+        } else {
+            self.spill()?;
+            self.with_file(|file| recount(file, count))?
         };
-        let failed = |e: std::io::Error| Error::file(path, e);
-        let mut file = shared.try_clone().map_err(failed)?;
-        if !in_memory {
-            file.rewind().and_then(|()| file.write_all(&header(count))).map_err(failed)?;
-            file.rewind().map_err(failed)?;
-            let mut chunk = vec![0; 1 << 16];
-            loop {
-                match file.read(&mut chunk).map_err(failed)? {
-                    0 => break,
-                    n => hash.update(&chunk[..n]),
-                }
-            }
+        self.buffer.extend_from_slice(&sum.0);
+        self.spill()?;
+        self.with_file(|file| file.sync_all())?;
+        Ok(sum)
+    }
+
+    fn with_file<T>(
+        &mut self,
+        act: impl FnOnce(&mut File) -> std::io::Result<T>,
+    ) -> Result<T, Error> {
+        match &mut self.spilled {
+            Some((path, file)) => act(file).map_err(|e| Error::file(path, e)),
+            None => Err(Error::Pack { why: "the file is gone".to_owned() }),
         }
-        Ok((path.clone(), file, Oid(hash.finalize().into())))
+    }
+}
+
+/// Puts the count into a file that was begun without it; its checksum, and the place behind it.
+fn recount(file: &mut File, count: u32) -> std::io::Result<Oid> {
+    file.rewind()?;
+    file.write_all(&header(count))?;
+    file.rewind()?;
+    let mut hash = Sha1::new();
+    let mut chunk = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut chunk)? {
+            0 => return Ok(Oid(hash.finalize().into())),
+            n => hash.update(&chunk[..n]),
+        }
     }
 }
 

@@ -25,24 +25,24 @@ fn list(workspace: &Workspace) -> PathBuf {
     workspace.cache.with_file_name(LIST)
 }
 
-/// Notes a pack as ours.
-pub(super) fn remember(workspace: &Workspace, name: &str) {
-    let folder = workspace.cache.parent().unwrap_or(Path::new("."));
-    let _ = std::fs::create_dir_all(folder);
-    let file = OpenOptions::new().append(true).create(true).open(list(workspace));
-    if let Ok(mut file) = file {
-        // One call: lines of two processes do not mix.
-        let _ = file.write_all(format!("{name}\n").as_bytes());
-    }
+/// Notes a pack as ours; whether there are many by now.
+pub(super) fn remember(workspace: &Workspace, name: &str) -> bool {
+    let path = list(workspace);
+    let open = || OpenOptions::new().append(true).create(true).open(&path);
+    let file = open().or_else(|error| {
+        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(|_| error)?;
+        open()
+    });
+    let Ok(mut file) = file else { return false };
+    // One call: lines of two processes do not mix.
+    let _ = file.write_all(format!("{name}\n").as_bytes());
+    // A line is a name of 45 bytes and a line break.
+    file.metadata().is_ok_and(|about| about.len() > (PACKS_MAX as u64) * 46)
 }
 
-/// Joins our packs when there are many.
-pub(super) fn join_when_many(workspace: &Workspace, repo: &Repo) {
-    let listed = std::fs::metadata(list(workspace)).map_or(0, |m| m.len());
-    // A line is a name of 45 bytes and a line break.
-    if listed > (PACKS_MAX as u64) * 46 {
-        let _ = join(workspace, repo);
-    }
+/// Joins our packs.
+pub(super) fn join_all(workspace: &Workspace, repo: &Repo) {
+    let _ = join(workspace, repo);
 }
 
 fn join(workspace: &Workspace, repo: &Repo) -> Result<(), Error> {

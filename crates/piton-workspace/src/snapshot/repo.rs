@@ -19,8 +19,8 @@ use crate::{Project, refs};
 /// The file of a ref of ours: an object id and a line end, of whatever hash.
 const REF_BYTES_MAX: usize = 128;
 
-/// Files in the git folder of a work tree that settings may depend on: its own, and the branch, for
-/// which there may be includes.
+/// Files in the git folder of a work tree that settings may depend on, where they may differ between
+/// work trees: its own, and the branch, for which there may be includes.
 const OWN_FILES: [&str; 2] = ["config.worktree", "HEAD"];
 
 /// A work tree and its repository.
@@ -120,7 +120,6 @@ impl Settings {
             Git::at(&repo.dir).args(["config", "-z", "--list", "--show-origin"]).bytes()?;
         let mut found = Self { file_mode: true, ..Self::default() };
         let mut files = vec![repo.common.join("config")];
-        files.extend(OWN_FILES.map(|name| repo.git_dir.join(name)));
         let mut own_excludes = false;
         let mut fields = listed.split(|b| *b == 0);
         while let (Some(origin), Some(pair)) = (fields.next(), fields.next()) {
@@ -140,6 +139,9 @@ impl Settings {
             .collect();
         let users = if own_excludes { excludes_file(repo)? } else { beside(&global) };
         found.ignores = users.into_iter().chain([repo.common.join("info/exclude")]).collect();
+        if found.scope == Scope::WorkTree {
+            files.extend(OWN_FILES.map(|name| repo.git_dir.join(name)));
+        }
         files.sort();
         files.dedup();
         if vars.names_files() {
@@ -152,24 +154,9 @@ impl Settings {
         Ok(found)
     }
 
-    /// What git would say in another work tree of the same repository, if that follows from what
-    /// it said in this one.
-    pub(crate) fn in_sibling(&self, from: &Repo, to: &Repo, started: i64) -> Option<Self> {
-        if self.scope == Scope::WorkTree || from.common != to.common || self.sources.is_empty() {
-            return None;
-        }
-        let mut found = self.clone();
-        for (file, stat) in &mut found.sources {
-            let own = OWN_FILES.iter().find(|own| *file == from.git_dir.join(own));
-            let now = |file: &Path| Stat::followed(file).map(|s| s.settled(started));
-            if let Some(name) = own {
-                *file = to.git_dir.join(name);
-                *stat = now(file);
-            } else if Stat::followed(file) != *stat {
-                return None;
-            }
-        }
-        Some(found)
+    /// Whether git says the same in another work tree of the same repository.
+    pub(crate) fn hold_in_sibling(&self, from: &Repo, to: &Repo) -> bool {
+        self.scope == Scope::Repository && from.common == to.common && self.holds()
     }
 
     /// Whether git would still say the same.

@@ -74,6 +74,11 @@ impl Stat {
         }
         self
     }
+
+    /// Whether anything equals it.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.mtime != i64::MIN
+    }
 }
 
 /// Now, on the clock that files are stamped with.

@@ -1,8 +1,9 @@
 //! Taking snapshots: once, or again and again of the same work tree.
 
-use super::capture::{Capture, Known};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::capture::{Capture, Elsewhere, Known};
 use super::oid::Oid;
-use super::repo::{Repo, Settings};
 use super::{Error, Meta, Rules, Snapshot, Workspace, packs};
 use crate::refs::{Fence, Transaction};
 
@@ -29,20 +30,23 @@ pub fn take(
 pub struct Taker {
     workspace: Workspace,
     known: Option<Known>,
-    /// The settings of git as they were last found, here or in another work tree.
-    settings: Option<(Repo, Settings)>,
+    /// What was last found, here or in another work tree.
+    latest: Arc<Mutex<Option<Elsewhere>>>,
 }
 
 impl Taker {
     /// Begins with what the cache's file says.
     pub fn new(workspace: Workspace) -> Self {
-        Self { workspace, known: None, settings: None }
+        Self { workspace, known: None, latest: Arc::default() }
     }
 
-    /// Lets it begin with the settings that were found in another work tree.
+    /// Lets it begin with what was found in another work tree, and by all that began like it: a
+    /// lane's has the settings of the others, and at first most of their files.
     #[must_use]
     pub fn like(mut self, other: Option<&Self>) -> Self {
-        self.settings = other.and_then(|other| other.settings.clone());
+        if let Some(other) = other {
+            self.latest = other.latest.clone();
+        }
         self
     }
 
@@ -64,14 +68,18 @@ impl Taker {
         fence: &Fence,
         meta: &Meta<'_>,
     ) -> Result<Snapshot, Error> {
-        let elsewhere = self.settings.as_ref();
-        let captured = Capture::of_known(&self.workspace, rules, self.known.take(), elsewhere)?;
-        if self.settings.as_ref().is_none_or(|(_, known)| *known != captured.head.settings) {
-            self.settings = Some((captured.repo.clone(), captured.head.settings.clone()));
-        }
+        let elsewhere = self.latest().clone();
+        let known = self.known.take();
+        let captured = Capture::of_known(&self.workspace, rules, known, elsewhere.as_ref())?;
+        let (repo, settings) = (captured.repo.clone(), captured.head.settings.clone());
         let (snapshot, known) = self.append(captured, chain, fence, meta)?;
         self.known = known.filter(|k| k.size() <= KEPT_BYTES_MAX);
+        *self.latest() = Some(Elsewhere { repo, settings, known: self.known.clone() });
         Ok(snapshot)
+    }
+
+    fn latest(&self) -> MutexGuard<'_, Option<Elsewhere>> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn append(
@@ -98,10 +106,8 @@ impl Taker {
         }
         let commit = captured.put_commit(&commit(captured.head.root, tip.as_deref(), meta))?;
         let written = captured.finish_objects()?;
-        if let Some(written) = &written {
-            // Before the ref moves: a mark that a crash leaves is only looked for on listed packs.
-            packs::remember(&self.workspace, &written.name());
-        }
+        // Before the ref moves: a mark that a crash leaves is only looked for on listed packs.
+        let many = written.as_ref().is_some_and(|w| packs::remember(&self.workspace, &w.name()));
         let moved = Transaction::fenced(fence).update(chain, &commit, tip.as_deref());
         let moved = moved.commit(&repo.dir, "piton: snapshot");
         if let Some(written) = written {
@@ -110,7 +116,9 @@ impl Taker {
         }
         moved?;
         let known = captured.keep(chain, &commit, &self.workspace);
-        packs::join_when_many(&self.workspace, &repo);
+        if many {
+            packs::join_all(&self.workspace, &repo);
+        }
         Ok((Snapshot { commit, tree, degraded, changed: true }, known))
     }
 }

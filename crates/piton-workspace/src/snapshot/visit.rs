@@ -291,7 +291,11 @@ impl Walk<'_> {
             return Ok(old.clone());
         }
         let mut entry = Entry::new(name, kind, stat);
-        entry.dirty = entry.captured();
+        if entry.captured() {
+            entry.dirty = true;
+            // Read again, it may turn out to be what it was.
+            entry.oid = old.filter(|old| old.captured()).map_or(Oid::NONE, Entry::content);
+        }
         Ok(entry)
     }
 

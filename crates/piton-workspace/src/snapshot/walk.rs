@@ -20,7 +20,7 @@ use super::stat::Stat;
 use super::{Error, Rules};
 
 /// Folders from which more than one thread pays.
-const FOLDERS_PER_THREAD_MIN: usize = 64;
+const PAYING_MIN: usize = 64;
 /// Threads at most: the walk is bound by the kernel's locks, not by the processors.
 const THREADS_MAX: usize = 4;
 
@@ -86,6 +86,11 @@ struct Shared {
 }
 
 impl Shared {
+    fn new(jobs: Vec<Job>, alone: bool) -> Self {
+        let queue = Mutex::new(Queue { jobs, busy: 0 });
+        Self { queue, more: Condvar::new(), stop: AtomicBool::new(false), alone }
+    }
+
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -138,22 +143,26 @@ impl Walk<'_> {
             reconsider: self.reconsider,
             tracked_only: false,
         };
-        let expected = self.cache.map_or(usize::MAX, Cache::len);
-        let helpers = helpers(expected / FOLDERS_PER_THREAD_MIN);
-        let shared = Shared {
-            queue: Mutex::new(Queue { jobs: vec![first], busy: 0 }),
-            more: Condvar::new(),
-            stop: AtomicBool::new(false),
-            alone: helpers == 0,
+        let (alone_max, helpers) = match self.cache.map(|c| helpers(c.len() / PAYING_MIN)) {
+            Some(0) => (usize::MAX, 0),
+            Some(helpers) => (0, helpers),
+            // Nobody knows how many there are: most work trees are walked before a thread is there.
+            None => (PAYING_MIN, helpers(usize::MAX)),
         };
-        let parts: Vec<Result<Vec<Folder>, Error>> = std::thread::scope(|scope| {
-            let spawn = |_| scope.spawn(|| self.work(&shared));
-            let threads: Vec<_> = (0..helpers).map(spawn).collect();
-            let own = self.work(&shared);
-            let ended =
-                |t: std::thread::ScopedJoinHandle<'_, _>| t.join().unwrap_or(Ok(Vec::new()));
-            std::iter::once(own).chain(threads.into_iter().map(ended)).collect()
-        });
+        let first = Shared::new(vec![first], true);
+        let mut parts = vec![self.work(&first, alone_max)];
+        let left = std::mem::take(&mut first.queue().jobs);
+        if !left.is_empty() && parts.iter().all(Result::is_ok) {
+            let shared = Shared::new(left, helpers == 0);
+            std::thread::scope(|scope| {
+                let spawn = |_| scope.spawn(|| self.work(&shared, usize::MAX));
+                let threads: Vec<_> = (0..helpers).map(spawn).collect();
+                parts.push(self.work(&shared, usize::MAX));
+                let ended =
+                    |t: std::thread::ScopedJoinHandle<'_, _>| t.join().unwrap_or(Ok(Vec::new()));
+                parts.extend(threads.into_iter().map(ended));
+            });
+        }
         let mut folders = Vec::with_capacity(self.cache.map_or(0, Cache::len));
         for part in parts {
             folders.append(&mut part?);
@@ -162,9 +171,11 @@ impl Walk<'_> {
         Ok(folders)
     }
 
-    fn work(&self, shared: &Shared) -> Result<Vec<Folder>, Error> {
+    /// Visits folders until there are none, or that many.
+    fn work(&self, shared: &Shared, max: usize) -> Result<Vec<Folder>, Error> {
         let mut found = Vec::new();
-        while let Some(job) = shared.next() {
+        for _ in 0..max {
+            let Some(job) = shared.next() else { break };
             let mut children = Vec::new();
             let visited = self.visit(job, &mut children).and_then(|f| self.counted(f));
             match visited {

@@ -8,5 +8,6 @@ mod ignored;
 mod left_out;
 mod random;
 mod restored;
+mod siblings;
 mod support;
 mod traps;

@@ -4,12 +4,14 @@
 //! writing replaces our own records and leaves the bytes of all others alone. Which records are ours
 //! is the caller's knowledge.
 
+mod book;
 mod record;
 mod update;
 
 #[cfg(test)]
 mod tests;
 
+pub use book::{Book, Updated};
 pub use record::{Key, Record, Stage, Status};
 pub use update::{OwnRecord, update};
 

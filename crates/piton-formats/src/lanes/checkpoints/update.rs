@@ -5,12 +5,13 @@
 //! same records, the same bytes come out, so the file can be rebuilt. Fields that people added to a
 //! record of ours follow ours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use piton_core::Timestamp;
 use serde_json::Value;
 
+use super::book::BETWEEN;
 use super::record::{Key, Record, Stage, Status, fields};
 use super::{elements, records};
 use crate::diagnostic::Diagnostic;
@@ -88,8 +89,11 @@ const OWN_FIELDS: [&str; 21] = [
     "last_command",
 ];
 
+/// About what a record takes.
+const RECORD_BYTES: usize = 1024;
+
 impl OwnRecord {
-    fn key(&self) -> Key<'_> {
+    pub(super) fn key(&self) -> Key<'_> {
         (&self.run_id, &self.phase, &self.lane, self.stage.as_str())
     }
 
@@ -125,26 +129,34 @@ impl OwnRecord {
     }
 
     /// The record as text, as an element of the array, with foreign fields after ours.
-    fn render(&self, foreign: &[(String, String)]) -> String {
-        let ours = self.values().into_iter().map(|(name, value)| (name.to_owned(), json(&value)));
-        let mut out = String::from("{");
-        for (at, (name, value)) in ours.chain(foreign.iter().cloned()).enumerate() {
+    pub(super) fn render(&self, foreign: &[(String, String)]) -> String {
+        let mut out = String::with_capacity(RECORD_BYTES);
+        out.push('{');
+        for (at, (name, value)) in self.values().into_iter().enumerate() {
             let comma = if at == 0 { "" } else { "," };
-            let _ = write!(out, "{comma}\n    {}: {value}", Value::from(name));
+            let _ = write!(out, "{comma}\n    \"{name}\": ");
+            json(&value, &mut out);
+        }
+        for (name, value) in foreign {
+            let _ = write!(out, ",\n    {}: {value}", Value::from(name.as_str()));
         }
         out.push_str("\n  }");
         out
     }
 }
 
-/// A value as text; a list has one line per item.
-fn json(value: &Value) -> String {
+/// Appends a value; a list has one line per item.
+fn json(value: &Value, out: &mut String) {
     match value {
         Value::Array(items) if !items.is_empty() => {
-            let lines: Vec<String> = items.iter().map(|item| format!("      {item}")).collect();
-            format!("[\n{}\n    ]", lines.join(",\n"))
+            for (at, item) in items.iter().enumerate() {
+                let _ = write!(out, "{}\n      {item}", if at == 0 { "[" } else { "," });
+            }
+            out.push_str("\n    ]");
         }
-        other => other.to_string(),
+        other => {
+            let _ = write!(out, "{other}");
+        }
     }
 }
 
@@ -159,6 +171,15 @@ pub fn update(
     text: Option<&str>,
     ours: &[OwnRecord],
 ) -> Result<String, Box<Diagnostic>> {
+    merged(file, text, ours).map(|(text, _)| text)
+}
+
+/// The same, and the runs of all records that were there and are not ours.
+pub(super) fn merged(
+    file: &str,
+    text: Option<&str>,
+    ours: &[OwnRecord],
+) -> Result<(String, BTreeSet<String>), Box<Diagnostic>> {
     let text = text.unwrap_or_default();
     let elements = elements(file, text)?;
     let found = records(text, &elements);
@@ -204,7 +225,9 @@ pub fn update(
     let body = text.trim_start_matches('\u{feff}');
     let is_idle = order.is_empty() && elements.is_empty() && !body.trim().is_empty();
     let is_same = written == body || written.strip_suffix('\n') == Some(body);
-    Ok(if is_idle || is_same { text.to_owned() } else { written })
+    let strangers = found.iter().filter(|record| !rank.contains_key(&record.key()));
+    let strangers = strangers.map(|record| record.run_id.clone()).collect();
+    Ok((if is_idle || is_same { text.to_owned() } else { written }, strangers))
 }
 
 /// Whether a record is one that we would have written, and no longer do.
@@ -277,7 +300,7 @@ impl<'t> Array<'t> {
             let gap = match item.gap {
                 _ if index == 0 => opened.unwrap_or("[\n  "),
                 Some(gap) if gap.contains(',') => gap,
-                _ => ",\n  ",
+                _ => BETWEEN,
             };
             out.push_str(gap);
             out.push_str(&content(item));

@@ -47,6 +47,9 @@ const MEND_PROMPT: &str = include_str!("../mend_prompt.md");
 /// Instructions one template may execute: thousands of fields, and over in a blink when it loops.
 const FUEL: u64 = 1_000_000;
 
+/// What the engine calls the template where the settings name no other.
+const USUAL: &str = "task_prompt";
+
 static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut engine = Environment::new();
     engine.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -63,6 +66,8 @@ static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
         let text = if value.is_safe() { text } else { template::escape(&text) };
         out.write_str(&text).map_err(minijinja::Error::from)
     });
+    // Read once: most tasks have it. What is wrong with it is said when it is filled in.
+    let _ = engine.add_template(USUAL, TASK_PROMPT);
     engine
 });
 
@@ -121,7 +126,12 @@ pub(super) fn render_mend(phase: &Phase, lane: &Lane, tasks: &[&Task]) -> Result
 }
 
 fn fill(text: &str, values: Value) -> Result<String, Error> {
-    let filled = ENGINE.render_str(text, values).map_err(|error| Error {
+    let usual = ENGINE.get_template(USUAL).ok().filter(|_| text == TASK_PROMPT);
+    let filled = match usual {
+        Some(usual) => usual.render(values),
+        None => ENGINE.render_str(text, values),
+    };
+    let filled = filled.map_err(|error| Error {
         line: error.line().unwrap_or(1),
         message: match error.detail() {
             Some(detail) => format!("{}: {detail}", error.kind()),

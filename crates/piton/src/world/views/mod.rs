@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use piton_core::event::Shape;
 use piton_core::lane::Isolation;
 use piton_core::{Event, LanePath, Plan, RunState, Status, Timestamp};
+use piton_formats::lanes::checkpoints::Book;
 use piton_formats::lanes::{naming, time};
 
 pub use prompt::Told;
@@ -91,6 +92,8 @@ pub struct Views {
     paths: ViewPaths,
     mode: Mode,
     files: Replacer,
+    /// What was last written into the file of checkpoints.
+    book: Book,
     /// The phase document, where the plan is one.
     document: Option<String>,
     /// What it calls its lanes, once that was read.
@@ -115,6 +118,7 @@ impl Views {
             paths,
             mode,
             files: Replacer::new(lock_dir),
+            book: Book::default(),
             document: None,
             names: None,
             isolated: false,

@@ -11,7 +11,7 @@ use piton_core::state::{LaneState, Progress};
 use piton_core::{LanePath, RunState};
 
 use super::ViewPaths;
-use super::records::{Hints, lane_words};
+use super::records::{Hints, Twins};
 
 /// Most lanes that are told of; `piton status` shows them all.
 const LANES_TOLD_MAX: usize = 10;
@@ -30,6 +30,7 @@ pub enum Told {
 /// The lines about each lane that is meant; none for a run without lanes of this kind.
 pub fn prompt(root: &Path, paths: &ViewPaths, state: &RunState, told: Told) -> Vec<String> {
     let Some(run_id) = &state.run_id else { return Vec::new() };
+    let twins = Twins::of(state);
     let mut lines = Vec::new();
     // A task goes on and back with its lane.
     let lanes = state.lanes().filter(|(_, lane)| lane.task.is_none());
@@ -43,7 +44,7 @@ pub fn prompt(root: &Path, paths: &ViewPaths, state: &RunState, told: Told) -> V
             root,
             plan_path: &state.plan_path,
             run_id: &run_id.0,
-            lane: lane_words(state, &path),
+            lane: twins.words(&path),
         };
         let (stage, status) = match newest(work) {
             Some(record) => (record.stage.as_str(), record.status.as_str()),

@@ -3,6 +3,7 @@
 //! Pure. Lanes stand in the plan's order, stages in theirs, so that a file rebuilt from the ledger
 //! is the one that grew with the run.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use piton_core::lane::{Stage, VALIDATION_LANE};
@@ -27,12 +28,15 @@ pub fn records(
     let Some(run_id) = &state.run_id else { return Vec::new() };
     let name = super::file_name(&run_id.0, state);
     let log_path = root.join(paths.run_log(&name)).display().to_string();
+    let twins = Twins::of(state);
     let mut all = Vec::new();
     // A task has no records of its own: the contract knows lanes, and what happens to a task is
     // recorded with its lane.
     for (path, lane) in state.lanes().filter(|(_, lane)| lane.task.is_none()) {
         let Some(work) = &lane.work else { continue };
-        let hints = Hints { root, plan_path, run_id: &run_id.0, lane: lane_words(state, &path) };
+        let hints = Hints { root, plan_path, run_id: &run_id.0, lane: twins.words(&path) };
+        let (resume, rollback) = (hints.command("--resume"), hints.command("--rollback"));
+        let worktree_path = worktree(root, &path, lane, work);
         for record in Stage::ALL.into_iter().filter_map(|stage| work.record(stage)) {
             all.push(OwnRecord {
                 run_id: run_id.0.clone(),
@@ -41,12 +45,12 @@ pub fn records(
                 stage: checkpoints::Stage::read(record.stage.as_str()),
                 status: checkpoints::Status::read(record.status.as_str()),
                 base_branch: work.base_branch.clone(),
-                worktree_path: worktree(root, &path, lane, work),
+                worktree_path: worktree_path.clone(),
                 log_path: log_path.clone(),
                 timestamp: record.at,
                 notes: notes(record),
-                resume_hint: hints.command("--resume"),
-                rollback_hint: hints.command("--rollback"),
+                resume_hint: resume.clone(),
+                rollback_hint: rollback.clone(),
                 retry_attempt: record.retry_attempt,
                 max_retries: record.retry_attempt.and(record.max_retries),
                 failure_context: record.retry_attempt.map(|_| record.failure_context.clone()),
@@ -97,11 +101,27 @@ impl Hints<'_> {
     }
 }
 
-/// What chooses a lane on the command line: its phase too where another has a lane of that name.
-pub fn lane_words(state: &RunState, path: &LanePath) -> Vec<String> {
-    let twins = state.lanes().filter(|(other, _)| other.lane == path.lane).count();
-    let phase = if twins > 1 { vec!["--phase", &path.phase] } else { Vec::new() };
-    phase.into_iter().chain(["--lane", &path.lane]).map(str::to_owned).collect()
+/// Names that lanes of several phases have.
+pub struct Twins<'s>(BTreeSet<&'s str>);
+
+impl<'s> Twins<'s> {
+    /// Looks for them in a run.
+    pub fn of(state: &'s RunState) -> Self {
+        let (mut once, mut more) = (BTreeSet::new(), BTreeSet::new());
+        for lane in state.phases.iter().flat_map(|phase| &phase.lanes) {
+            if !once.insert(lane.id.as_str()) {
+                more.insert(lane.id.as_str());
+            }
+        }
+        Self(more)
+    }
+
+    /// What chooses a lane on the command line: its phase too where another has a lane of that name.
+    pub fn words(&self, path: &LanePath) -> Vec<String> {
+        let is_one = self.0.contains(path.lane.as_str());
+        let phase = if is_one { vec!["--phase", &path.phase] } else { Vec::new() };
+        phase.into_iter().chain(["--lane", &path.lane]).map(str::to_owned).collect()
+    }
 }
 
 /// Where a lane works, absolute.

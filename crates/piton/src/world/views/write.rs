@@ -3,7 +3,7 @@
 use std::io;
 
 use piton_core::{Plan, RunState};
-use piton_formats::lanes::checkpoints::{self, CHECKPOINTS_BYTES_MAX, OwnRecord};
+use piton_formats::lanes::checkpoints::{Book, CHECKPOINTS_BYTES_MAX, OwnRecord};
 use piton_formats::lanes::{phase, time};
 
 use super::replace::Wanted;
@@ -15,8 +15,9 @@ impl Views {
         let name = self.paths.checkpoints.clone();
         let ours = records(&self.root, &self.paths, &state.plan_path, state);
         let stamp = time::stamp(self.last_at);
-        self.files.replace(&self.root.join(&name), &stamp, &mut |there, settled| {
-            let Some(bytes) = there else { return rebuilt(&name, &ours, None) };
+        let Self { files, book, root, .. } = self;
+        files.replace(&root.join(&name), &stamp, &mut |there, settled| {
+            let Some(bytes) = there else { return rebuilt(book, &name, &ours, None) };
             if bytes.len() > CHECKPOINTS_BYTES_MAX {
                 // Large is not damaged: nothing is moved away.
                 return Err(io::Error::other(format!("more than {CHECKPOINTS_BYTES_MAX} bytes")));
@@ -27,18 +28,16 @@ impl Views {
                 return Ok(Wanted::Unfinished);
             }
             let read = text.map_err(|_| "it is no text".to_owned()).and_then(|text| {
-                let new = checkpoints::update(&name, Some(text), &ours);
+                let new = book.update(&name, Some(text), &ours);
                 new.map(|new| (text, new))
                     .map_err(|problem| format!("line {}: {}", problem.line, problem.message))
             });
             match read {
-                Ok((text, new)) if new == text => Ok(Wanted::AsItIs),
-                Ok((text, new)) => {
-                    let sync = holds_others(&name, text, state);
-                    Ok(Wanted::Text { text: new.into_bytes(), sync })
-                }
+                Ok((text, new)) if new.text == text => Ok(Wanted::AsItIs),
+                // What other runs wrote, this one could not write again.
+                Ok((_, new)) => Ok(Wanted::Text { text: new.text.into_bytes(), sync: new.others }),
                 Err(_) if !settled => Ok(Wanted::Unfinished),
-                Err(why) => rebuilt(&name, &ours, Some(why)),
+                Err(why) => rebuilt(book, &name, &ours, Some(why)),
             }
         })
     }
@@ -55,8 +54,9 @@ impl Views {
             let document = self.document.as_ref().map(|path| self.root.join(path));
             self.names = Some(document.map(|path| report::names(&path)).unwrap_or_default());
         }
-        let names = self.names.clone().unwrap_or_default();
-        let report = report::report(&self.root, plan, state, &names);
+        let none = report::Names::new();
+        let names = self.names.as_ref().unwrap_or(&none);
+        let report = report::report(&self.root, plan, state, names);
         let stamp = time::stamp(self.last_at);
         self.files.replace(&path, &stamp, &mut |there, _| {
             let Ok(text) = there.map(std::str::from_utf8).transpose() else {
@@ -100,21 +100,17 @@ impl Views {
 }
 
 /// The file as the ledger alone makes it; `why` says what is wrong with the one that is there.
-fn rebuilt(name: &str, ours: &[OwnRecord], why: Option<String>) -> io::Result<Wanted> {
-    let text = checkpoints::update(name, None, ours);
-    let text = text.map_err(|problem| io::Error::other(problem.message))?.into_bytes();
+fn rebuilt(
+    book: &mut Book,
+    name: &str,
+    ours: &[OwnRecord],
+    why: Option<String>,
+) -> io::Result<Wanted> {
+    let made = book.update(name, None, ours);
+    let text = made.map_err(|problem| io::Error::other(problem.message))?.text.into_bytes();
     let Some(why) = why else { return Ok(Wanted::Text { text, sync: false }) };
     let why = format!(
         "{why}; it was written again from the ledger, and records of others are only in the old file"
     );
     Ok(Wanted::Instead { text, why })
-}
-
-/// Whether the file holds anything that this run could not write again.
-fn holds_others(name: &str, text: &str, state: &RunState) -> bool {
-    let run_id = state.run_id.as_ref().map(|id| id.0.as_str());
-    let others = |records: Vec<checkpoints::Record>| {
-        records.iter().any(|record| Some(record.run_id.as_str()) != run_id)
-    };
-    checkpoints::read(name, text).is_ok_and(others)
 }
