@@ -149,6 +149,11 @@ pub fn next(
     Next::Fail
 }
 
+/// Tells whether the budget of attempts ends the retries of a step that has some left.
+pub fn ends_retries(step: &Step, budgets: &Budgets, state: &StepState) -> bool {
+    state.attempts >= budgets.attempts && state.failures < step.retries
+}
+
 fn doubled(first: Millis, times: u32, max: Millis) -> Option<Millis> {
     let factor = 1u64.checked_shl(times.min(32))?;
     Some(Millis(first.0.saturating_mul(factor).min(max.0)))

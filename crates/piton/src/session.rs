@@ -1,7 +1,7 @@
 //! Driving a run from the terminal: the driver, its observers, the summary, and the questions that
 //! follow when a person is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use piton_core::event::{DriverAttached, Event, RunAborted, Verdict};
@@ -337,7 +337,8 @@ pub fn check_selection(plan: &Plan, args: &DriveArgs) -> Result<()> {
             ("phase", phase, plan.phases.iter().map(|p| p.id.as_str()).collect::<Vec<_>>())
         }
         (_, Some(lane)) if !phases().flat_map(|p| &p.lanes).any(|l| l.id == *lane) => {
-            ("lane", lane, phases().flat_map(|p| &p.lanes).map(|l| l.id.as_str()).collect())
+            let lanes = phases().flat_map(|p| &p.lanes).map(|l| l.id.as_str());
+            ("lane", lane, lanes.collect::<BTreeSet<_>>().into_iter().collect())
         }
         _ => return Ok(()),
     };

@@ -1,5 +1,7 @@
 //! From what became of an attempt to its recorded outcome.
 
+use std::fmt::Write as _;
+
 use piton_core::decide::worker;
 use piton_core::event::{
     Class, Event, Facts, FileHash, LogRanges, Next, Outcome, PullRequestOpened, StepFinished,
@@ -128,8 +130,9 @@ impl Driver<'_> {
     fn interrupted(&mut self, attempt: &Attempt, why: String) -> Outcome {
         let count = self.restarts.entry(attempt.step.clone()).or_default();
         *count += 1;
-        if *count > self.plan.budgets.restarts {
-            let error = format!("{why}, for the {count}th time");
+        let most = self.plan.budgets.restarts;
+        if *count > most {
+            let error = format!("{why}; the budget restarts is used up ({most})");
             let lines = Vec::new();
             return Outcome::Failed { class: Class::Budget, error, lines, next: Next::Fail };
         }
@@ -185,12 +188,13 @@ impl Driver<'_> {
             failure::next(&step, &self.plan.budgets, state, classified, self.at)
         });
         let told = lines.len().saturating_sub(LINES_TOLD);
-        Outcome::Failed {
-            class: classified.class,
-            error: self.options.redactor.redact(error).into_owned(),
-            lines: lines[told..].to_vec(),
-            next,
+        let mut error = self.options.redactor.redact(error).into_owned();
+        let state = self.state.step(&ended.attempt.step);
+        if state.is_some_and(|s| failure::ends_retries(&step, &self.plan.budgets, s)) {
+            let _ =
+                write!(error, "; the budget attempts is used up ({})", self.plan.budgets.attempts);
         }
+        Outcome::Failed { class: classified.class, error, lines: lines[told..].to_vec(), next }
     }
 
     /// The inputs of a step that changed while it ran: it counts as its own doing, as when an agent

@@ -88,7 +88,7 @@ fn silence_ends_a_step_and_talk_does_not() {
 fn the_budget_of_attempts_ends_every_loop() {
     let plan = one_step("exit 1", "retries = 50\nbackoff = \"1ms\"");
     let project = Project::with_plan(&format!("[budgets]\nattempts = 3\n{}", titled(&plan)));
-    run(&project).exits(1);
+    run(&project).exits(1).says("the budget attempts is used up (3)");
     assert_eq!(outcomes(&project), ["failed", "failed", "failed"]);
 }
 

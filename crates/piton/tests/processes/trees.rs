@@ -94,7 +94,7 @@ fn restarts_of_a_killed_step_are_bounded() {
     let plan = one_step("echo x >> ran.txt; kill -KILL $$", "");
     let plan = plan.replace("[[phase]]", "[budgets]\nrestarts = 2\n[[phase]]");
     let project = Project::with_plan(&plan);
-    run(&project).exits(1);
+    run(&project).exits(1).says("the budget restarts is used up (2)");
     assert_eq!(project.lines("ran.txt").len(), 3);
     assert_eq!(attempts(&project)[2]["class"], "budget");
 }
