@@ -22,9 +22,9 @@ fn links(repo: &Repo, lane: &Added) -> [PathBuf; 5] {
 /// Makes the mark one of an earlier boot.
 fn reboot(admin: &Path) {
     let mark = fs::read_to_string(admin.join("piton")).unwrap();
-    let aged =
-        |line: &str| format!("{}\n", if line.starts_with("boot ") { "boot old" } else { line });
-    fs::write(admin.join("piton"), mark.lines().map(aged).collect::<String>()).unwrap();
+    let aged = |line| if str::starts_with(line, "boot ") { "boot old" } else { line };
+    let aged: Vec<&str> = mark.lines().map(aged).collect();
+    fs::write(admin.join("piton"), aged.join("\n") + "\n").unwrap();
 }
 
 /// What a power cut may leave of a file that was not synced.
@@ -32,7 +32,8 @@ fn tear(file: &Path, how: &str) {
     match how {
         "empty" => fs::write(file, "").unwrap(),
         "zeros" => {
-            fs::write(file, vec![0; fs::metadata(file).unwrap().len().try_into().unwrap()]).unwrap()
+            fs::write(file, vec![0; fs::metadata(file).unwrap().len().try_into().unwrap()])
+                .unwrap();
         }
         _ => fs::remove_file(file).unwrap(),
     }
@@ -45,7 +46,9 @@ fn torn(repo: &Repo, which: &[usize], how: &str) {
     write(&lane.path, "work.txt", "work\n");
     let files = links(repo, &lane);
     let before = files.each_ref().map(|file| fs::read(file).unwrap());
-    which.iter().for_each(|at| tear(&files[*at], how));
+    for at in which {
+        tear(&files[*at], how);
+    }
     reboot(&repo.admins()[0]);
     repo.git(&["worktree", "prune", "--expire=now"]);
     let again = repo.lane("SL-1");
@@ -84,7 +87,9 @@ fn whoever_reads_a_torn_entry_first_finds_it_whole() {
     hermetic(|repo| {
         let fence = repo.fence();
         let tear_all = |lane: &Added| {
-            links(repo, lane).iter().for_each(|file| tear(file, "empty"));
+            for file in links(repo, lane) {
+                tear(&file, "empty");
+            }
             reboot(&repo.admins()[0]);
         };
         let lane = repo.lane("SL-1");
@@ -139,7 +144,7 @@ fn a_mark_without_the_path_is_one_as_before() {
         let mark = repo.admins()[0].join("piton");
         let text = fs::read_to_string(&mark).unwrap();
         let older = text.lines().filter(|line| !line.starts_with("path "));
-        fs::write(&mark, older.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        fs::write(&mark, older.collect::<Vec<_>>().join("\n") + "\n").unwrap();
         reboot(&repo.admins()[0]);
         let again = repo.lane("SL-1");
         assert!(again.reused && again.machine_restarted);

@@ -177,6 +177,8 @@ mod tests {
     use super::*;
     use crate::git::git;
 
+    type Change = fn(&Path);
+
     /// A repository whose files are older than its index.
     fn repository() -> tempfile::TempDir {
         let home = tempfile::tempdir().unwrap();
@@ -217,7 +219,7 @@ mod tests {
 
     #[test]
     fn whatever_is_different_is_left_to_git() {
-        let changes: [(&str, fn(&Path)); 10] = [
+        let changes: [(&str, Change); 10] = [
             ("same size", |dir| fs::write(dir.join("a"), "b").unwrap()),
             ("longer", |dir| fs::write(dir.join("b/one"), "longer").unwrap()),
             ("gone", |dir| fs::remove_file(dir.join("b/c/two")).unwrap()),
