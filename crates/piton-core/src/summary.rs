@@ -102,6 +102,13 @@ pub fn phase_status(state: &RunState, phase: &PhaseState) -> Status {
     combine(&lanes)
 }
 
+/// The status of a lane or phase of a run that stands still: what would go on was ended with it.
+/// Steps that still run without a driver are at work.
+pub fn standing(part: Status, run: Status, steps_run: bool) -> Status {
+    let ended = [Status::Interrupted, Status::Aborted, Status::Cancelled, Status::Archived];
+    if part == Status::Running && !steps_run && ended.contains(&run) { run } else { part }
+}
+
 fn combine(parts: &[Status]) -> Status {
     let any = |wanted: Status| parts.contains(&wanted);
     if parts.iter().all(|s| *s == Status::Skipped) && !parts.is_empty() {

@@ -5,7 +5,7 @@ mod support;
 use piton_core::event::{
     Class, DriverLeft, Event, GateAsked, Next, RunAborted, StepSkipped, Verdict,
 };
-use piton_core::summary::{current, lane_status, phase_status, progress, run_status};
+use piton_core::summary::{current, lane_status, phase_status, progress, run_status, standing};
 use piton_core::{GateRef, Status};
 use piton_testkit::plans;
 use support::{Run, failed, path};
@@ -144,4 +144,15 @@ fn a_failure_that_was_dealt_with_fails_the_run_no_more() {
     let step = path("P1/A/one");
     run.take(Event::StepRetried(piton_core::event::StepRetried { step, by: "ann".to_owned() }));
     assert_eq!(run_status(&run.state, false), Status::Interrupted);
+}
+
+/// Lost: a run that was ended long ago would look as if it was at work.
+#[test]
+fn what_was_ended_with_its_run_is_not_shown_at_work() {
+    for run in [Status::Aborted, Status::Cancelled, Status::Interrupted, Status::Archived] {
+        assert_eq!(standing(Status::Running, run, false), run);
+        assert_eq!(standing(Status::Running, run, true), Status::Running, "a step goes on");
+        assert_eq!(standing(Status::Complete, run, false), Status::Complete);
+    }
+    assert_eq!(standing(Status::Running, Status::Failed, false), Status::Running);
 }

@@ -99,7 +99,7 @@ impl From<piton_ledger::Error> for CommandError {
         let message = error.to_string();
         match error {
             L::NoLedger { .. } => {
-                Self::failed("no-ledger", message).hint("start a run with `piton run PLAN`")
+                Self::usage("no-ledger", message).hint("start a run with `piton run PLAN`")
             }
             L::Newer { .. } => Self::new(Kind::Blocked, "ledger-newer", message),
             L::Corrupt { .. } => Self::new(Kind::Blocked, "ledger-corrupt", message)

@@ -97,7 +97,8 @@ fn part(store: &mut Store, loaded: &Loaded, text: &str, lane: Option<&str>) -> R
 
 fn subtree(context: &Context, loaded: &Loaded, phase: &str, lane: Option<&str>) -> Result<()> {
     if !context.json {
-        let tree = ui::tree::subtree(loaded, &[], phase, lane, now(), &Look::stdout());
+        let lives = Context::driver_lives(&loaded.row);
+        let tree = ui::tree::subtree(loaded, lives, &[], phase, lane, now(), &Look::stdout());
         ui::data(tree.trim_end());
         return Ok(());
     }

@@ -8,8 +8,8 @@ mod lanes;
 use piton_core::event::{Class, FileHash};
 use piton_core::evidence::Rerun;
 use piton_core::lane::TaskOf;
-use piton_core::state::{Progress, RunState, StepState, Used};
-use piton_core::summary::{current, lane_status, phase_status, run_status, step_status};
+use piton_core::state::{LaneState, Progress, RunState, StepState, Used};
+use piton_core::summary::{current, lane_status, phase_status, run_status, standing, step_status};
 use piton_core::{Status, StepPath, Timestamp};
 use piton_engine::Loaded;
 use piton_formats::lanes::fix::{FixTask, fix_tasks};
@@ -116,13 +116,14 @@ struct Checkpoint<'a> {
 /// added from the state.
 pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) -> Document<'a> {
     let Loaded { row, state, seq } = loaded;
+    let run = run_status(state, driver_lives);
     Document {
         run_id: &row.run_id,
         title: &state.title,
         plan: &state.plan_path,
-        status: run_status(state, driver_lives),
+        status: run,
         current: current(state),
-        phases: phases(state),
+        phases: phases(state, run),
         waiting_for: state
             .open_gates()
             .map(|(gate, g)| Waiting {
@@ -179,19 +180,23 @@ impl<'a> Document<'a> {
     }
 }
 
-fn phases(state: &RunState) -> Vec<Phase<'_>> {
+fn phases(state: &RunState, run: Status) -> Vec<Phase<'_>> {
     state
         .phases
         .iter()
         .map(|phase| Phase {
             id: &phase.id,
-            status: phase_status(state, phase),
+            status: standing(
+                phase_status(state, phase),
+                run,
+                phase.lanes.iter().any(LaneState::is_running),
+            ),
             lanes: phase
                 .lanes
                 .iter()
                 .map(|lane| Lane {
                     id: &lane.id,
-                    status: lane_status(state, phase, lane),
+                    status: standing(lane_status(state, phase, lane), run, lane.is_running()),
                     steps: lane
                         .steps
                         .iter()

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use piton_core::evidence::Rerun;
 use piton_core::state::{LaneState, PhaseState, Progress, StepState};
 use piton_core::summary::{
-    lane_status, phase_status, progress, run_status, standing_verdict, step_status,
+    lane_status, phase_status, progress, run_status, standing, standing_verdict, step_status,
 };
 use piton_core::{GateRef, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::Loaded;
@@ -33,7 +33,7 @@ pub fn render(
 ) -> String {
     let mut out = header(loaded, driver_lives, now, look);
     out.push('\n');
-    let mut tree = Tree { fold: true, ..Tree::new(&loaded.state, rerun, now, look) };
+    let mut tree = Tree { fold: true, ..Tree::new(loaded, driver_lives, rerun, now, look) };
     for phase in &loaded.state.phases {
         tree.phase(phase);
     }
@@ -108,6 +108,7 @@ fn next_commands(loaded: &Loaded) -> Vec<String> {
 /// One phase with its lanes, or one lane with its steps, for `show`; empty if there is none.
 pub fn subtree(
     loaded: &Loaded,
+    driver_lives: bool,
     rerun: &[Rerun],
     phase: &str,
     lane: Option<&str>,
@@ -117,7 +118,7 @@ pub fn subtree(
     let Some(phase) = loaded.state.phase(phase) else {
         return String::new();
     };
-    let mut tree = Tree::new(&loaded.state, rerun, now, look);
+    let mut tree = Tree::new(loaded, driver_lives, rerun, now, look);
     match lane {
         None => tree.phase(phase),
         Some(id) => {
@@ -134,6 +135,8 @@ const STEPS_UNFOLDED_MAX: usize = 25;
 
 struct Tree<'a> {
     state: &'a RunState,
+    /// The status of the whole.
+    run: Status,
     rerun: HashMap<&'a StepPath, &'a str>,
     now: Timestamp,
     look: &'a Look,
@@ -143,9 +146,16 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    fn new(state: &'a RunState, rerun: &'a [Rerun], now: Timestamp, look: &'a Look) -> Self {
+    fn new(
+        loaded: &'a Loaded,
+        driver_lives: bool,
+        rerun: &'a [Rerun],
+        now: Timestamp,
+        look: &'a Look,
+    ) -> Self {
+        let (state, run) = (&loaded.state, run_status(&loaded.state, driver_lives));
         let rerun = rerun.iter().map(|r| (&r.step, r.reason.as_str())).collect();
-        Self { state, rerun, now, look, fold: false, out: String::new() }
+        Self { state, run, rerun, now, look, fold: false, out: String::new() }
     }
 
     /// A line with a status: symbol, id, word, and what else there is to say.
@@ -176,7 +186,9 @@ impl<'a> Tree<'a> {
         if phase.driven_ms.0 > 0 {
             let _ = write!(more, ", {}", phase.driven_ms);
         }
-        self.line(0, phase_status(self.state, phase), &phase.id, &more);
+        let runs = phase.lanes.iter().any(LaneState::is_running);
+        let status = standing(phase_status(self.state, phase), self.run, runs);
+        self.line(0, status, &phase.id, &more);
         self.gate(2, &GateRef(phase.id.clone()));
         for lane in phase.lanes.iter().filter(|l| l.task.is_none()) {
             self.lane(2, phase, lane);
@@ -185,7 +197,8 @@ impl<'a> Tree<'a> {
 
     fn lane(&mut self, at: usize, phase: &PhaseState, lane: &LaneState) {
         let way = lane_words::way(lane).map(|way| format!(", {way}")).unwrap_or_default();
-        self.line(at, lane_status(self.state, phase, lane), &lane.id, &way);
+        let status = lane_status(self.state, phase, lane);
+        self.line(at, standing(status, self.run, lane.is_running()), &lane.id, &way);
         if let Some(work) = &lane.work {
             let place = lane_words::place(work, &self.state.root).filter(|_| !lane.is_over());
             let lines = [place, lane_words::blocked(work), lane_words::degraded(work)];
@@ -343,7 +356,7 @@ mod tests {
             step: StepPath::new("P1", "A", "fetch"),
             reason: "artifact a.txt is missing".to_owned(),
         }];
-        let text = subtree(&loaded, &rerun, "P1", None, NOW, &Look::plain(80));
+        let text = subtree(&loaded, false, &rerun, "P1", None, NOW, &Look::plain(80));
         assert!(text.contains("      runs again: artifact a.txt is missing\n"), "{text}");
         assert!(
             text.contains(
@@ -351,9 +364,9 @@ mod tests {
             ),
             "{text}"
         );
-        let lane = subtree(&loaded, &rerun, "P1", Some("B"), NOW, &Look::plain(80));
+        let lane = subtree(&loaded, false, &rerun, "P1", Some("B"), NOW, &Look::plain(80));
         assert!(lane.starts_with("  ✗ B failed\n") && !lane.contains("fetch"), "{lane}");
-        assert_eq!(subtree(&loaded, &rerun, "P9", None, NOW, &Look::plain(80)), "");
+        assert_eq!(subtree(&loaded, false, &rerun, "P9", None, NOW, &Look::plain(80)), "");
     }
 
     #[test]

@@ -163,7 +163,7 @@ fn errors_are_json_too() {
     lines(&output);
     assert!(output.stdout.contains("unknown-key"), "{output:?}");
     let empty = Project::new();
-    let output = empty.piton(&["status", "--json"]);
+    let output = empty.piton(&["status", "--json"]).exits(2);
     assert_eq!(output.json()["error"]["code"], "no-ledger", "{output:?}");
 }
 
