@@ -6,7 +6,7 @@
 //! nobody tracks, one that changed in the moment the index was written, a flag or a format beyond
 //! the plainest, and git is asked.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -64,24 +64,12 @@ fn looked(dir: &Path, git_dir: &Path, own: &dyn Fn(&str) -> bool) -> Option<()> 
     if refs::value(dir, "HEAD^{tree}")? != staged {
         return None;
     }
-    let above = |path: &[u8]| path.iter().rposition(|b| *b == b'/').map(|at| path[..at].to_vec());
-    let mut folders = HashSet::new();
-    for path in tracked.keys() {
-        let mut folder = above(path);
-        while let Some(path) = folder {
-            folder = above(&path);
-            folders.insert(path);
-        }
-    }
-    let look =
-        Look { tracked, folders, written: time(written.mtime(), written.mtime_nsec())?, own };
+    let look = Look { tracked, written: time(written.mtime(), written.mtime_nsec())?, own };
     (look.folder(dir, b"")? == look.tracked.len()).then_some(())
 }
 
 struct Look<'a> {
     tracked: HashMap<Vec<u8>, Stat>,
-    /// Those that something tracked is in.
-    folders: HashSet<Vec<u8>>,
     /// When the index was.
     written: (u32, u32),
     own: &'a dyn Fn(&str) -> bool,
@@ -108,10 +96,10 @@ impl Look<'_> {
                     return None;
                 }
                 seen += 1;
-            } else if self.folders.contains(&inner) && entry.file_type().ok()?.is_dir() {
-                seen += self.folder(&entry.path(), &inner)?;
             } else if !(self.own)(std::str::from_utf8(&inner).ok()?) {
-                return None;
+                // A folder may hold something tracked, or nothing but what is ours, or nothing.
+                entry.file_type().ok().filter(fs::FileType::is_dir)?;
+                seen += self.folder(&entry.path(), &inner)?;
             }
         }
         Some(seen)
@@ -201,7 +189,7 @@ mod tests {
     }
 
     fn clean(dir: &Path) -> bool {
-        let quick = is_clean(dir, &dir.join(".git"), &|path| path == ".ours");
+        let quick = is_clean(dir, &dir.join(".git"), &|path| path.ends_with(".ours"));
         let status = git(dir, &["status", "--porcelain", "-uall"]).unwrap();
         let status = status.lines().filter(|line| !line.contains(".ours")).count();
         assert!(!quick || status == 0, "git says otherwise");
@@ -212,9 +200,13 @@ mod tests {
     fn what_is_as_committed_is_clean_and_ours_does_not_count() {
         let home = repository();
         assert!(clean(home.path()));
+        fs::create_dir_all(home.path().join("new/b/.ours")).unwrap();
         fs::create_dir(home.path().join(".ours")).unwrap();
         fs::write(home.path().join(".ours/x"), "x").unwrap();
+        fs::write(home.path().join("new/b/.ours/x"), "x").unwrap();
         assert!(clean(home.path()));
+        fs::write(home.path().join("new/b/x"), "x").unwrap();
+        assert!(!clean(home.path()));
     }
 
     #[test]
