@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn clean(dir: &Path) -> bool {
-        let quick = is_clean(dir, &dir.join(".git"), &|path| path.ends_with(".ours"));
+        let quick = is_clean(dir, &dir.join(".git"), &|path| path.ends_with("ours"));
         let status = git(dir, &["status", "--porcelain", "-uall"]).unwrap();
         let status = status.lines().filter(|line| !line.contains(".ours")).count();
         assert!(!quick || status == 0, "git says otherwise");
