@@ -3,6 +3,7 @@
 //! Nothing here changes anything. Each refusal names what is wrong and how to put it right; whether
 //! a remark stops a run is decided by its level, not here.
 
+mod quick;
 mod repository;
 
 use std::fmt;
@@ -137,7 +138,12 @@ fn no_such_branch(root: &Path, branch: &str) -> Refusal {
 
 /// Checks that a work tree holds nothing uncommitted, our own files and folders apart.
 pub fn clean(dir: &Path, own: &[&str]) -> Result<(), Refusal> {
-    settled(dir)?;
+    let git_dir = git_dir(dir);
+    settled_in(dir, git_dir.as_deref())?;
+    let is_own = |path: &str| own.iter().any(|own| is_below(path, own));
+    if git_dir.is_some_and(|git_dir| quick::is_clean(dir, &git_dir, &is_own)) {
+        return Ok(());
+    }
     let status = Git::at(dir)
         .args(["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"])
         .bytes()
@@ -148,7 +154,7 @@ pub fn clean(dir: &Path, own: &[&str]) -> Result<(), Refusal> {
         .split(|byte| *byte == 0)
         .filter_map(|line| line.get(3..))
         .map(|path| String::from_utf8_lossy(path).into_owned())
-        .filter(|path| !own.iter().any(|own| is_below(path, own)))
+        .filter(|path| !is_own(path))
         .collect();
     if dirty.is_empty() {
         return Ok(());
@@ -162,9 +168,16 @@ pub fn clean(dir: &Path, own: &[&str]) -> Result<(), Refusal> {
 
 /// Checks that no merge, rebase or the like is under way in a work tree.
 pub fn settled(dir: &Path) -> Result<(), Refusal> {
-    let Some(git_dir) = Project::discover(dir).ok().and_then(|project| project.git_dir) else {
-        return Ok(());
-    };
+    settled_in(dir, git_dir(dir).as_deref())
+}
+
+/// The git folder of a work tree.
+fn git_dir(dir: &Path) -> Option<PathBuf> {
+    Project::discover(dir).ok().and_then(|project| project.git_dir)
+}
+
+fn settled_in(dir: &Path, git_dir: Option<&Path>) -> Result<(), Refusal> {
+    let Some(git_dir) = git_dir else { return Ok(()) };
     match UNDER_WAY.iter().find(|(file, ..)| git_dir.join(file).exists()) {
         None => Ok(()),
         Some((_, what, end)) => Err(Refusal::new(

@@ -1,7 +1,14 @@
 //! The project a folder belongs to: its root, its state folder, its checked-out commit.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
 
+/// What a small file is read with: those that say where things are have some dozen bytes, and one
+/// call is enough for all but the longest paths.
+const SMALL_BYTES: usize = 1024;
 /// Longest chain of symbolic refs that is followed; git itself allows five.
 const REF_DEPTH_MAX: usize = 5;
 /// What stands in HEAD where refs are not files: only git can tell.
@@ -41,10 +48,11 @@ impl Project {
     pub fn discover(folder: &Path) -> Result<Self, Error> {
         for dir in folder.ancestors() {
             let dot_git = dir.join(".git");
-            if dot_git.is_dir() && dot_git.join("HEAD").exists() {
+            let Ok(found) = std::fs::metadata(&dot_git) else { continue };
+            if found.is_dir() && dot_git.join("HEAD").exists() {
                 return Ok(Self::in_git(dir, dot_git.clone(), dot_git));
             }
-            if dot_git.is_file() {
+            if found.is_file() {
                 let git_dir = linked(&dot_git)?;
                 let common = common_dir(&git_dir);
                 return Ok(Self::in_git(dir, git_dir, common));
@@ -84,13 +92,25 @@ impl Project {
 
     /// The commit that is checked out; `None` without git or before the first commit.
     pub fn head(&self) -> Option<String> {
+        self.leads_to("HEAD".to_owned())
+    }
+
+    /// The same if it is a branch that is checked out; `None` also if HEAD is detached.
+    pub fn branch_head(&self) -> Option<String> {
+        match head_ref(self.git_dir.as_ref()?)? {
+            name if name == ELSEWHERE => self.branch().and_then(|_| self.head()),
+            name => self.leads_to(name),
+        }
+    }
+
+    /// The commit that a ref leads to.
+    fn leads_to(&self, mut name: String) -> Option<String> {
         let (git_dir, common) = (self.git_dir.as_ref()?, self.common_dir.as_ref()?);
-        let mut name = "HEAD".to_owned();
         for _ in 0..REF_DEPTH_MAX {
             let loose = if name == "HEAD" { git_dir.join(&name) } else { common.join(&name) };
-            let text = match std::fs::read_to_string(&loose) {
-                Ok(text) => text.trim().to_owned(),
-                Err(_) => packed(common, &name)?,
+            let text = match small_text(&loose) {
+                Some(text) => text.trim().to_owned(),
+                None => packed(common, &name)?,
             };
             match text.strip_prefix("ref:").map(str::trim) {
                 Some(ELSEWHERE) => {
@@ -106,11 +126,39 @@ impl Project {
 
 /// The ref that HEAD leads to, or [`ELSEWHERE`]; `None` if it is detached.
 pub(crate) fn head_ref(git_dir: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(git_dir.join("HEAD")).ok()?;
-    text.trim().strip_prefix("ref:").map(|name| name.trim().to_owned())
+    named_by(&small(&git_dir.join("HEAD")).ok()?)
 }
 
-fn is_commit(text: &str) -> bool {
+/// The same for what stands in it.
+pub(crate) fn named_by(head: &[u8]) -> Option<String> {
+    let name = head.trim_ascii().strip_prefix(b"ref:")?.trim_ascii();
+    std::str::from_utf8(name).ok().map(str::to_owned)
+}
+
+/// Reads a file that is short as a rule, in as few calls as can be: around every step some dozen are.
+pub(crate) fn small(file: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(file)?;
+    let (mut bytes, mut len) = (vec![0; SMALL_BYTES], 0);
+    loop {
+        match file.read(&mut bytes[len..]) {
+            Ok(read) => len += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        // A file has no more than fits when it does not fill what it is read into.
+        if len < bytes.len() {
+            bytes.truncate(len);
+            return Ok(bytes);
+        }
+        bytes.resize(2 * len, 0);
+    }
+}
+
+fn small_text(file: &Path) -> Option<String> {
+    String::from_utf8(small(file).ok()?).ok()
+}
+
+pub(crate) fn is_commit(text: &str) -> bool {
     text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
@@ -122,9 +170,9 @@ fn packed(common: &Path, name: &str) -> Option<String> {
 
 fn linked(dot_git: &Path) -> Result<PathBuf, Error> {
     let broken = |why: &str| Error::BrokenGit { path: dot_git.to_owned(), why: why.to_owned() };
-    let text = std::fs::read_to_string(dot_git).map_err(|e| broken(&e.to_string()))?;
-    let target = text.trim().strip_prefix("gitdir:").map(str::trim);
-    let target = Path::new(target.ok_or_else(|| broken("it has no `gitdir:` line"))?);
+    let text = small(dot_git).map_err(|e| broken(&e.to_string()))?;
+    let target = text.trim_ascii().strip_prefix(b"gitdir:").map(<[u8]>::trim_ascii);
+    let target = as_path(target.ok_or_else(|| broken("it has no `gitdir:` line"))?);
     let base = dot_git.parent().unwrap_or(Path::new("."));
     let git_dir = if target.is_absolute() { target.to_owned() } else { base.join(target) };
     if git_dir.join("HEAD").exists() {
@@ -135,10 +183,27 @@ fn linked(dot_git: &Path) -> Result<PathBuf, Error> {
 }
 
 fn common_dir(git_dir: &Path) -> PathBuf {
-    let Ok(text) = std::fs::read_to_string(git_dir.join("commondir")) else {
+    let Ok(text) = small(&git_dir.join("commondir")) else {
         return git_dir.to_owned();
     };
-    let named = Path::new(text.trim());
+    let named = as_path(text.trim_ascii());
+    if named == Path::new("../..")
+        && let Some(above) = registered_in(git_dir)
+    {
+        return above.to_owned();
+    }
     let joined = if named.is_absolute() { named.to_owned() } else { git_dir.join(named) };
     joined.canonicalize().unwrap_or(joined)
+}
+
+/// The folder above `worktrees/NAME`, as git names it: by a real path, so nothing has to be looked
+/// up. Where `worktrees` is a link, git finds no repository above it either.
+fn registered_in(git_dir: &Path) -> Option<&Path> {
+    let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    let above = git_dir.parent().filter(|above| above.file_name() == Some("worktrees".as_ref()))?;
+    (git_dir.is_absolute() && git_dir.components().all(is_plain)).then(|| above.parent()).flatten()
+}
+
+fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
 }

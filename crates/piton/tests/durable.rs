@@ -85,3 +85,23 @@ fn moved_refs_are_durable_before_the_ledger_goes_on() {
         assert!(ledger.is_none_or(|ledger| synced < ledger), "{moved} is synced late\n{text}");
     }
 }
+
+/// If this fails, a power cut can leave a worktree that nobody knows to be a lane's. The files that
+/// git knows it by are not synced one by one: the mark says what they held.
+#[test]
+fn the_mark_of_a_worktree_is_durable_before_the_ledger_goes_on() {
+    let project = Project::with_plan(LANE);
+    project.commit();
+    let Some(text) = trace(&project, "fsync,fdatasync") else { return };
+    let trace: Vec<&str> = text.lines().collect();
+    let mark = position(&trace, 0, &["sync(", "worktrees/A/piton>"]);
+    let mark = mark.unwrap_or_else(|| panic!("the mark is not synced\n{text}"));
+    let folder = position(&trace, mark, &["sync(", "worktrees/A>"]);
+    let folder = folder.unwrap_or_else(|| panic!("its folder is not synced\n{text}"));
+    let ledger = position(&trace, mark, &["sync(", "ledger.db-wal"]);
+    assert!(ledger.is_none_or(|ledger| folder < ledger), "it is synced late\n{text}");
+    for file in ["HEAD", "commondir", "gitdir", "locked"] {
+        let synced = position(&trace, 0, &["sync(", &format!("worktrees/A/{file}>")]);
+        assert_eq!(synced, None, "{file} costs a sync\n{text}");
+    }
+}

@@ -1,15 +1,18 @@
 //! A worktree for a lane: found again, completed, or made.
 //!
 //! The order of the steps is what makes it safe to be killed: the branch is claimed in one ref
-//! transaction, then git registers the worktree (locked with our reason from its first moment on),
-//! then the files are written, and last our mark. What has no mark yet was never handed out, so it
+//! transaction, then the worktree is registered (locked with our reason from its first moment on), then the files are written, and last our mark. What has no mark yet was never handed out, so it
 //! is thrown away and made again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::admin::{self, Admin, Mark, Owner};
-use super::{At as _, Error, Place, Result, branch, check, checkout, copy, locks, remove, stand};
+use super::admin::{self, Admin, Spot};
+use super::branch::{self, Claim};
+use super::mark::{self, Mark, Owner};
+use super::{
+    At as _, Error, Place, Result, check, checkout, copy, links, list, locks, place, remove, stand,
+};
 use crate::refs::Fence;
 
 /// How many numbered names are tried before the name is given up.
@@ -71,33 +74,32 @@ pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
     locks::await_children(&place)?;
     let owner = spec.owner();
     let admins = admin::scan(&place);
-    for admin in admins.iter().filter(|a| a.owner().as_ref() == Some(&owner)) {
+    for admin in admins.iter().filter(|a| a.owner() == Some(&owner)) {
         if let Some(added) = take_up(&place, spec, admin, fence)? {
             return Ok(added);
         }
     }
     // Before a branch is made that nothing would come of.
     let wanted = place.root.join(&spec.path);
-    let in_the_way = wanted.ancestors().skip(1).find(|above| above.exists() && !above.is_dir());
-    if let Some(above) = in_the_way {
-        return Err(Error::NoFolder(above.to_owned()));
+    let nearest = |above: &Path| Some((above.to_owned(), fs::metadata(above).ok()?.is_dir()));
+    if let Some((above, false)) = wanted.ancestors().skip(1).find_map(nearest) {
+        return Err(Error::NoFolder(above));
     }
-    prune_stale(&place, &wanted)?;
-    let (branch, start) = branch::claim(&place, spec, fence)?;
-    make(&place, &admins, spec, &branch, &start)
+    prune_stale(&place, &admins, &wanted)?;
+    let claim = branch::claim(&place, spec, fence)?;
+    make(&place, &admins, spec, &claim)
 }
 
 /// Clears away an entry for exactly this path whose folder is gone, whoever made it: git itself calls
 /// it prunable. One that somebody locked stays, and so does its branch.
-fn prune_stale(place: &Place, path: &Path) -> Result<()> {
-    let leads_here = |a: &&Admin| a.path.as_ref().is_some_and(|p| admin::same(p, path));
-    if fs::symlink_metadata(path).is_ok() {
-        return Ok(());
-    }
-    let admins = admin::scan(place);
+fn prune_stale(place: &Place, admins: &[Admin], path: &Path) -> Result<()> {
+    let leads_here = |a: &&Admin| a.path.as_deref() == Some(path);
     let Some(stale) = admins.iter().find(leads_here).filter(|a| a.owner().is_none()) else {
         return Ok(());
     };
+    if fs::symlink_metadata(path).is_ok() {
+        return Ok(());
+    }
     let prunable = |e: &super::Entry| e.prunable && e.locked.is_none() && e.ours.is_none();
     let named = super::list(&place.root)?.into_iter().filter(prunable);
     if named.into_iter().any(|e| admin::same(&e.path, path)) {
@@ -117,17 +119,17 @@ fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<O
     };
     if !admin.is_linked() {
         // Complete, with work in it, but its link is gone: somebody deleted the file `.git`.
-        let link = format!("gitdir: {}\n", admin.dir.display());
-        admin::replace(&path.join(".git"), link.as_bytes())?;
+        mark::replace(&path.join(".git"), &links::link(&admin.dir))?;
     }
-    locks::sweep_admin(place, admin)?;
-    let boot = admin::boot();
+    locks::sweep_admin(place, &admin.dir, Some(mark))?;
+    let own = place.linked(path, &admin.dir);
+    let boot = mark::boot().to_owned();
     let machine_restarted = mark.boot != boot;
     if machine_restarted {
-        stand::mend_index(&Place::of(path)?)?;
+        stand::mend_index(&own)?;
         Mark { boot, ..mark.clone() }.write(&admin.dir)?;
     }
-    stand::finish_move(&Place::of(path)?, mark, fence)?;
+    stand::finish_move(&own, mark, fence)?;
     let head = branch::head(place, &mark.branch)?;
     Ok(Some(Added {
         path: path.clone(),
@@ -141,36 +143,32 @@ fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<O
     }))
 }
 
-fn make(place: &Place, admins: &[Admin], spec: &Spec, branch: &str, start: &str) -> Result<Added> {
-    if let Some(path) = super::checked_out(&place.root, branch) {
+fn make(place: &Place, admins: &[Admin], spec: &Spec, claim: &Claim) -> Result<Added> {
+    let branch = claim.branch.as_str();
+    if let Some(path) = list::checked_out_in(place, branch) {
         return Err(Error::BranchInUse { branch: branch.to_owned(), path });
     }
     let wanted = place.root.join(&spec.path);
     hide_folder(place, admins, &wanted)?;
     let path = free_path(admins, &wanted)?;
-    place
-        .git()
-        .config("worktree.guessRemote=false")
-        .args(["worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason"])
-        .args([&spec.owner().reason(), "--"])
-        .arg(&path)
-        .arg(branch)
-        .run()?;
-    let path = path.canonicalize().at(&path)?;
-    let dir = admin::leads_to(&path).ok_or_else(|| Error::Foreign(path.clone()))?;
+    let (path, dir) = register(place, spec, claim, &path)?;
     let head = branch::head(place, branch)?;
     checkout::fill(place, &path, &dir, &head, spec.workers)?;
     let not_copied = copy::into(&place.root, &path, &spec.copy)?;
     let mark = Mark {
         owner: spec.owner(),
         branch: branch.to_owned(),
-        start: start.to_owned(),
-        boot: admin::boot(),
+        start: claim.start.clone(),
+        boot: mark::boot().to_owned(),
+        path: mark::as_line(&path),
         // A name of several lines could not be told apart in the mark.
         missing: not_copied.iter().filter(|name| !name.contains('\n')).cloned().collect(),
     };
-    sync(&path, &dir)?;
-    mark.write(&dir)?;
+    if mark.path.is_none() || mark.boot.is_empty() {
+        // After a power cut nobody could tell that they are torn, or what they held.
+        sync(&path, &dir)?;
+    }
+    mark.write_first(&dir)?;
     Ok(Added {
         path,
         branch: mark.branch,
@@ -183,12 +181,35 @@ fn make(place: &Place, admins: &[Admin], spec: &Spec, branch: &str, start: &str)
     })
 }
 
+/// Registers the worktree at a path that is free; its real path and its admin folder.
+fn register(place: &Place, spec: &Spec, claim: &Claim, path: &Path) -> Result<(PathBuf, PathBuf)> {
+    let reason = spec.owner().reason();
+    // Git refuses a branch that somebody is about to rebase, which a new one can't be.
+    if let (true, Some(above), Some(name)) = (claim.is_new, path.parent(), path.file_name()) {
+        let real = place::real(above).at(above)?.join(name);
+        if let Some(dir) = links::register(place, &real, &claim.branch, &reason)? {
+            return Ok((real, dir));
+        }
+    }
+    place
+        .git()
+        .config("worktree.guessRemote=false")
+        .args(["worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason"])
+        .args([&reason, "--"])
+        .arg(path)
+        .arg(&claim.branch)
+        .run()?;
+    let path = path.canonicalize().at(path)?;
+    let dir = admin::leads_to(&path).ok_or_else(|| Error::Foreign(path.clone()))?;
+    Ok((path, dir))
+}
+
 /// Copies into a worktree of ours what was not there to be copied when it was made; what came now.
 pub fn copy_missing(root: &Path, path: &Path) -> Result<Vec<String>> {
-    let admin = admin::leads_to(path).map(|dir| Admin::read(&dir));
-    let marked =
-        admin.and_then(|admin| Some((admin.mark.filter(|m| !m.missing.is_empty())?, admin.dir)));
-    let Some((mark, dir)) = marked else { return Ok(Vec::new()) };
+    let marked = admin::leads_to(path).and_then(|dir| Some((Mark::of(&dir)?, dir)));
+    let Some((mark, dir)) = marked.filter(|(mark, _)| !mark.missing.is_empty()) else {
+        return Ok(Vec::new());
+    };
     let place = Place::of(root)?;
     // What a step made meanwhile is its own.
     let absent = |name: &&String| fs::symlink_metadata(path.join(name)).is_err();
@@ -201,8 +222,7 @@ pub fn copy_missing(root: &Path, path: &Path) -> Result<Vec<String>> {
     Ok(copied)
 }
 
-/// Makes durable what says where a worktree is, before the mark says that it is complete. Its files
-/// are not: for what a power cut tears there are snapshots.
+/// Makes durable what says where a worktree is, before the mark says that it is complete.
 fn sync(path: &Path, admin: &Path) -> Result<()> {
     let own = ["HEAD", "commondir", "gitdir", "locked"].map(|name| admin.join(name));
     for file in own.iter().chain([&path.join(".git")]) {
@@ -225,20 +245,19 @@ fn hide_folder(place: &Place, admins: &[Admin], path: &Path) -> Result<()> {
     let ignore = top.join(".gitignore");
     match fs::metadata(&ignore) {
         Ok(found) if found.len() > 0 => Ok(()),
-        _ => admin::replace(&ignore, IGNORE_ALL),
+        _ => mark::replace(&ignore, IGNORE_ALL),
     }
 }
 
 /// The first path of that name that nobody uses: not there, or an empty folder.
 fn free_path(admins: &[Admin], wanted: &Path) -> Result<PathBuf> {
-    // Those that were cleared away a moment ago are not there any more.
-    let taken = admins.iter().filter(|a| a.dir.is_dir()).filter_map(|a| a.path.as_deref());
-    let taken: Vec<&Path> = taken.collect();
     let is_free = |path: &Path| {
+        let there = fs::symlink_metadata(path).ok();
         let empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-        let there = fs::symlink_metadata(path);
-        let unused = there.map_or(true, |found| found.is_dir() && empty());
-        unused && !taken.iter().any(|other| admin::same(other, path))
+        let unused = there.as_ref().is_none_or(|found| found.is_dir() && empty());
+        let spot = Spot::with(path, there.as_ref());
+        // Those that were cleared away a moment ago are not there any more.
+        unused && !admins.iter().any(|admin| admin.is_at(&spot) && admin.dir.is_dir())
     };
     let name = wanted.file_name().unwrap_or_default();
     let numbered = (2..=NUMBERS_MAX).map(|number| {

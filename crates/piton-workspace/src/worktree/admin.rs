@@ -4,84 +4,38 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs;
-use std::io::Write as _;
+use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{At as _, Place, Result};
+use super::mark::{Mark, Owner};
+use super::{Place, links};
+use crate::project::small;
 
-/// The file that says a worktree of ours is complete.
-const MARK: &str = "piton";
+/// What tells a folder from all others: device and number.
+type Id = (u64, u64);
 
-/// How the reason of our locks begins.
-const REASON: &str = "piton: run ";
-
-/// What stands between run and lane in it.
-const REASON_LANE: &str = ", lane ";
-
-/// The lane of a run that a worktree was made for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
-    /// The run.
-    pub run_id: String,
-    /// The lane.
-    pub lane: String,
+/// A path, and the folder that is there.
+pub struct Spot<'a> {
+    path: &'a Path,
+    id: Option<Id>,
 }
 
-impl Owner {
-    /// The reason that locks a worktree of this owner.
-    pub fn reason(&self) -> String {
-        format!("{REASON}{}{REASON_LANE}{}", self.run_id, self.lane)
+impl<'a> Spot<'a> {
+    /// Looks at a path, following links.
+    pub fn of(path: &'a Path) -> Self {
+        Self::with(path, fs::metadata(path).ok().as_ref())
     }
 
-    fn from_reason(reason: &str) -> Option<Self> {
-        let (run_id, lane) = reason.trim_end().strip_prefix(REASON)?.rsplit_once(REASON_LANE)?;
-        Some(Self { run_id: run_id.to_owned(), lane: lane.to_owned() })
+    /// The same for one that was looked at.
+    pub fn with(path: &'a Path, found: Option<&Metadata>) -> Self {
+        Self { path, id: found.map(id) }
     }
 }
 
-/// What the file of a complete worktree says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// Whose it is.
-    pub owner: Owner,
-    /// The lane's branch, by its short name.
-    pub branch: String,
-    /// The commit the lane started from.
-    pub start: String,
-    /// The boot of the machine in which it was made or last taken up.
-    pub boot: String,
-    /// What should have been copied into it and was not there yet.
-    pub missing: Vec<String>,
-}
-
-impl Mark {
-    fn parse(text: &str) -> Option<Self> {
-        let value = |key: &str| {
-            let mut values = text.lines().filter_map(|line| line.split_once(' '));
-            values.find(|(name, _)| *name == key).map(|(_, value)| value.to_owned())
-        };
-        let owner = Owner { run_id: value("run")?, lane: value("lane")? };
-        let (branch, start) = (value("branch")?, value("start")?);
-        // The last line is there only if the file is whole.
-        value("end")?;
-        let missing = text.lines().filter_map(|line| line.strip_prefix("missing "));
-        let missing = missing.map(str::to_owned).collect();
-        Some(Self { owner, branch, start, boot: value("boot").unwrap_or_default(), missing })
-    }
-
-    /// Writes it, whole or not at all.
-    pub fn write(&self, admin: &Path) -> Result<()> {
-        let Self { owner, branch, start, boot, missing } = self;
-        let missing: Vec<String> = missing.iter().map(|name| format!("missing {name}\n")).collect();
-        let missing = missing.concat();
-        let text = format!(
-            "run {}\nlane {}\nbranch {branch}\nstart {start}\nboot {boot}\n{missing}end 1\n",
-            owner.run_id, owner.lane
-        );
-        replace(&admin.join(MARK), text.as_bytes())
-    }
+fn id(found: &Metadata) -> Id {
+    (found.dev(), found.ino())
 }
 
 /// One admin folder.
@@ -91,10 +45,12 @@ pub struct Admin {
     pub dir: PathBuf,
     /// The worktree it leads to.
     pub path: Option<PathBuf>,
-    /// The reason it is locked with.
-    pub locked: Option<String>,
+    /// What is there.
+    id: Option<Id>,
     /// Our mark, on a complete worktree.
     pub mark: Option<Mark>,
+    /// Whose lock it has, where it has no mark.
+    locked_by: Option<Owner>,
 }
 
 impl Admin {
@@ -104,31 +60,42 @@ impl Admin {
     }
 
     fn read_with(dir: &Path, folders: &mut Folders) -> Self {
-        let text = |name: &str| fs::read_to_string(dir.join(name)).ok();
-        let path = fs::read(dir.join("gitdir")).ok().map(|line| dir.join(as_path(&line)));
-        // A path relative to the admin folder is followed as far as there is something.
-        let path = path.and_then(|dot_git| dot_git.parent().map(Path::to_owned));
-        let path = path.map(|path| folders.real(path)).filter(|p| *p != dir);
-        let mark = text(MARK).as_deref().and_then(Mark::parse);
-        Self { dir: dir.to_owned(), path, locked: text("locked"), mark }
+        // First: it mends the others where an earlier boot tore them.
+        let mark = Mark::of(dir);
+        let made_at = || mark.as_ref().and_then(|mark| mark.path.as_ref()).map(PathBuf::from);
+        let path = links::path(dir).or_else(made_at).filter(|path| path != dir);
+        let (path, id) = path.map(|path| folders.real(path)).unzip();
+        let locked_by = if mark.is_some() { None } else { lock(dir) };
+        let locked_by = locked_by.as_deref().and_then(Owner::from_reason);
+        Self { dir: dir.to_owned(), path, id: id.flatten(), mark, locked_by }
     }
 
     /// Whose it is, if ours.
-    pub fn owner(&self) -> Option<Owner> {
-        let marked = self.mark.as_ref().map(|mark| mark.owner.clone());
-        marked.or_else(|| self.locked.as_deref().and_then(Owner::from_reason))
+    pub fn owner(&self) -> Option<&Owner> {
+        self.mark.as_ref().map(|mark| &mark.owner).or(self.locked_by.as_ref())
     }
 
     /// The reason of a lock that is not our own.
-    pub fn foreign_lock(&self) -> Option<&str> {
-        let reason = self.locked.as_deref()?;
-        (Owner::from_reason(reason).is_none()).then_some(reason.trim_end())
+    pub fn foreign_lock(&self) -> Option<String> {
+        let reason = lock(&self.dir).filter(|reason| Owner::from_reason(reason).is_none())?;
+        Some(reason.trim_end().to_owned())
+    }
+
+    /// Tells whether this is the entry of the worktree at a path; by name where there is none.
+    pub fn is_at(&self, spot: &Spot<'_>) -> bool {
+        let is_there = self.id.is_some() && self.id == spot.id;
+        is_there || self.path.as_deref() == Some(spot.path)
     }
 
     /// Tells whether the worktree is there and leads back here.
     pub fn is_linked(&self) -> bool {
         self.path.as_ref().and_then(|path| leads_to(path)).is_some_and(|dir| same(&dir, &self.dir))
     }
+}
+
+/// The reason that an entry is locked with.
+fn lock(dir: &Path) -> Option<String> {
+    small(&dir.join("locked")).ok().and_then(|reason| String::from_utf8(reason).ok())
 }
 
 /// Reads all of a repository's.
@@ -152,59 +119,65 @@ pub fn dirs(place: &Place) -> Vec<PathBuf> {
 struct Folders(HashMap<PathBuf, PathBuf>);
 
 impl Folders {
-    /// The real path, or the path itself where there is nothing.
-    fn real(&mut self, path: PathBuf) -> PathBuf {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return path };
-        match fs::symlink_metadata(&path) {
-            Ok(found) if !found.is_symlink() => {}
-            Ok(_) => return path.canonicalize().unwrap_or(path),
-            Err(_) => return path,
-        }
+    /// The real path and what is there, or the path itself where there is nothing.
+    fn real(&mut self, path: PathBuf) -> (PathBuf, Option<Id>) {
+        let found = match fs::symlink_metadata(&path) {
+            Ok(found) if !found.is_symlink() => id(&found),
+            Ok(_) => {
+                let found = fs::metadata(&path).ok().as_ref().map(id);
+                return (path.canonicalize().unwrap_or(path), found);
+            }
+            Err(_) => return (path, None),
+        };
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return (path, Some(found));
+        };
         if let Some(known) = self.0.get(parent) {
-            return known.join(name);
+            return (known.join(name), Some(found));
         }
-        let Ok(real) = parent.canonicalize() else { return path };
-        let found = real.join(name);
+        let Ok(real) = parent.canonicalize() else { return (path, Some(found)) };
+        let full = real.join(name);
         self.0.insert(parent.to_owned(), real);
-        found
+        (full, Some(found))
     }
 }
 
 /// The admin folder that a worktree leads to.
 pub fn leads_to(worktree: &Path) -> Option<PathBuf> {
-    let text = fs::read(worktree.join(".git")).ok()?;
+    let text = small(&worktree.join(".git")).ok()?;
     Some(worktree.join(as_path(text.strip_prefix(b"gitdir: ")?)))
 }
 
 /// The path in a file of one line; a path need not be text.
-fn as_path(line: &[u8]) -> &Path {
+pub(super) fn as_path(line: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(line.strip_suffix(b"\n").unwrap_or(line)))
 }
 
-/// Tells whether two paths are one folder.
+/// Tells whether two paths are one folder: by what is there, or by name where nothing is.
 pub fn same(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    one == other || real(one) == real(other)
+    let found = |path| fs::metadata(path).ok().as_ref().map(id);
+    one == other || found(one).is_some_and(|one| found(other) == Some(one))
 }
 
-/// Replaces a small file of ours: a copy next to it, synced, then renamed.
-pub fn replace(file: &Path, bytes: &[u8]) -> Result<()> {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let copy = file.with_file_name(name);
-    let write = || {
-        let mut new = fs::File::create(&copy)?;
-        new.write_all(bytes)?;
-        new.sync_all()?;
-        fs::rename(&copy, file)?;
-        fs::File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
-    };
-    write().at(file)
-}
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
 
-/// The boot of the machine: what was written in an earlier one may be torn. Empty where the
-/// system does not say.
-pub fn boot() -> String {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().to_owned()
+    #[test]
+    fn a_folder_is_one_by_whichever_path_and_two_that_are_gone_are_one_by_name() {
+        let home = tempfile::tempdir().unwrap();
+        let (folder, link) = (home.path().join("folder"), home.path().join("link"));
+        let none = home.path().join("none");
+        assert!(same(&none, &none) && !same(&none, &folder));
+        fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        assert!(same(&folder, &link) && same(&link, &folder.join("../folder")));
+        assert!(!same(&folder, home.path()) && !same(&folder, &none) && !same(&none, &folder));
+        let mut folders = Folders::default();
+        let real = folder.canonicalize().unwrap();
+        assert_eq!(folders.real(link.clone()).0, real);
+        assert_eq!(folders.real(folder).0, real);
+        assert_eq!(folders.real(none.clone()), (none, None));
+    }
 }

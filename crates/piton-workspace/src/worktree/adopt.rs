@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use super::admin::{self, Admin, Mark};
+use super::admin::{self, Admin, Spot};
+use super::mark::{self, Mark};
 use super::{Error, Place, Result, Spec, branch, check, locks};
 use crate::refs::Fence;
 
@@ -17,9 +18,9 @@ pub fn adopt(root: &Path, spec: &Spec, fence: &Fence) -> Result<bool> {
     locks::await_children(&place)?;
     let path = place.root.join(&spec.path);
     let admins = admin::scan(&place);
-    let leads_here = |a: &&Admin| a.path.as_ref().is_some_and(|p| admin::same(p, &path));
-    let found = admins.iter().find(leads_here).filter(|a| a.is_linked());
-    if found.and_then(Admin::owner).is_some_and(|owner| owner != spec.owner()) {
+    let spot = Spot::of(&path);
+    let found = admins.iter().find(|a| a.is_at(&spot)).filter(|a| a.is_linked());
+    if found.and_then(Admin::owner).is_some_and(|owner| *owner != spec.owner()) {
         return Err(Error::Foreign(path));
     }
     let entry = super::list(root)?.into_iter().find(|e| admin::same(&e.path, &path));
@@ -30,7 +31,8 @@ pub fn adopt(root: &Path, spec: &Spec, fence: &Fence) -> Result<bool> {
         owner: spec.owner(),
         branch: spec.branch.clone(),
         start: spec.start.clone(),
-        boot: admin::boot(),
+        boot: mark::boot().to_owned(),
+        path: None,
         missing: Vec::new(),
     };
     mark.write(&admin.dir)?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::add::NUMBERS_MAX;
-use super::admin::Mark;
+use super::mark::Mark;
 use super::{Error, Place, Result, Spec, fenced};
 use crate::git::Git;
 use crate::refs::{self, Fence, Transaction};
@@ -66,8 +66,18 @@ pub fn run_of_branch(root: &Path, branch: &str) -> Option<String> {
     })
 }
 
-/// Claims a branch for a lane, or finds the one it claimed; returns its name and the start.
-pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<(String, String)> {
+/// A branch that a lane claimed.
+pub(super) struct Claim {
+    /// Its short name.
+    pub branch: String,
+    /// The commit the lane starts from.
+    pub start: String,
+    /// It was made now, at that commit.
+    pub is_new: bool,
+}
+
+/// Claims a branch for a lane, or finds the one it claimed.
+pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<Claim> {
     let dir = &place.root;
     let (record_name, start_name) = names(&spec.run_id, &spec.lane);
     if let Some((branch, start)) = record(dir, &record_name) {
@@ -76,19 +86,23 @@ pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<(String
             let again = Transaction::fenced(fence).update(&full, &start, None);
             again.commit(dir, "piton: lane").map_err(|e| fenced(dir, fence, e))?;
         }
-        return Ok((branch, start));
+        return Ok(Claim { branch, start, is_new: false });
     }
+    let new = |branch: &str| {
+        let (branch, start) = (branch.to_owned(), spec.start.clone());
+        Ok(Claim { branch, start, is_new: true })
+    };
     let names = (record_name, start_name);
     // All branches are looked at only if the name it should have is taken.
     let Err(error) = claim_name(dir, spec, &spec.branch, &names, fence) else {
-        return Ok((spec.branch.clone(), spec.start.clone()));
+        return new(&spec.branch);
     };
     let branch = free_name(dir, spec)?;
     if branch == spec.branch || matches!(error, Error::Superseded) {
         return Err(error);
     }
     claim_name(dir, spec, &branch, &names, fence)?;
-    Ok((branch, spec.start.clone()))
+    new(&branch)
 }
 
 /// Notes that a lane starts from another commit than its record says.
@@ -182,7 +196,7 @@ pub fn delete_branch_if_contained(
     let mut rounds = 0;
     loop {
         let before = refs::value(root, &base);
-        match delete_once(&place, &owner, head, &base, fence) {
+        match delete_once(&place, &owner, head, (&base, before.as_deref()), fence) {
             // The user commits to base meanwhile, or did: it is looked at again.
             Err(Error::Git(error))
                 if rounds < DELETE_ROUNDS_MAX
@@ -200,7 +214,7 @@ fn delete_once(
     place: &Place,
     (record_name, start_name): &(String, String),
     head: &str,
-    base: &str,
+    (base, tip): (&str, Option<&str>),
     fence: &Fence,
 ) -> Result<BranchEnd> {
     let root = &place.root;
@@ -211,14 +225,14 @@ fn delete_once(
         if found != head {
             return Ok(BranchEnd::Moved(found));
         }
-        if let Some(path) = super::checked_out(root, &branch) {
+        if let Some(path) = super::list::checked_out_in(place, &branch) {
             return Ok(BranchEnd::InUse(path));
         }
-        let Some(tip) = refs::value(root, base) else { return Ok(BranchEnd::NotContained) };
-        if !crate::merge::is_ancestor(root, head, &tip)? {
+        let Some(tip) = tip else { return Ok(BranchEnd::NotContained) };
+        if !crate::merge::is_ancestor(root, head, tip)? {
             return Ok(BranchEnd::NotContained);
         }
-        transaction = transaction.verify(base, &tip).delete(&full, head);
+        transaction = transaction.verify(base, tip).delete(&full, head);
     }
     if let Some(start) = refs::value(root, start_name) {
         transaction = transaction.delete(start_name, &start);

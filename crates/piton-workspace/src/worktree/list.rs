@@ -4,10 +4,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::admin::{self, Admin};
-use super::{Place, Result};
+use super::admin::{self, Admin, Spot};
+use super::mark::Mark;
+use super::{Place, Result, links};
 use crate::git::Git;
-use crate::project::{ELSEWHERE, head_ref};
+use crate::project::{ELSEWHERE, head_ref, named_by, small};
 
 /// A work tree of a repository; the main one comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,19 +50,30 @@ pub fn list(root: &Path) -> Result<Vec<Entry>> {
 /// Read from the files that say so, because every lane asks; git is asked where they do not tell:
 /// where refs are not files, and for the main work tree of a repository that lies elsewhere.
 pub fn checked_out(root: &Path, branch: &str) -> Option<PathBuf> {
-    let place = Place::of(root).ok()?;
+    checked_out_in(&Place::of(root).ok()?, branch)
+}
+
+pub(super) fn checked_out_in(place: &Place, branch: &str) -> Option<PathBuf> {
     let main = head_ref(&place.common);
     let told = |entry: Entry| (entry.branch.as_deref() == Some(branch)).then_some(entry.path);
     let name = Some(format!("refs/heads/{branch}"));
     let is_main = main == name;
     if main.as_deref() == Some(ELSEWHERE) || (is_main && place.git_dir != place.common) {
-        return list(root).ok()?.into_iter().find_map(told);
+        return list(&place.root).ok()?.into_iter().find_map(told);
     }
     if is_main {
-        return Some(place.root);
+        return Some(place.root.clone());
     }
-    let linked = admin::dirs(&place).into_iter().filter(|dir| head_ref(dir) == name);
+    let linked = admin::dirs(place).into_iter().filter(|dir| whole_head(dir) == name);
     linked.map(|dir| Admin::read(&dir)).find_map(|admin| admin.path)
+}
+
+/// The ref that the HEAD of an entry leads to; one that a power cut tore is mended first.
+fn whole_head(dir: &Path) -> Option<String> {
+    match small(&dir.join("HEAD")).ok().filter(|text| links::is_head(text)) {
+        Some(text) => named_by(&text),
+        None => Mark::of(dir).and_then(|_| head_ref(dir)),
+    }
 }
 
 fn entry(lines: &[&[u8]], admins: &[Admin]) -> Option<Entry> {
@@ -71,8 +83,9 @@ fn entry(lines: &[&[u8]], admins: &[Admin]) -> Option<Entry> {
     };
     let value = |key: &str| bytes(key).map(|value| String::from_utf8_lossy(value).into_owned());
     let path = PathBuf::from(OsStr::from_bytes(bytes("worktree")?));
-    let known = admins.iter().find(|a| a.path.as_ref().is_some_and(|p| admin::same(p, &path)));
-    let owner = known.and_then(Admin::owner);
+    let spot = Spot::of(&path);
+    let known = admins.iter().find(|a| a.is_at(&spot));
+    let owner = known.and_then(Admin::owner).cloned();
     let gone = known.is_some() && !path.join(".git").exists();
     Some(Entry {
         branch: value("branch").map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned()),

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::admin::{self, Admin};
+use super::mark::Mark;
 use super::{At as _, Error, Place, Result};
 
 /// How long git commands of an earlier driver are waited for: the checkout of a very large
@@ -55,12 +56,12 @@ pub fn sweep(dir: &Path) -> Result<Vec<PathBuf>> {
     if admin.owner().is_none() || place.git_dir == place.common {
         return Err(Error::Foreign(place.root));
     }
-    sweep_admin(&place, &admin)
+    sweep_admin(&place, &admin.dir, admin.mark.as_ref())
 }
 
-pub(super) fn sweep_admin(place: &Place, admin: &Admin) -> Result<Vec<PathBuf>> {
-    let mut locks: Vec<PathBuf> = ADMIN_LOCKS.iter().map(|name| admin.dir.join(name)).collect();
-    if let Some(mark) = &admin.mark {
+pub(super) fn sweep_admin(place: &Place, dir: &Path, mark: Option<&Mark>) -> Result<Vec<PathBuf>> {
+    let mut locks: Vec<PathBuf> = ADMIN_LOCKS.iter().map(|name| dir.join(name)).collect();
+    if let Some(mark) = mark {
         locks.push(place.common.join(format!("refs/heads/{}.lock", mark.branch)));
     }
     let mut removed = Vec::new();
@@ -79,19 +80,15 @@ pub(super) fn sweep_admin(place: &Place, admin: &Admin) -> Result<Vec<PathBuf>> 
 /// itself, and of what all work trees share. They may be in use; the user decides.
 pub fn foreign(root: &Path, base: &str) -> Result<Vec<PathBuf>> {
     let place = Place::of(root)?;
-    let ours: Vec<PathBuf> = admin::scan(&place)
-        .into_iter()
-        .filter(|admin| admin.owner().is_some())
-        .map(|admin| admin.dir)
-        .collect();
     let mut locks = vec![
         place.common.join("packed-refs.lock"),
         place.common.join("config.lock"),
         place.common.join(format!("refs/heads/{base}.lock")),
     ];
     let mut dirs = vec![place.common.clone()];
-    dirs.extend(admin::scan(&place).into_iter().map(|admin| admin.dir));
-    for dir in dirs.iter().filter(|dir| !ours.contains(dir)) {
+    let others = admin::scan(&place).into_iter().filter(|admin| admin.owner().is_none());
+    dirs.extend(others.map(|admin| admin.dir));
+    for dir in &dirs {
         locks.extend(["index.lock", "HEAD.lock"].map(|name| dir.join(name)));
     }
     locks.retain(|lock| lock.exists());

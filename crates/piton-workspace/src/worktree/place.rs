@@ -27,7 +27,8 @@ static REAL: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
 /// How many are remembered.
 const REAL_MAX: usize = 64;
 
-fn real(dir: &Path) -> std::io::Result<PathBuf> {
+/// The real path of a folder.
+pub(super) fn real(dir: &Path) -> std::io::Result<PathBuf> {
     let mut known = REAL.lock().unwrap_or_else(PoisonError::into_inner);
     let found = known.iter().rev().find(|(path, _)| path == dir);
     if let Some((_, real)) = found.filter(|(_, real)| real.is_dir()) {
@@ -54,6 +55,12 @@ impl Place {
             return Err(failed(format!("{} is not in a git work tree", dir.display())));
         };
         Ok(Self { root: project.root, git_dir, common, state: project.state_dir })
+    }
+
+    /// The same for another work tree of the repository, with its admin folder.
+    pub fn linked(&self, root: &Path, admin: &Path) -> Self {
+        let (root, git_dir) = (root.to_owned(), admin.to_owned());
+        Self { root, git_dir, common: self.common.clone(), state: self.state.clone() }
     }
 
     /// Begins a git command in the work tree that a later driver can wait for.

@@ -7,10 +7,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use super::admin::{self, Admin};
+use super::admin::{self, Admin, Spot};
 use super::{At as _, Error, Place, Result, check, locks};
 use crate::refs::Fence;
 
@@ -31,24 +33,25 @@ pub fn remove(root: &Path, path: &Path, fence: &Fence) -> Result<()> {
     locks::await_children(&place)?;
     let path = place.root.join(path);
     let admins = admin::scan(&place);
-    let leads_here = |a: &&Admin| a.path.as_ref().is_some_and(|p| admin::same(p, &path));
-    let Some(admin) = admins.iter().find(leads_here) else {
+    let there = fs::metadata(&path).ok();
+    let spot = Spot::with(&path, there.as_ref());
+    let Some(admin) = admins.iter().find(|a| a.is_at(&spot)) else {
         return if path.join(".git").exists() { Err(Error::Foreign(path)) } else { Ok(()) };
     };
     if admin.owner().is_none() {
         return Err(Error::Foreign(path));
     }
     if let Some(reason) = admin.foreign_lock() {
-        return Err(Error::Locked { path, reason: reason.to_owned() });
+        return Err(Error::Locked { path, reason });
     }
-    let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+    let real = admin.path.clone().unwrap_or_else(|| path.clone());
     let within = |a: &Admin| {
         a.dir != admin.dir && a.path.as_ref().is_some_and(|path| path.starts_with(&real))
     };
     if admins.iter().any(|other| within(other) && other.is_linked()) {
         return Err(Error::Nested(path));
     }
-    let files = discard_files(&place, path.is_dir().then_some(&path))?;
+    let files = discard_files(&place, there.is_some_and(|there| there.is_dir()).then_some(&path))?;
     let entry = discard_admin(&place, &admin.dir)?;
     remove_empty_parents(&place, &real);
     delete_later([files, entry]);
@@ -57,23 +60,26 @@ pub fn remove(root: &Path, path: &Path, fence: &Fence) -> Result<()> {
 
 /// Deletes what is in the trash without anybody waiting for it.
 pub(super) fn delete_later(trash: [Option<PathBuf>; 2]) {
-    // Best effort: what stays behind is deleted by the next call to empty the trash.
-    let _ = thread::Builder::new().name("trash".to_owned()).spawn(move || {
-        for folder in trash.into_iter().flatten() {
-            let _ = delete(&folder);
-        }
+    static BIN: OnceLock<Option<Sender<PathBuf>>> = OnceLock::new();
+    let bin = BIN.get_or_init(|| {
+        let (bin, thrown) = mpsc::channel();
+        let thread = thread::Builder::new().name("trash".to_owned());
+        // Best effort: what stays behind is deleted by the next call to empty the trash.
+        let deletes = move || thrown.iter().for_each(|folder: PathBuf| drop(delete(&folder)));
+        thread.spawn(deletes).ok().map(|_| bin)
     });
+    for folder in trash.into_iter().flatten() {
+        let _ = bin.as_ref().map(|bin| bin.send(folder));
+    }
 }
 
 /// Moves the files of a worktree out of the way.
 pub(super) fn discard_files(place: &Place, path: Option<&PathBuf>) -> Result<Option<PathBuf>> {
     let Some(path) = path else { return Ok(None) };
-    let trash = trash(place)?;
-    match rename(path, &trash) {
-        Ok(()) => Ok(Some(trash)),
+    match throw(place, path) {
+        Ok(trash) => Ok(Some(trash)),
         Err(error) if error.kind() == ErrorKind::CrossesDevices => {
-            let name = trash.file_name().unwrap_or_default().to_string_lossy();
-            let aside = path.with_file_name(format!("{ASIDE}{name}"));
+            let aside = path.with_file_name(format!("{ASIDE}{}", number()));
             rename(path, &aside).at(path)?;
             Ok(Some(aside))
         }
@@ -83,12 +89,11 @@ pub(super) fn discard_files(place: &Place, path: Option<&PathBuf>) -> Result<Opt
 
 /// Moves an admin folder out of the way.
 pub(super) fn discard_admin(place: &Place, dir: &Path) -> Result<Option<PathBuf>> {
-    let trash = trash(place)?;
-    match fs::rename(dir, &trash) {
-        Ok(()) => {}
+    let trash = match throw(place, dir) {
+        Ok(trash) => trash,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::File { path: dir.to_owned(), source }),
-    }
+    };
     // Git removes the folder of all entries with the last one; it fails if there are others.
     let _ = fs::remove_dir(place.common.join("worktrees"));
     Ok(Some(trash))
@@ -138,16 +143,28 @@ fn trash_folder(place: &Place) -> PathBuf {
     place.state.join("trash")
 }
 
-/// A name in the trash that is not taken.
-fn trash(place: &Place) -> Result<PathBuf> {
+/// A name that no removal of this process had.
+fn number() -> String {
+    format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Moves a folder into the trash, under a name that is not taken: one that a process of the same
+/// number left has something in it, so nothing can be renamed to it.
+fn throw(place: &Place, from: &Path) -> std::io::Result<PathBuf> {
     let folder = trash_folder(place);
-    fs::create_dir_all(&folder).at(&folder)?;
-    let names = std::iter::repeat_with(|| {
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        folder.join(format!("{}-{count}", std::process::id()))
-    });
-    let mut free = names.filter(|name| fs::symlink_metadata(name).is_err());
-    free.next().ok_or_else(|| Error::NoFreeName(folder.display().to_string()))
+    let mut is_made = false;
+    loop {
+        let trash = folder.join(number());
+        match rename(from, &trash) {
+            Ok(()) => return Ok(trash),
+            Err(error) if error.kind() == ErrorKind::NotFound && !is_made => {
+                fs::create_dir_all(&folder)?;
+                is_made = true;
+            }
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Renames a folder; one that may not be written must be made writable to change its parent.

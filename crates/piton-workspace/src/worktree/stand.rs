@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::admin::{Admin, Mark, replace};
+use super::mark::{Mark, replace};
 use super::{At as _, Error, Place, Result, branch, check, fenced, locks};
 use crate::project::{ELSEWHERE, head_ref};
 use crate::refs::{self, Fence, Transaction};
@@ -101,11 +101,10 @@ pub fn stand_on(dir: &Path, commit: &str, tree: &str, fence: &Fence) -> Result<(
 fn whole(dir: &Path) -> Result<(Place, Mark)> {
     let place = Place::of(dir)?;
     locks::await_children(&place)?;
-    let admin = Admin::read(&place.git_dir);
-    match &admin.mark {
+    match Mark::of(&place.git_dir) {
         Some(mark) if place.git_dir != place.common => {
-            locks::sweep_admin(&place, &admin)?;
-            Ok((place, mark.clone()))
+            locks::sweep_admin(&place, &place.git_dir, Some(&mark))?;
+            Ok((place, mark))
         }
         _ => Err(Error::Foreign(place.root)),
     }
@@ -121,9 +120,13 @@ pub(super) fn settle(place: &Place, mark: &Mark) -> Result<()> {
     if head.as_deref() != Some(name.as_str()) {
         place.git().args(["symbolic-ref", "-m", "piton: lane", "HEAD", &name]).run()?;
     }
-    for file in UNDER_WAY.map(|name| place.git_dir.join(name)) {
+    // As a rule there is none of them, which one look at the folder tells.
+    let entries = fs::read_dir(&place.git_dir).at(&place.git_dir)?;
+    let is_under_way = |entry: &fs::DirEntry| UNDER_WAY.iter().any(|n| entry.file_name() == **n);
+    for left in entries.filter_map(std::result::Result::ok).filter(is_under_way) {
+        let (file, is_dir) = (left.path(), left.file_type().is_ok_and(|kind| kind.is_dir()));
         // Whatever cannot be removed shows up in `git status`, and does no harm.
-        let _ = if file.is_dir() { fs::remove_dir_all(&file) } else { fs::remove_file(&file) };
+        let _ = if is_dir { fs::remove_dir_all(&file) } else { fs::remove_file(&file) };
     }
     Ok(())
 }

@@ -285,8 +285,7 @@ pub fn recorded(snapshot: &Snapshot) -> SnapshotRef {
 /// A snapshot of a workspace as recorded, with where the branch of a lane's worktree stands.
 fn noted(lane: Option<&LanePath>, dir: &str, snapshot: &Snapshot) -> SnapshotRef {
     let own = lane.and_then(|_| Project::discover(Path::new(dir)).ok());
-    let own = own.filter(|project| project.branch().is_some());
-    SnapshotRef { head: own.and_then(|project| project.head()), ..recorded(snapshot) }
+    SnapshotRef { head: own.and_then(|project| project.branch_head()), ..recorded(snapshot) }
 }
 
 fn refusal(refusal: checks::Refusal) -> Refusal {

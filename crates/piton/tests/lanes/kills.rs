@@ -62,11 +62,15 @@ fn piton(scene: &Scene, args: &[&str]) -> Output {
 /// Kills the driver at a point, resumes, and checks that nothing is lost, doubled or left over.
 #[track_caller]
 fn survives(pattern: &str, after: bool) {
-    let scene = armed(pattern, after);
-    let first = piton(&scene, &["run", DOCUMENT]);
-    let calls = calls(&scene);
+    survives_in(&armed(pattern, after), pattern);
+}
+
+#[track_caller]
+fn survives_in(scene: &Scene, pattern: &str) {
+    let first = piton(scene, &["run", DOCUMENT]);
+    let calls = calls(scene);
     assert_eq!(first.code, 137, "no call like `{pattern}`:\n{calls}\n{}", first.stderr);
-    piton(&scene, &["resume"]).exits(0);
+    piton(scene, &["resume"]).exits(0);
     assert_eq!(scene.subjects("main").len(), 3, "each lane once: {:?}", scene.subjects("main"));
     assert!(scene.project.has("SL-1-01.txt") && scene.project.has("SL-2-01.txt"));
     for name in ["SL-1", "SL-2"] {
@@ -83,9 +87,14 @@ fn survives(pattern: &str, after: bool) {
 fn a_driver_killed_while_it_makes_a_worktree() {
     survives("piton: lane --stdin", false);
     survives("piton: lane --stdin", true);
-    survives("worktree add", false);
-    survives("worktree add", true);
     survives("read-tree --reset -u --no-recurse-submodules", false);
+    survives("read-tree --reset -u --no-recurse-submodules", true);
+    // Where settings ask for more than we do, worktrees are made by git.
+    for after in [false, true] {
+        let scene = armed("worktree add", after);
+        scene.project.git(&["config", "worktree.useRelativePaths", "false"]);
+        survives_in(&scene, "worktree add");
+    }
 }
 
 /// Lost: a snapshot that nobody recorded would stand in the way of the next.
