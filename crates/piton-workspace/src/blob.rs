@@ -8,13 +8,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
-
 use crate::git::{Error, Git};
 use crate::snapshot::blob_id;
 use crate::worktree::Place;
-use crate::{ask, refs};
+use crate::{ask, deflate, refs};
 
 /// Keeps names within this process apart.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -48,11 +45,12 @@ fn loose(common: &Path, text: &str) -> io::Result<String> {
         }
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let part = folder.join(format!("tmp_obj_piton_{}_{number}", std::process::id()));
-        let new =
+        let mut new =
             File::options().write(true).create(true).truncate(true).mode(0o444).open(&part)?;
-        let mut packed = ZlibEncoder::new(new, Compression::fast());
-        write!(packed, "blob {}\0{text}", text.len())?;
-        packed.finish()?.sync_all()?;
+        let mut packed = Vec::new();
+        deflate::append(format!("blob {}\0{text}", text.len()).as_bytes(), &mut packed)?;
+        new.write_all(&packed)?;
+        new.sync_all()?;
         fs::rename(&part, &file)?;
     }
     refs::sync_up(common, &format!("objects/{start}/{rest}"))?;

@@ -1,7 +1,9 @@
 //! The branch of a lane: claimed together with a record of whose it is, deleted when base has it.
 //!
 //! One ref transaction writes a small record below `refs/piton/` and then the branch, so a branch
-//! without a record is never ours. Another ref keeps the commit the lane started from alive.
+//! without a record is never ours. Where the branch has the name that lanes usually have, the record
+//! is the commit the lane started from: nothing else has to be written. Where it has not, the record
+//! is a blob with both, and another ref keeps that commit alive.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,22 +38,61 @@ pub enum BranchEnd {
 
 /// The two refs about a lane's branch: the record and the start.
 fn names(run_id: &str, lane: &str) -> (String, String) {
-    let prefix = refs::run_prefix(run_id);
-    // A lane's tasks are named below it, and a ref cannot be a folder as well.
-    let lane = refs::component(&lane.replace('/', "%"));
+    let (prefix, lane) = (refs::run_prefix(run_id), lane_name(lane));
     (format!("{prefix}branch/{lane}"), format!("{prefix}start/{lane}"))
 }
 
+/// What a lane is called in the name of a ref.
+fn lane_name(lane: &str) -> String {
+    // A lane's tasks are named below it, and a ref cannot be a folder as well.
+    refs::component(&lane.replace('/', "%"))
+}
+
+/// How the usual branch of a lane begins; its path follows.
+const USUAL: &str = "lane/";
+
+/// How a commit begins; no branch has a space in its name.
+const COMMIT: &[u8] = b"tree ";
+
 /// The record of a lane: its branch and its start.
-fn record(dir: &Path, name: &str) -> Option<(String, String)> {
-    let text = String::from_utf8(ask::bytes(dir, name)?).ok()?;
+fn record(dir: &Path, name: &str, lane: &str) -> Option<(String, String)> {
+    record_or(dir, name, || Some(format!("{USUAL}{lane}")))
+}
+
+/// The record of that name, with what the usual branch of its lane is called.
+fn record_or(
+    dir: &Path,
+    name: &str,
+    usual: impl FnOnce() -> Option<String>,
+) -> Option<(String, String)> {
+    let id = refs::value(dir, name)?;
+    let bytes = ask::bytes(dir, &id)?;
+    if bytes.starts_with(COMMIT) {
+        return Some((usual()?, id));
+    }
+    let text = String::from_utf8(bytes).ok()?;
     let (branch, start) = text.trim_end().split_once('\n')?;
     Some((branch.to_owned(), start.to_owned()))
 }
 
+/// Adds the record of a lane that has none yet.
+fn recorded(
+    transaction: Transaction,
+    dir: &Path,
+    spec: &Spec,
+    branch: &str,
+) -> Result<Transaction> {
+    let (record_name, start_name) = names(&spec.run_id, &spec.lane);
+    if branch.strip_prefix(USUAL) == Some(&spec.lane) {
+        return Ok(transaction.update(&record_name, &spec.start, None));
+    }
+    let blob = blob::write(dir, &format!("{branch}\n{}\n", spec.start))?;
+    Ok(transaction.update(&record_name, &blob, None).set(&start_name, &spec.start))
+}
+
 /// The branch on record as a lane's own, and the commit it stands at; nothing once it is gone.
 pub fn branch_of(root: &Path, (run_id, lane): (&str, &str)) -> Option<(String, String)> {
-    let (branch, _) = record(root, &names(run_id, lane).0)?;
+    let (branch, _) = record(root, &names(run_id, lane).0, lane)?;
     let head = refs::value(root, &format!("refs/heads/{branch}"))?;
     Some((branch, head))
 }
@@ -61,8 +102,10 @@ pub fn run_of_branch(root: &Path, branch: &str) -> Option<String> {
     let all = refs::below(root, refs::PREFIX).ok()?;
     all.iter().find_map(|found| {
         let (run, rest) = found.name.strip_prefix(refs::PREFIX)?.split_once('/')?;
-        let is_it = rest.starts_with("branch/") && record(root, &found.name)?.0 == branch;
-        is_it.then(|| run.to_owned())
+        let of = rest.strip_prefix("branch/")?;
+        let usual = || branch.strip_prefix(USUAL).filter(|lane| lane_name(lane) == of);
+        let (its, _) = record_or(root, &found.name, || usual().map(|_| branch.to_owned()))?;
+        (its == branch).then(|| run.to_owned())
     })
 }
 
@@ -79,8 +122,8 @@ pub(super) struct Claim {
 /// Claims a branch for a lane, or finds the one it claimed.
 pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<Claim> {
     let dir = &place.root;
-    let (record_name, start_name) = names(&spec.run_id, &spec.lane);
-    if let Some((branch, start)) = record(dir, &record_name) {
+    let record_name = names(&spec.run_id, &spec.lane).0;
+    if let Some((branch, start)) = record(dir, &record_name, &spec.lane) {
         let full = format!("refs/heads/{branch}");
         if refs::value(dir, &full).is_none() {
             let again = Transaction::fenced(fence).update(&full, &start, None);
@@ -92,16 +135,15 @@ pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<Claim> 
         let (branch, start) = (branch.to_owned(), spec.start.clone());
         Ok(Claim { branch, start, is_new: true })
     };
-    let names = (record_name, start_name);
     // All branches are looked at only if the name it should have is taken.
-    let Err(error) = claim_name(dir, spec, &spec.branch, &names, fence) else {
+    let Err(error) = claim_name(dir, spec, &spec.branch, fence) else {
         return new(&spec.branch);
     };
     let branch = free_name(dir, spec)?;
     if branch == spec.branch || matches!(error, Error::Superseded) {
         return Err(error);
     }
-    claim_name(dir, spec, &branch, &names, fence)?;
+    claim_name(dir, spec, &branch, fence)?;
     new(&branch)
 }
 
@@ -119,18 +161,8 @@ pub(super) fn start_from(place: &Place, mark: &Mark, start: &str, fence: &Fence)
 }
 
 /// Claims a branch by its name, unless there is one already or something is in its way.
-fn claim_name(
-    dir: &Path,
-    spec: &Spec,
-    branch: &str,
-    (record_name, start_name): &(String, String),
-    fence: &Fence,
-) -> Result<()> {
-    let text = format!("{branch}\n{}\n", spec.start);
-    let blob = blob::write(dir, &text)?;
-    Transaction::fenced(fence)
-        .update(record_name, &blob, None)
-        .set(start_name, &spec.start)
+fn claim_name(dir: &Path, spec: &Spec, branch: &str, fence: &Fence) -> Result<()> {
+    recorded(Transaction::fenced(fence), dir, spec, branch)?
         .update(&format!("refs/heads/{branch}"), &spec.start, None)
         .commit(dir, "piton: lane")
         .map_err(|error| fenced(dir, fence, error))
@@ -139,17 +171,12 @@ fn claim_name(
 /// Notes that a branch that is there is a lane's from now on; one of another lane of ours is not.
 pub(super) fn take(place: &Place, spec: &Spec, fence: &Fence) -> Result<()> {
     let dir = &place.root;
-    let (record_name, start_name) = names(&spec.run_id, &spec.lane);
-    if record(dir, &record_name).is_some() {
+    if record(dir, &names(&spec.run_id, &spec.lane).0, &spec.lane).is_some() {
         return Ok(());
     }
     let head = refs::value(dir, &format!("refs/heads/{}", spec.branch));
     let head = head.ok_or_else(|| Error::NoBranch(spec.branch.clone()))?;
-    let text = format!("{}\n{}\n", spec.branch, spec.start);
-    let written = blob::write(dir, &text)?;
-    Transaction::fenced(fence)
-        .update(&record_name, &written, None)
-        .set(&start_name, &spec.start)
+    recorded(Transaction::fenced(fence), dir, spec, &spec.branch)?
         .verify(&format!("refs/heads/{}", spec.branch), &head)
         .commit(dir, "piton: lane taken over")
         .map_err(|error| fenced(dir, fence, error))
@@ -191,12 +218,11 @@ pub fn delete_branch_if_contained(
     fence: &Fence,
 ) -> Result<BranchEnd> {
     let place = Place::of(root)?;
-    let owner = names(run_id, lane);
     let base = format!("refs/heads/{base}");
     let mut rounds = 0;
     loop {
         let before = refs::value(root, &base);
-        match delete_once(&place, &owner, head, (&base, before.as_deref()), fence) {
+        match delete_once(&place, (run_id, lane), head, (&base, before.as_deref()), fence) {
             // The user commits to base meanwhile, or did: it is looked at again.
             Err(Error::Git(error))
                 if rounds < DELETE_ROUNDS_MAX
@@ -212,13 +238,14 @@ pub fn delete_branch_if_contained(
 
 fn delete_once(
     place: &Place,
-    (record_name, start_name): &(String, String),
+    (run_id, lane): (&str, &str),
     head: &str,
     (base, tip): (&str, Option<&str>),
     fence: &Fence,
 ) -> Result<BranchEnd> {
     let root = &place.root;
-    let Some((branch, _)) = record(root, record_name) else { return Ok(BranchEnd::Deleted) };
+    let (record_name, start_name) = &names(run_id, lane);
+    let Some((branch, _)) = record(root, record_name, lane) else { return Ok(BranchEnd::Deleted) };
     let full = format!("refs/heads/{branch}");
     let mut transaction = Transaction::fenced(fence).brief();
     if let Some(found) = refs::value(root, &full) {
@@ -249,7 +276,7 @@ fn delete_once(
 /// of the run. Nothing happens where the lane has none.
 pub fn drop_branch(root: &Path, (run_id, lane): (&str, &str), fence: &Fence) -> Result<BranchEnd> {
     let (record_name, start_name) = names(run_id, lane);
-    let Some((branch, _)) = record(root, &record_name) else { return Ok(BranchEnd::Deleted) };
+    let Some((branch, _)) = record(root, &record_name, lane) else { return Ok(BranchEnd::Deleted) };
     let full = format!("refs/heads/{branch}");
     let mut transaction = Transaction::fenced(fence);
     if let Some(head) = refs::value(root, &full) {
