@@ -132,6 +132,7 @@ enum Logs {
 pub struct Transaction {
     lines: String,
     brief: bool,
+    loose: bool,
     logs: Logs,
 }
 
@@ -146,6 +147,12 @@ impl Transaction {
     /// Lets it give up soon where somebody else holds a lock.
     pub fn brief(mut self) -> Self {
         self.brief = true;
+        self
+    }
+
+    /// Lets a power cut take it back in the seconds after it: for what is found and done again.
+    pub fn loosely(mut self) -> Self {
+        self.loose = true;
         self
     }
 
@@ -182,8 +189,8 @@ impl Transaction {
         self
     }
 
-    /// Carries it out, durably: when it returns, a power cut can't take the moves back. Locks that an
-    /// earlier one left because git was killed in it go first.
+    /// Carries it out, durably unless it may be loose: when it returns, a power cut can't take the
+    /// moves back. Locks that an earlier one left because git was killed in it go first.
     pub fn commit(self, dir: &Path, why: &str) -> Result<(), Error> {
         let place = Place::of(dir)?;
         let done = self.carry_out(&place, dir, why);
@@ -202,11 +209,9 @@ impl Transaction {
         if self.fits_session(place, why) {
             let changing = Changing::look(&place.common, &self.lines);
             match session::carry_out(place, &self.lines, self.logs == Logs::Made) {
-                Outcome::Done => return changing.sync().map_err(|e| unsynced(&e)),
+                Outcome::Done => return self.synced(&changing),
                 Outcome::Refused(error) if self.brief => return Err(error),
-                Outcome::Lost if self.stands(&place.common) => {
-                    return changing.sync().map_err(|e| unsynced(&e));
-                }
+                Outcome::Lost if self.stands(&place.common) => return self.synced(&changing),
                 // A git of its own has more patience with locks, and says what is wrong.
                 Outcome::Refused(_) | Outcome::Lost | Outcome::Unasked => {}
             }
@@ -244,7 +249,11 @@ impl Transaction {
             .args(["update-ref", "-m", why, "--stdin"])
             .reads(file)
             .run()?;
-        changing.sync().map_err(|e| unsynced(&e))
+        self.synced(&changing)
+    }
+
+    fn synced(&self, changing: &Changing<'_>) -> Result<(), Error> {
+        if self.loose { Ok(()) } else { changing.sync().map_err(|e| unsynced(&e)) }
     }
 }
 

@@ -247,7 +247,8 @@ fn delete_once(
     let (record_name, start_name) = &names(run_id, lane);
     let Some((branch, _)) = record(root, record_name, lane) else { return Ok(BranchEnd::Deleted) };
     let full = format!("refs/heads/{branch}");
-    let mut transaction = Transaction::fenced(fence).brief();
+    // Should it come back with a power cut, it is found as what a merged lane left, and goes again.
+    let mut transaction = Transaction::fenced(fence).brief().loosely();
     if let Some(found) = refs::value(root, &full) {
         if found != head {
             return Ok(BranchEnd::Moved(found));
