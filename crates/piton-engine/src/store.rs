@@ -67,7 +67,8 @@ impl Store {
         let has_cache = snapshot.is_some();
         let cached = snapshot
             .filter(|s| s.apply_version == APPLY_VERSION)
-            .and_then(|s| Some((s.seq, serde_json::from_slice::<RunState>(&s.body).ok()?)));
+            // Seen to be text as a whole, not once more for each of its thousands of strings.
+            .and_then(|s| Some((s.seq, serde_json::from_str(str::from_utf8(&s.body).ok()?).ok()?)));
         let from_start = has_cache && cached.is_none();
         let (mut seq, mut state) = cached.unwrap_or_default();
         self.last_snapshot_seq = seq;

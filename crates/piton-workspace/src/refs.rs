@@ -268,6 +268,11 @@ fn unsynced(error: &std::io::Error) -> Error {
     Error { command: "update-ref".to_owned(), code: None, message }
 }
 
+/// Removes the locks of ref transactions that were cut short by a kill; how many those were.
+pub fn clear_locks(dir: &Path) -> Result<usize, Error> {
+    journal::clear(&Place::of(dir)?).map_err(|e| unwritten(&e))
+}
+
 /// The value of a ref, if it exists.
 pub fn value(dir: &Path, name: &str) -> Option<String> {
     ask::id(dir, name)

@@ -2,11 +2,23 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use super::guard::Guard;
 use super::{Error, Result, diff, torn, would};
 use crate::checks::{self, Base};
 use crate::worktree::{Place, locks};
+
+/// How long the index stays held once it is the new one: git reads the old one, looks at its files
+/// and then asks for the lock, which takes this and more for a large one.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// What is added for each byte of the index: two microseconds a file.
+const GRACE_NANOS_PER_BYTE: u64 = 20;
+
+/// The longest grace; an index has to be very large for that.
+const GRACE_MAX: Duration = Duration::from_millis(500);
 
 /// How following came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +104,9 @@ impl Step {
         let git = self.place.git().durable().index(&self.copy);
         git.args(["read-tree", "-m", "-u", old, new]).run()?;
         self.guard.replace()?;
+        // A commit of the user's that saw the ref moved but read the index before may be about to
+        // ask for its lock, and would take back what the merge brought: it is to find it held.
+        thread::sleep(grace(&self.place.git_dir.join("index")));
         self.guard.finish();
         Ok(Followed::Done)
     }
@@ -101,6 +116,11 @@ impl Step {
         let _ = fs::remove_file(&self.copy);
         self.guard.finish();
     }
+}
+
+fn grace(index: &Path) -> Duration {
+    let bytes = fs::metadata(index).map_or(0, |found| found.len());
+    (GRACE + Duration::from_nanos(bytes.saturating_mul(GRACE_NANOS_PER_BYTE))).min(GRACE_MAX)
 }
 
 /// Tells whether the index has all that changed, as the new commit has it. The index is written

@@ -5,7 +5,7 @@
 //! git is killed. So what a transaction is to do lies in a file of its own, which git reads as its
 //! input and holds a lock of the system's on while it lives, as does whoever started it. A file
 //! that nobody holds is a transaction that was cut short, and it names the refs whose locks may go.
-//! Nothing is looked for until a transaction meets a lock.
+//! Nothing is looked for until a transaction meets a lock, or a driver comes after another one.
 //!
 //! A git that carries out many has one file for all of them, a page: empty and held by nobody in
 //! between. It may be removed then, which is seen before it is written to again.
@@ -185,6 +185,19 @@ fn tidy(folder: &Path, held: &File) -> io::Result<()> {
 /// Tells whether a lock stands in the way of these lines.
 pub(super) fn is_locked(place: &Place, lines: &str) -> bool {
     locks(place, lines).iter().any(|lock| lock.path.exists())
+}
+
+/// Removes the locks that transactions left which were cut short, if there are any; how many those
+/// were. One that was cut short after all its refs were deleted is never tried again, and the user
+/// would meet its locks first.
+pub(super) fn clear(place: &Place) -> io::Result<usize> {
+    let entries = match fs::read_dir(folder(place)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    let written = entries.flatten().filter(|e| e.metadata().is_ok_and(|found| found.len() > 0));
+    let mut texts = written.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+    if texts.any(|lines| is_locked(place, &lines)) { sweep(place, "") } else { Ok(0) }
 }
 
 /// Removes the locks of transactions that were cut short, if they are in the way of these lines or

@@ -325,6 +325,23 @@ mod tests {
         );
     }
 
+    /// Lost: the user could not commit, and nothing of ours would ever look at the locks again.
+    #[test]
+    fn the_locks_of_one_that_is_never_tried_again_are_cleared() {
+        let repo = repo();
+        let (dir, [one, _]) = (repo.dir(), &repo.commits);
+        repo.fenced().update(CHAIN, one, None).update(BRANCH, one, None).commit(dir, "m").unwrap();
+        let lines = format!("verify {BRANCH} {one}\ndelete {CHAIN} {one}\n");
+        let mut session = prepared(&repo, &lines);
+        assert!(repo.lock(BRANCH).exists());
+        session.child.kill().unwrap();
+        assert!(matches!(session.answer(), Outcome::Lost));
+        drop(session);
+        assert_ne!(super::super::clear_locks(dir).unwrap(), 0);
+        assert!(!repo.lock(CHAIN).exists() && !repo.lock(BRANCH).exists());
+        assert_eq!(super::super::clear_locks(dir).unwrap(), 0);
+    }
+
     #[test]
     fn one_that_was_killed_while_it_waited_is_begun_anew() {
         let repo = repo();

@@ -112,7 +112,8 @@ fn prune_stale(place: &Place, admins: &[Admin], path: &Path) -> Result<()> {
 fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<Option<Added>> {
     let there = admin.path.as_ref().filter(|path| path.is_dir());
     let (Some(mark), Some(path)) = (&admin.mark, there) else {
-        let files = there.filter(|_| admin.is_linked());
+        let begun = |path: &&PathBuf| admin.is_linked() || links::is_begun(path, &admin.dir);
+        let files = there.filter(begun);
         let files = remove::discard_files(place, files)?;
         remove::delete_later([files, remove::discard_admin(place, &admin.dir)?]);
         return Ok(None);

@@ -57,8 +57,10 @@ pub(super) fn register(
             .and_then(|mut f| f.write_all(bytes))
             .at(file)
     };
-    // First of all, so that nobody prunes it and everybody knows whose it is.
-    new(&admin.join("locked"), format!("{reason}\n").as_bytes())?;
+    // First of all and whole, so that nobody prunes it and everybody knows whose it is.
+    let (lock, aside) = (admin.join("locked"), admin.join("locked.new"));
+    new(&aside, format!("{reason}\n").as_bytes())?;
+    fs::rename(&aside, &lock).at(&lock)?;
     new(&admin.join("gitdir"), &line(&[path.join(".git").as_os_str().as_bytes()]))?;
     new(&admin.join("commondir"), COMMON)?;
     new(&admin.join("HEAD"), &head(branch))?;
@@ -68,6 +70,14 @@ pub(super) fn register(
     }
     new(&path.join(".git"), &link(&admin))?;
     Ok(Some(admin))
+}
+
+/// Tells whether a folder holds nothing but a link to an admin folder that was never written whole.
+pub(super) fn is_begun(path: &Path, admin: &Path) -> bool {
+    let entries = fs::read_dir(path).into_iter().flatten();
+    let mut names = entries.map(|entry| entry.map(|entry| entry.file_name()));
+    let alone = matches!(names.next(), Some(Ok(name)) if name == ".git") && names.next().is_none();
+    alone && small(&path.join(".git")).is_ok_and(|text| link(admin).starts_with(&text))
 }
 
 /// Writes what a power cut tore, durably, if the mark says what it was.

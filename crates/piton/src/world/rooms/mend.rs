@@ -9,7 +9,7 @@ use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::Mended;
 use piton_engine::{Error, Result};
-use piton_workspace::{restore, worktree};
+use piton_workspace::{refs, restore, worktree};
 
 use super::{GitRooms, STAY, branch_head, failed, of_worktree, spec};
 
@@ -27,6 +27,8 @@ impl GitRooms {
         if state.lanes().all(|(_, lane)| lane.isolation.is_in_place()) {
             return Ok(mended);
         }
+        // Those of the user's refs too, which nothing of ours may ever come across again.
+        refs::clear_locks(&self.root).map_err(failed)?;
         // What is left in the trash goes while the run goes on.
         let root = self.root.clone();
         std::thread::spawn(move || worktree::empty_trash(&root));
