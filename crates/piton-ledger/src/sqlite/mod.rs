@@ -5,7 +5,6 @@
 //! asked for; readers never wait for writers. No read transaction outlives its call, because one
 //! that did would keep the WAL from ever being reset.
 
-mod ahead;
 mod frozen;
 mod history;
 mod inbox;
@@ -24,7 +23,6 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use ahead::Ahead;
 pub use lock::LOCK_FILE;
 use lock::{PATIENCE, WriteLock};
 use schema::Format;
@@ -75,8 +73,6 @@ pub struct Sqlite {
     commits: u32,
     /// The size from which the WAL is emptied next; grows while a reader stands in the way.
     wal_bytes_max: u64,
-    /// The room that its WAL has.
-    ahead: Ahead,
     /// The damage that was met: from then on nothing is written any more.
     damage: RefCell<Option<String>>,
 }
@@ -106,7 +102,6 @@ impl Sqlite {
             seen: None,
             commits: 0,
             wal_bytes_max: WAL_BYTES_MAX,
-            ahead: Ahead::default(),
             damage: RefCell::new(None),
         })
     }
@@ -160,8 +155,7 @@ impl Sqlite {
             let gone = std::io::Error::other("it was deleted or replaced while it was in use");
             return Err(Error::file("go on with", &self.path)(gone));
         }
-        let room = || self.ahead.make_room(&self.path);
-        let result = commit(&self.conn, change, room).map_err(|error| self.noted(error))?;
+        let result = commit(&self.conn, change).map_err(|error| self.noted(error))?;
         if self.commits == 0 {
             bound_wal(&self.conn, &self.path, &mut self.wal_bytes_max);
         }
@@ -351,16 +345,10 @@ fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::R
     }
 }
 
-/// Brackets `change` with a transaction; `last` comes before it is committed. In WAL mode only the
-/// beginning can meet a lock.
-fn commit<T>(
-    conn: &Connection,
-    change: impl FnOnce(&Connection) -> Result<T>,
-    last: impl FnOnce(),
-) -> Result<T> {
+/// Brackets `change` with a transaction. In WAL mode only the beginning can meet a lock.
+fn commit<T>(conn: &Connection, change: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
     patiently(|| conn.prepare_cached("BEGIN IMMEDIATE")?.execute(()))?;
     let result = change(conn).and_then(|value| {
-        last();
         conn.prepare_cached("COMMIT")?.execute(())?;
         Ok(value)
     });
