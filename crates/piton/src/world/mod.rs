@@ -200,6 +200,8 @@ impl World for RealWorld {
     }
 
     fn start(&mut self, orders: Vec<Order>) -> Result<()> {
+        // One that was taken over must not even start a keeper, which would be refused.
+        let _held = self.rooms.as_mut().map(rooms::GitRooms::turn).transpose()?;
         self.keeper.start(&self.root, &orders)
     }
 

@@ -31,7 +31,7 @@ use piton_workspace::{Project, checks, restore};
 
 pub use rewind::Preview;
 
-use super::hands::Hands;
+use super::hands::{Hands, Held};
 use super::views::Views;
 
 /// Threads that write the files of a fresh worktree: more help little even on fast disks.
@@ -125,6 +125,11 @@ impl GitRooms {
         }
         self.epoch = epoch;
         self.hands.take_over(epoch)
+    }
+
+    /// Waits for the turn to act on files; an error for a driver whose run was taken over.
+    pub fn turn(&mut self) -> Result<Held> {
+        self.hands.hold()
     }
 
     /// Brings the run log up to what the ledger says.
