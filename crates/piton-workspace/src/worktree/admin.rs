@@ -83,14 +83,64 @@ impl Admin {
 
     /// Tells whether this is the entry of the worktree at a path; by name where there is none.
     pub fn is_at(&self, spot: &Spot<'_>) -> bool {
-        let is_there = self.id.is_some() && self.id == spot.id;
-        is_there || self.path.as_deref() == Some(spot.path)
+        is_at((self.path.as_deref(), self.id), spot)
     }
 
     /// Tells whether the worktree is there and leads back here.
     pub fn is_linked(&self) -> bool {
-        self.path.as_ref().and_then(|path| leads_to(path)).is_some_and(|dir| same(&dir, &self.dir))
+        is_linked(self.path.as_deref(), &self.dir)
     }
+}
+
+fn is_linked(path: Option<&Path>, admin: &Path) -> bool {
+    path.and_then(leads_to).is_some_and(|dir| same(&dir, admin))
+}
+
+/// Where an admin folder leads, whosever it is: half of what there is to read.
+#[derive(Debug)]
+pub struct Lead {
+    /// The folder.
+    pub dir: PathBuf,
+    /// The worktree it leads to.
+    pub path: Option<PathBuf>,
+    /// What is there.
+    id: Option<Id>,
+}
+
+impl Lead {
+    fn read_with(dir: PathBuf, folders: &mut Folders) -> Self {
+        match links::path(&dir).filter(|path| *path != dir) {
+            Some(path) => {
+                let (path, id) = folders.real(path);
+                Self { dir, path: Some(path), id }
+            }
+            // Perhaps an earlier boot tore it; the mark mends that.
+            None => {
+                let Admin { path, id, .. } = Admin::read_with(&dir, folders);
+                Self { dir, path, id }
+            }
+        }
+    }
+
+    /// Like [`Admin::is_at`].
+    pub fn is_at(&self, spot: &Spot<'_>) -> bool {
+        is_at((self.path.as_deref(), self.id), spot)
+    }
+
+    /// Like [`Admin::is_linked`].
+    pub fn is_linked(&self) -> bool {
+        is_linked(self.path.as_deref(), &self.dir)
+    }
+}
+
+/// Where all of a repository's lead.
+pub fn leads(place: &Place) -> Vec<Lead> {
+    let mut folders = Folders::default();
+    dirs(place).into_iter().map(|dir| Lead::read_with(dir, &mut folders)).collect()
+}
+
+fn is_at((path, id): (Option<&Path>, Option<Id>), spot: &Spot<'_>) -> bool {
+    (id.is_some() && id == spot.id) || path == Some(spot.path)
 }
 
 /// The reason that an entry is locked with.
