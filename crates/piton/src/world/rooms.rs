@@ -189,7 +189,6 @@ impl GitRooms {
 
     fn taker(&mut self, dir: &str) -> Result<&mut Taker, String> {
         if !self.takers.contains_key(dir) {
-            std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
             let taker = Taker::new(self.workspace(dir)).like(self.takers.values().next());
             self.takers.insert(dir.to_owned(), taker);
         }
