@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::mark::{Mark, Owner};
-use super::{Place, links};
+use super::{Place, links, place};
 use crate::project::small;
 
 /// What tells a folder from all others: device and number.
@@ -65,9 +65,17 @@ impl Admin {
         let made_at = || mark.as_ref().and_then(|mark| mark.path.as_ref()).map(PathBuf::from);
         let path = links::path(dir).or_else(made_at).filter(|path| path != dir);
         let (path, id) = path.map(|path| folders.real(path)).unzip();
+        Self::with_mark(dir, (path, id.flatten()), mark)
+    }
+
+    fn with_mark(
+        dir: &Path,
+        (path, id): (Option<PathBuf>, Option<Id>),
+        mark: Option<Mark>,
+    ) -> Self {
         let locked_by = if mark.is_some() { None } else { lock(dir) };
         let locked_by = locked_by.as_deref().and_then(Owner::from_reason);
-        Self { dir: dir.to_owned(), path, id: id.flatten(), mark, locked_by }
+        Self { dir: dir.to_owned(), path, id, mark, locked_by }
     }
 
     /// Whose it is, if ours.
@@ -120,6 +128,11 @@ impl Lead {
                 Self { dir, path, id }
             }
         }
+    }
+
+    /// All there is to read.
+    pub fn whole(&self) -> Admin {
+        Admin::with_mark(&self.dir, (self.path.clone(), self.id), Mark::of(&self.dir))
     }
 
     /// Like [`Admin::is_at`].
@@ -185,7 +198,7 @@ impl Folders {
         if let Some(known) = self.0.get(parent) {
             return (known.join(name), Some(found));
         }
-        let Ok(real) = parent.canonicalize() else { return (path, Some(found)) };
+        let Ok(real) = place::real(parent) else { return (path, Some(found)) };
         let full = real.join(name);
         self.0.insert(parent.to_owned(), real);
         (full, Some(found))

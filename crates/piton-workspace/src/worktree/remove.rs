@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use super::admin::{self, Admin, Lead, Spot};
+use super::admin::{self, Lead, Spot};
 use super::{At as _, Error, Place, Result, check, locks};
 use crate::refs::Fence;
 
@@ -38,7 +38,7 @@ pub fn remove(root: &Path, path: &Path, fence: &Fence) -> Result<()> {
     let Some(own) = leads.iter().find(|lead| lead.is_at(&spot)) else {
         return if path.join(".git").exists() { Err(Error::Foreign(path)) } else { Ok(()) };
     };
-    let admin = Admin::read(&own.dir);
+    let admin = own.whole();
     if admin.owner().is_none() {
         return Err(Error::Foreign(path));
     }
