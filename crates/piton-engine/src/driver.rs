@@ -432,6 +432,7 @@ impl<'a> Driver<'a> {
         let mut rest = if ticks { TICK_EVERY } else { INBOX_EVERY };
         rest = self.views_if_due().map_or(rest, |due| due.min(rest));
         let poll = now.after(rest);
+        self.store.ledger().make_room();
         let happenings = self.world.wait(wake.map_or(poll, |w| w.min(poll)))?;
         self.at = self.world.now();
         self.fresh.clear();
