@@ -340,7 +340,8 @@ mod tests {
 
     #[test]
     fn names_alone_are_filled_in_as_the_engine_does() {
-        let all: String = NAMES.iter().map(|(name, _)| format!("{{{{ {name} }}}}|")).collect();
+        let all = NAMES.iter().map(|(name, _)| format!("{{{{ {name} }}}}")).collect::<Vec<_>>();
+        let all = all.join("|");
         let texts = [
             all.as_str(),
             "{{title}}\n",

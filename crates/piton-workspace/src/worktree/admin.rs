@@ -117,17 +117,13 @@ pub struct Lead {
 
 impl Lead {
     fn read_with(dir: PathBuf, folders: &mut Folders) -> Self {
-        match links::path(&dir).filter(|path| *path != dir) {
-            Some(path) => {
-                let (path, id) = folders.real(path);
-                Self { dir, path: Some(path), id }
-            }
-            // Perhaps an earlier boot tore it; the mark mends that.
-            None => {
-                let Admin { path, id, .. } = Admin::read_with(&dir, folders);
-                Self { dir, path, id }
-            }
+        if let Some(path) = links::path(&dir).filter(|path| *path != dir) {
+            let (path, id) = folders.real(path);
+            return Self { dir, path: Some(path), id };
         }
+        // Perhaps an earlier boot tore it; the mark mends that.
+        let Admin { path, id, .. } = Admin::read_with(&dir, folders);
+        Self { dir, path, id }
     }
 
     /// All there is to read.
