@@ -89,7 +89,7 @@ impl<'a> Scene<'a> {
     }
 
     /// A shell's line that starts a command beside and waits until it is somewhere.
-    fn beside(&self, line: &str, until: &str) -> String {
+    fn beside(line: &str, until: &str) -> String {
         let code = "echo $? >\"$SHIM/code.new\"; mv \"$SHIM/code.new\" \"$SHIM/code\"";
         let started = format!("{{ {line}; {code}; }} </dev/null >/dev/null 2>&1 &\n");
         started + &AWAIT.replace("WHAT", until)
@@ -165,7 +165,7 @@ fn a_commit_that_sees_base_moved_reads_the_new_index() {
     for args in ["", "-a", "dir/b.txt"] {
         hermetic(|repo| {
             let scene = Scene::new(repo);
-            scene.script("after", &scene.beside(&scene.user(args), "there"));
+            scene.script("after", &Scene::beside(&scene.user(args), "there"));
             scene.advance_well("a_commit_that_sees_base_moved_reads_the_new_index");
             scene.go();
             assert_eq!(scene.code(), "0\n", "{args}");
@@ -184,7 +184,7 @@ fn a_commit_from_before_the_merge_is_refused() {
     for args in ["", "-a", "dir/b.txt"] {
         hermetic(|repo| {
             let scene = Scene::new(repo);
-            let mut user = scene.start(&scene.beside(&scene.user(args), "there"));
+            let mut user = scene.start(&Scene::beside(&scene.user(args), "there"));
             assert!(user.wait().unwrap().success());
             scene.advance_well("a_commit_from_before_the_merge_is_refused");
             scene.go();
@@ -215,7 +215,7 @@ fn a_commit_that_brings_the_merge_itself_is_left_so() {
         fs::create_dir_all(&hooks).unwrap();
         fs::copy(scene.shim.join("pause"), hooks.join("pre-commit")).unwrap();
         let user = format!("git -C '{}' commit -q -m theirs", repo.root.display());
-        assert!(scene.start(&scene.beside(&user, "there")).wait().unwrap().success());
+        assert!(scene.start(&Scene::beside(&user, "there")).wait().unwrap().success());
         scene.script("before", &format!(": >\"$SHIM/go\"\n{}", AWAIT.replace("WHAT", "code")));
         let advanced = scene.advance("a_commit_that_brings_the_merge_itself_is_left_so");
         assert_eq!(scene.code(), "0\n");

@@ -168,7 +168,7 @@ impl Guard {
         match fs::rename(self.git_dir.join(SAVED), &index) {
             // They had none.
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                fs::remove_file(&index).at(index)?
+                fs::remove_file(&index).at(index)?;
             }
             renamed => renamed.at(index)?,
         }
