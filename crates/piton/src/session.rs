@@ -207,7 +207,7 @@ pub fn drive(
         ui::drive_json(&tally.summary_json(&ending.state, ending.verdict, &logs));
     } else {
         let look = ui::Look::stderr();
-        ui::say(tally.render(&ending.state, ending.verdict, &logs, &look).trim_end());
+        ui::say_as_is(tally.render(&ending.state, ending.verdict, &logs, &look).trim_end());
         if ending.verdict != Verdict::RolledBack {
             say_lanes(context, &ending.state, Told::Stuck);
         }
