@@ -88,7 +88,7 @@ mod tests {
             assert_eq!(elsewhere.told(told), told, "again is the same");
         }
         for text in [
-            "cd /home/me && piton run plan.toml --resume",
+            "cd /srv/project && piton run plan.toml --resume",
             "only a newer piton knows",
             "`piton --help` lists all commands",
             "`piton.toml` is not used",
