@@ -264,6 +264,9 @@ impl<'a> Driver<'a> {
             // Orders of an intent recorded before: only the ledger knows whether we still drive.
             self.store.ledger().heartbeat(self.row.run, self.epoch, self.at.0)?;
         }
+        if let ([order], false) = (self.orders.as_slice(), self.batch.is_empty()) {
+            self.world.prepare(order);
+        }
         let durable = self.append(false)?;
         // What is durable is acted on first and told then: a step need not wait for a terminal.
         let acted = self.act();
@@ -429,6 +432,7 @@ impl<'a> Driver<'a> {
         let mut rest = if ticks { TICK_EVERY } else { INBOX_EVERY };
         rest = self.views_if_due().map_or(rest, |due| due.min(rest));
         let poll = now.after(rest);
+        self.store.ledger().make_room();
         let happenings = self.world.wait(wake.map_or(poll, |w| w.min(poll)))?;
         self.at = self.world.now();
         self.fresh.clear();

@@ -179,6 +179,9 @@ pub trait World {
     /// keeper obeys only this epoch from here on.
     fn attach(&mut self, epoch: u64, mark: &str, in_flight: &[Attempt]) -> Result<Attached>;
 
+    /// May make a start ready while its intent is being made durable, as far as nothing of it runs
+    /// and nothing of it is left if it never comes.
+    fn prepare(&mut self, _order: &Order) {}
     /// Performs starts; their intents are durable.
     fn start(&mut self, orders: Vec<Order>) -> Result<()>;
     /// Tells the keeper that outcomes are durable.

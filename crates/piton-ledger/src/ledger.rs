@@ -91,6 +91,9 @@ pub trait Ledger {
     /// [`Error::UnknownRequest`](crate::Error::UnknownRequest) if there is none (any more).
     fn answer_of(&mut self, request_id: i64) -> Result<Option<String>>;
 
+    /// Does ahead, in a moment of leisure, what would make later commits slower; nothing rests on it.
+    fn make_room(&mut self) {}
+
     /// Says whether another connection committed since the last call; cheap enough to poll.
     ///
     /// The first call says yes. It may say yes without a reason, never no with one.

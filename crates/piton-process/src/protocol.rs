@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// The protocol version that this build speaks.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The variable in every child's environment that names the run it belongs to.
 pub const MARK_VARIABLE: &str = "PITON_MARK";
@@ -48,6 +48,15 @@ pub enum Request {
     /// Starts an attempt; answered by `NotStarted` or `Exited`, and by `Started` if it lives for
     /// more than a moment.
     Start(Box<Start>),
+    /// Makes everything of an attempt ready up to its program, in place of what was made ready
+    /// before; nothing of it runs, and there is no answer. For the time in which its intent is
+    /// being made durable.
+    Prepare(Box<Start>),
+    /// Starts the attempt that was made ready last; answered as a start is.
+    Go {
+        /// The attempt.
+        key: String,
+    },
     /// Confirms that the exit of an attempt is recorded; the keeper then forgets it.
     Ack {
         /// The attempt.

@@ -5,6 +5,7 @@
 //! asked for; readers never wait for writers. No read transaction outlives its call, because one
 //! that did would keep the WAL from ever being reset.
 
+mod ahead;
 mod frozen;
 mod history;
 mod inbox;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use ahead::Ahead;
 pub use lock::LOCK_FILE;
 use lock::{PATIENCE, WriteLock};
 use schema::Format;
@@ -73,6 +75,8 @@ pub struct Sqlite {
     commits: u32,
     /// The size from which the WAL is emptied next; grows while a reader stands in the way.
     wal_bytes_max: u64,
+    /// Room for the WAL.
+    ahead: Ahead,
     /// The damage that was met: from then on nothing is written any more.
     damage: RefCell<Option<String>>,
 }
@@ -102,6 +106,7 @@ impl Sqlite {
             seen: None,
             commits: 0,
             wal_bytes_max: WAL_BYTES_MAX,
+            ahead: Ahead::default(),
             damage: RefCell::new(None),
         })
     }
@@ -161,7 +166,22 @@ impl Sqlite {
         }
         drop(held);
         self.commits = (self.commits + 1) % WAL_LOOK_EVERY;
+        self.ahead.committed();
         Ok(result)
+    }
+
+    /// Writes a piece of room for the WAL, if there is use for one and nobody else is at work.
+    fn extend_wal(&mut self) -> Result<()> {
+        if !self.ahead.is_wanted() || self.damage.borrow().is_some() {
+            return Ok(());
+        }
+        let held = self.lock.as_ref().ok_or(Error::ReadOnly)?.hold()?;
+        let extended = commit(&self.conn, |_| Ok(self.ahead.extend(&self.path)))?;
+        drop(held);
+        if extended {
+            self.ahead.sync();
+        }
+        Ok(())
     }
 }
 

@@ -46,6 +46,11 @@ impl Ledger for Sqlite {
         self.write(|conn| history::append(conn, append))
     }
 
+    fn make_room(&mut self) {
+        // Whatever is wrong with the ledger is found by the next commit.
+        let _ = self.extend_wal();
+    }
+
     fn events(&mut self, run: RunKey, after_seq: u64, limit: usize) -> Result<Vec<StoredEvent>> {
         self.read(|conn| history::events(conn, run, after_seq, limit))
     }

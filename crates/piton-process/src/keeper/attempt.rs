@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::WaitStatus;
 
 use crate::marks::Mark;
-use crate::os::Pid;
+use crate::os::{Pid, Waiting};
 use crate::processes::number;
 use crate::protocol::{Cause, ChildReport, Dropped, Exit, Start, Started};
 
@@ -32,6 +32,8 @@ pub(super) struct Attempt {
     pub(super) part: usize,
     /// The process of the present part; none once it was waited for.
     pub(super) pid: Option<Pid>,
+    /// The same as it was before its program, if it was made ready ahead.
+    pub(super) waited: Option<Waiting>,
     /// The sessions of all parts so far.
     pub(super) sessions: Vec<Pid>,
     pub(super) began: Instant,
@@ -64,6 +66,35 @@ pub(super) struct Ending {
 }
 
 impl Attempt {
+    /// One whose first process was just started.
+    pub(super) fn new(
+        spec: Start,
+        helper: bool,
+        pid: Pid,
+        began_ticks: u64,
+        [stdout, stderr]: [Output; 2],
+    ) -> Self {
+        let began = Instant::now();
+        Self {
+            spec,
+            helper,
+            part: 0,
+            pid: Some(pid),
+            waited: None,
+            sessions: vec![pid],
+            began,
+            began_ticks,
+            started_ms: wall_ms(),
+            stdout,
+            stderr,
+            marking: Marking::default(),
+            grew: began,
+            ending: None,
+            status: None,
+            told: false,
+        }
+    }
+
     /// The news that it runs, once, and only while a process of it does.
     pub(super) fn news(&mut self) -> Option<Started> {
         let pid = self.pid.filter(|_| !self.told && !self.helper)?;

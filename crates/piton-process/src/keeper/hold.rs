@@ -27,6 +27,7 @@ use super::connection::Connection;
 use super::diagnostics::Diagnostics;
 use super::launch::BaseEnv;
 use super::log_files::LogFiles;
+use super::prepared::Prepared;
 use super::shutdown::Shutdown;
 
 /// How often running attempts are looked at while a driver watches: people see output in order to
@@ -68,6 +69,8 @@ pub(super) struct Hold {
     /// The connection of the driver that is obeyed.
     pub(super) driver: Option<u64>,
     pub(super) attempts: Vec<Attempt>,
+    /// The attempt that is ready to go, and that its driver may still think better of.
+    pub(super) prepared: Option<Prepared>,
     pub(super) finished: BTreeMap<String, Exit>,
     pub(super) acknowledged: HashSet<String>,
     /// Sessions of attempts that ended while something of them may still live.
@@ -81,6 +84,8 @@ pub(super) struct Hold {
     listener: UnixListener,
     wake: UnixStream,
     terminate: Arc<AtomicBool>,
+    /// Ends of attempts that the journal is told after the driver, which waits for them.
+    late: Vec<Line>,
     connections_count: u64,
     next_tick: Option<Instant>,
     idle_since: Option<Instant>,
@@ -109,16 +114,18 @@ impl Hold {
             connections: Vec::new(),
             driver: None,
             attempts: Vec::new(),
+            prepared: None,
             finished: BTreeMap::new(),
             acknowledged: HashSet::new(),
             sessions: VecDeque::new(),
             keep: BTreeSet::new(),
             shutdown: None,
             helpers_count: 0,
-            tether: Tether::default(),
+            tether: Tether::that_lets_finish(),
             listener,
             wake,
             terminate,
+            late: Vec::new(),
             connections_count: 0,
             next_tick: None,
             idle_since: None,
@@ -155,6 +162,9 @@ impl Hold {
             self.tick(Instant::now());
             let over = self.advance_shutdown(Instant::now());
             self.flush();
+            for line in std::mem::take(&mut self.late) {
+                self.record(&line);
+            }
             if over {
                 return Ok(());
             }
@@ -235,12 +245,19 @@ impl Hold {
     }
 
     fn reaped(&mut self, pid: Pid, status: WaitStatus) {
+        if let Some(prepared) = &mut self.prepared {
+            prepared.reaped(pid);
+        }
         let Some(index) = self.attempts.iter().position(|attempt| attempt.pid == Some(pid)) else {
             return;
         };
         let attempt = &mut self.attempts[index];
         attempt.pid = None;
         attempt.status = Some(status);
+        let unborn = attempt.waited.take().is_some_and(|mut waited| waited.reaped());
+        if unborn && attempt.ending.is_none() {
+            return self.start_anew(index);
+        }
         if attempt.ending.is_some() {
             // Whether its tree is gone too is looked at in this turn's tick.
             return;
@@ -266,8 +283,10 @@ impl Hold {
             return;
         }
         let exit = attempt.exit(cause, error);
-        self.record(&Line::Exited(exit.clone()));
         self.say(&Reply::Exited(exit.clone()));
+        // Nothing is lost if we die before: then the attempt counts as interrupted, as if we had
+        // died a moment earlier, unless the driver has heard of it.
+        self.late.push(Line::Exited(exit.clone()));
         self.finished.insert(exit.key.clone(), exit);
     }
 
@@ -357,6 +376,7 @@ impl Hold {
         });
         if lost {
             self.driver = None;
+            self.prepared = None;
         }
     }
 }

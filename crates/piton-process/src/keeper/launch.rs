@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use crate::journal::Ticks;
-use crate::os::{self, Command, CpuSet, Pid};
+use crate::os::{self, Command, Free, Pid};
 use crate::protocol::{ATTEMPT_VARIABLE, Env, MARK_VARIABLE, NewFile, NotStarted, Part, Start};
 
 /// Where programs are looked up when the environment has no `PATH`.
@@ -46,7 +46,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) null: &'a File,
     pub(super) stdout: &'a File,
     pub(super) stderr: &'a File,
-    pub(super) cpus: Option<&'a CpuSet>,
+    pub(super) free: Option<Free>,
 }
 
 /// Why a start failed.
@@ -82,6 +82,35 @@ pub(super) fn part(
     part: &Part,
     around: &Surroundings<'_>,
 ) -> Result<(Pid, Ticks), Failure> {
+    with_command(start, part, around, |command| match os::spawn(command) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
+            let shell = CString::from(SHELL);
+            let words = [shell.clone(), command.program.to_owned()];
+            let argv: Vec<CString> =
+                words.into_iter().chain(command.argv.iter().skip(1).cloned()).collect();
+            os::spawn(&Command { program: &shell, argv: &argv, ..*command })
+        }
+        other => other,
+    })
+}
+
+/// Makes the process of a part, which waits for the word to go. Whether its program can be executed
+/// is seen only then.
+pub(super) fn waiting(
+    start: &Start,
+    part: &Part,
+    around: &Surroundings<'_>,
+) -> Result<(os::Waiting, Ticks), Failure> {
+    with_command(start, part, around, os::Waiting::new)
+}
+
+/// Puts a command together and does something with it; gives also the time that took.
+fn with_command<T>(
+    start: &Start,
+    part: &Part,
+    around: &Surroundings<'_>,
+    act: impl FnOnce(&Command<'_>) -> io::Result<T>,
+) -> Result<(T, Ticks), Failure> {
     let Some(program) = part.argv.first().filter(|program| !program.is_empty()) else {
         return Err(Failure::new("the command is empty; give it a program to run"));
     };
@@ -97,7 +126,7 @@ pub(super) fn part(
         .map_err(|_| Failure::new("the working directory's name contains a zero byte"))?;
     let content = part.stdin.as_ref().map(|text| os::memory_file(text.as_bytes())).transpose();
     let content = content.map_err(|error| Failure::io("could not prepare the input", &error))?;
-    let mut command = Command {
+    let command = Command {
         program: &path,
         argv: &argv,
         env: &env,
@@ -105,21 +134,13 @@ pub(super) fn part(
         stdin: content.as_ref().map_or(around.null.as_fd(), AsFd::as_fd),
         stdout: around.stdout.as_fd(),
         stderr: around.stderr.as_fd(),
-        cpus: around.cpus,
+        free: around.free,
     };
     let from = os::now_ticks();
-    let mut started = os::spawn(&command);
-    if started.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENOEXEC)) {
-        let shell = CString::from(SHELL);
-        let argv: Vec<CString> =
-            [shell.clone(), path.clone()].into_iter().chain(argv.iter().skip(1).cloned()).collect();
-        command.program = &shell;
-        command.argv = &argv;
-        started = os::spawn(&command);
-    }
+    let done = act(&command);
     let to = os::now_ticks();
-    match started {
-        Ok(pid) => Ok((pid, Ticks { from, to })),
+    match done {
+        Ok(done) => Ok((done, Ticks { from, to })),
         Err(error) => Err(explain(&error, program, &start.dir)),
     }
 }

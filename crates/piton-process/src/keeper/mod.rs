@@ -12,6 +12,7 @@ mod ending;
 mod hold;
 mod launch;
 mod log_files;
+mod prepared;
 mod requests;
 mod shutdown;
 

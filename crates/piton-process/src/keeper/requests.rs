@@ -13,10 +13,10 @@ use crate::protocol::{
     Cause, Hello, NotStarted, PROTOCOL, Part, Reply, Request, Spawn, Start, State, Version, Welcome,
 };
 
-use super::attempt::{Attempt, wall_ms};
+use super::attempt::Attempt;
 use super::hold::Hold;
 use super::launch::{self, BaseEnv, Failure, Surroundings};
-use super::log_files::{Marking, Output};
+use super::log_files::Output;
 
 /// The longest a helper may take if it says nothing: a notification that hangs must not keep the
 /// keeper alive.
@@ -98,6 +98,7 @@ impl Hold {
                 }
             } else {
                 self.epoch = hello.epoch;
+                self.prepared = None;
                 self.refuse(other);
             }
         }
@@ -119,6 +120,8 @@ impl Hold {
         match request {
             Request::Hello(_) => {}
             Request::Start(start) => self.start(*start),
+            Request::Prepare(start) => self.prepare(*start),
+            Request::Go { key } => self.go(&key),
             Request::Ack { key } => self.acknowledge(key),
             Request::End { key } => self.end(&[(key, Cause::Ended)], Instant::now()),
             Request::EndAll => {
@@ -139,7 +142,7 @@ impl Hold {
         }
     }
 
-    fn state(&self, key: &str) -> State {
+    pub(super) fn state(&self, key: &str) -> State {
         if self.attempts.iter().any(|attempt| attempt.spec.key == key && !attempt.helper) {
             State::Running
         } else if let Some(exit) = self.finished.get(key) {
@@ -164,7 +167,8 @@ impl Hold {
         }
     }
 
-    fn start(&mut self, start: Start) {
+    pub(super) fn start(&mut self, start: Start) {
+        self.prepared = None;
         if self.shutdown.is_some() {
             // Told to end by a signal. The step did nothing wrong: the driver that loses us here
             // comes back until we are gone, and starts it with a new keeper.
@@ -197,8 +201,7 @@ impl Hold {
                 let (part, number) = (0, number(pid));
                 let line = Line::Started { key: key.clone(), part, pid: number, start: ticks };
                 self.record(&line);
-                self.keep.extend(attempt.spec.keep.iter().cloned());
-                self.attempts.push(attempt);
+                self.hold(attempt);
                 Ok(())
             }
             Err(failure) => {
@@ -208,9 +211,15 @@ impl Hold {
         }
     }
 
+    /// Keeps an attempt that runs.
+    pub(super) fn hold(&mut self, attempt: Attempt) {
+        self.keep.extend(attempt.spec.keep.iter().cloned());
+        self.attempts.push(attempt);
+    }
+
     /// Goes to the CPU of a driver that waits for one attempt alone, and away when there are more:
     /// then everybody is better off wherever there is room.
-    fn approach(&mut self, near: Option<usize>) {
+    pub(super) fn approach(&mut self, near: Option<usize>) {
         match near.filter(|_| self.attempts.is_empty()) {
             Some(cpu) => drop(self.tether.hold(cpu)),
             None => self.tether.let_go(),
@@ -219,13 +228,27 @@ impl Hold {
 
     /// Opens the logs, writes the files and starts the first part.
     fn launch(&mut self, start: Start, helper: bool) -> Result<(Attempt, Pid, Ticks), Failure> {
+        let streams = self.open_logs(&start)?;
+        let (pid, ticks) = self.first_part(&start, &streams, launch::part)?;
+        Ok((Attempt::new(start, helper, pid, ticks.from, streams), pid, ticks))
+    }
+
+    pub(super) fn open_logs(&mut self, start: &Start) -> Result<[Output; 2], Failure> {
         let mut open = |path: &Path| {
             self.logs.open(path).map(Output::new).map_err(|error| {
                 Failure::io(&format!("could not open the log {}", path.display()), &error)
             })
         };
-        let stdout = open(&start.stdout)?;
-        let stderr = open(&start.stderr)?;
+        Ok([open(&start.stdout)?, open(&start.stderr)?])
+    }
+
+    /// Writes the files of an attempt, and makes the process of its first part.
+    pub(super) fn first_part<T>(
+        &self,
+        start: &Start,
+        [stdout, stderr]: &[Output; 2],
+        make: impl FnOnce(&Start, &Part, &Surroundings<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         launch::write_files(&start.dir, &start.files)?;
         let Some(part) = start.parts.first() else {
             return Err(Failure::new("the attempt has no command; give it one"));
@@ -236,29 +259,9 @@ impl Hold {
             null: &self.null,
             stdout: &stdout.log.file,
             stderr: &stderr.log.file,
-            cpus: self.tether.free(),
+            free: self.tether.free(),
         };
-        let began = Instant::now();
-        let started_ms = wall_ms();
-        let (pid, ticks) = launch::part(&start, part, &around)?;
-        let attempt = Attempt {
-            spec: start,
-            helper,
-            part: 0,
-            pid: Some(pid),
-            sessions: vec![pid],
-            began,
-            began_ticks: ticks.from,
-            started_ms,
-            stdout,
-            stderr,
-            marking: Marking::default(),
-            grew: began,
-            ending: None,
-            status: None,
-            told: false,
-        };
-        Ok((attempt, pid, ticks))
+        make(start, part, &around)
     }
 
     /// Goes on with the next part after one that exited with 0.
@@ -272,7 +275,7 @@ impl Hold {
             null: &self.null,
             stdout: &attempt.stdout.log.file,
             stderr: &attempt.stderr.log.file,
-            cpus: self.tether.free(),
+            free: self.tether.free(),
         };
         match launch::part(&attempt.spec, &attempt.spec.parts[attempt.part], &around) {
             Ok((pid, start)) => {

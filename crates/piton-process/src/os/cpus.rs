@@ -5,7 +5,17 @@
 //! to do. Held on the same CPU they hand over without that. What a thread was allowed before is
 //! looked up each time, so a change made by a person or a container manager holds.
 
+use super::linux::{interrupt_again, let_finish};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+/// What a child of a held thread gets back before its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Free {
+    /// Where it may run.
+    pub(crate) cpus: CpuSet,
+    /// Whether it is to be scheduled as any other again.
+    pub(crate) interrupts: bool,
+}
 
 /// Holds the calling thread on one CPU, and lets it go again.
 #[derive(Debug, Default)]
@@ -14,9 +24,19 @@ pub struct Tether {
     free: Option<CpuSet>,
     /// Where it was put.
     held: Option<CpuSet>,
+    /// Whether it lets others finish, while it is held.
+    lets_finish: bool,
+    /// Whether it does so now.
+    is_letting: bool,
 }
 
 impl Tether {
+    /// One whose thread, while it is held, does not interrupt who wakes it: who says what there is
+    /// to do says the rest of it, and goes to sleep, before that is done.
+    pub(crate) fn that_lets_finish() -> Self {
+        Self { lets_finish: true, ..Self::default() }
+    }
+
     /// Holds the thread on the CPU it runs on and names that; nothing happens, and none is named,
     /// where there is no other or where the system refuses.
     pub fn hold_here(&mut self) -> Option<usize> {
@@ -46,11 +66,15 @@ impl Tether {
             return false;
         }
         self.held = Some(one);
+        self.is_letting = self.lets_finish && let_finish();
         true
     }
 
     /// Lets the thread run wherever it may.
     pub fn let_go(&mut self) {
+        if std::mem::take(&mut self.is_letting) {
+            interrupt_again();
+        }
         if let (Some(held), Some(free)) = (self.held.take(), self.free.take())
             && sched_getaffinity(None) == Ok(held)
         {
@@ -59,9 +83,10 @@ impl Tether {
         }
     }
 
-    /// Where the thread may run by right, if it is held: for what it starts.
-    pub(crate) fn free(&self) -> Option<&CpuSet> {
-        self.held.and(self.free.as_ref())
+    /// What the thread may do by right, if it is held: for what it starts.
+    pub(crate) fn free(&self) -> Option<Free> {
+        let cpus = self.held.and(self.free)?;
+        Some(Free { cpus, interrupts: self.is_letting })
     }
 }
 
@@ -81,7 +106,8 @@ mod tests {
             return Ok(());
         };
         assert_eq!(sched_getaffinity(None)?.count(), 1);
-        assert_eq!((tether.hold(cpu), tether.free()), (true, Some(&before)));
+        let free = Free { cpus: before, interrupts: false };
+        assert_eq!((tether.hold(cpu), tether.free()), (true, Some(free)));
         tether.let_go();
         assert_eq!((sched_getaffinity(None)?, tether.free()), (before, None));
         Ok(())

@@ -1,13 +1,11 @@
 //! Linux: the calls that the keeper makes of the kernel, and the crate's only unsafe code.
 //!
-//! A child shares the keeper's memory until its exec, as with `posix_spawn`: a fork or a `pre_exec`
-//! hook costs two to four times as much. It is not `posix_spawn` itself because that cannot say on
-//! which CPUs a child may run, and asks about every signal there is. Looking at other processes is
-//! in `table`, choosing CPUs in `cpus`.
+//! How children are started is in `child`, looking at other processes in `table`, choosing CPUs in
+//! `cpus`.
 
 #![expect(unsafe_code, reason = "clone and signal dispositions have no safe interface")]
 
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, CString, c_char};
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
@@ -17,80 +15,16 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use rustix::fs::{FallocateFlags, MemfdFlags};
-use rustix::io::Errno;
-use rustix::process::WaitOptions;
-use rustix::thread::CpuSet;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Command, Pid};
+use super::Pid;
 
-/// Bytes of stack that a child has before its exec, in units of 16 for the alignment: it calls a
-/// dozen system calls and nothing else; the C library's own start takes 36 KiB.
-const STACK_UNITS: usize = (64 << 10) / size_of::<u128>();
+mod child;
+
+pub(crate) use child::{Waiting, spawn};
 
 /// One past the highest signal number.
 const SIGNALS_END: i32 = 65;
-
-/// What a child needs between its clone and its exec, all prepared by the parent.
-struct Launch<'a> {
-    program: &'a CStr,
-    argv: *const *const c_char,
-    env: *const *const c_char,
-    dir: &'a CStr,
-    /// What become descriptors 0, 1 and 2.
-    streams: [i32; 3],
-    /// Signals that are not at their default in the keeper.
-    signals: &'a [i32],
-    /// Where the child may run, if the keeper itself is held elsewhere.
-    cpus: Option<&'a CpuSet>,
-    /// Written by the child: the error number of what failed.
-    errno: i32,
-}
-
-/// Starts a process in a session of its own; the failure of its exec is this call's failure.
-pub(crate) fn spawn(command: &Command<'_>) -> io::Result<Pid> {
-    let argv = pointers(command.argv.iter().map(AsRef::as_ref));
-    let env = pointers(command.env.iter().copied());
-    let streams = [command.stdin, command.stdout, command.stderr].map(|fd| fd.as_raw_fd());
-    let mut launch = Launch {
-        program: command.program,
-        argv: argv.as_ptr(),
-        env: env.as_ptr(),
-        dir: command.dir,
-        streams,
-        signals: changed_signals(),
-        cpus: command.cpus,
-        errno: 0,
-    };
-    let launch = &raw mut launch;
-    let mut stack: Vec<u128> = Vec::with_capacity(STACK_UNITS);
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: the child runs `child` on a stack of its own (which grows down from the end of the
-    // allocation) while this thread is suspended until the child's exec or exit, so all that
-    // `launch` points to outlives it and is used by one of the two at a time. Signals are blocked
-    // meanwhile, because a handler that ran in the child would run in our memory.
-    let (pid, error) = unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-        let top = stack.as_mut_ptr().add(STACK_UNITS).cast();
-        let pid = libc::clone(child, top, flags, launch.cast());
-        let error = io::Error::last_os_error();
-        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
-        (pid, error)
-    };
-    if pid < 0 {
-        return Err(error);
-    }
-    // SAFETY: the child is past its exec or gone, and writes no more.
-    let errno = unsafe { (*launch).errno };
-    if errno == 0 {
-        return Ok(pid);
-    }
-    let failed = rustix::process::Pid::from_raw(pid);
-    while matches!(rustix::process::waitpid(failed, WaitOptions::empty()), Err(Errno::INTR)) {}
-    Err(io::Error::from_raw_os_error(errno))
-}
 
 /// The arguments of `clone3`, up to the newest that is used here.
 #[repr(C)]
@@ -147,53 +81,6 @@ pub(crate) fn spawn_into(
         Err(io::Error::last_os_error())
     } else {
         Pid::try_from(pid).map_err(io::Error::other)
-    }
-}
-
-/// What a child does first: it must not allocate, lock or return, for it shares our memory.
-extern "C" fn child(launch: *mut c_void) -> i32 {
-    let launch = launch.cast::<Launch<'_>>();
-    // SAFETY: `spawn` passes a valid `Launch` that nobody else uses until the exec; all of these
-    // calls may be made between a vfork and an exec, and their pointers are valid.
-    unsafe {
-        if !prepare(&*launch) {
-            (*launch).errno = *libc::__errno_location();
-            libc::_exit(127);
-        }
-        libc::execve((*launch).program.as_ptr(), (*launch).argv, (*launch).env);
-        (*launch).errno = *libc::__errno_location();
-        libc::_exit(127)
-    }
-}
-
-/// Makes the child what it should be at its exec; false if something failed.
-///
-/// # Safety
-/// Only for a child between its clone and its exec.
-unsafe fn prepare(launch: &Launch<'_>) -> bool {
-    let mut none = MaybeUninit::uninit();
-    // SAFETY: as in `child`; the set is initialised before its use.
-    unsafe {
-        // Before signals are let through: our handlers must not run here.
-        for &signal in launch.signals {
-            libc::signal(signal, libc::SIG_DFL);
-        }
-        if let Some(cpus) = launch.cpus {
-            // Fails only if the machine took all of these away, and has then chosen others.
-            let _ = rustix::thread::sched_setaffinity(None, cpus);
-        }
-        let placed = (0..).zip(launch.streams).all(|(to, from)| {
-            if from == to {
-                libc::fcntl(to, libc::F_SETFD, 0) == 0
-            } else {
-                libc::dup2(from, to) == to
-            }
-        });
-        libc::sigemptyset(none.as_mut_ptr());
-        placed
-            && libc::setsid() >= 0
-            && libc::chdir(launch.dir.as_ptr()) == 0
-            && libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut()) == 0
     }
 }
 
@@ -255,6 +142,27 @@ pub(crate) fn now_ticks() -> u64 {
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
     seconds * per_second + nanos * per_second / 1_000_000_000
+}
+
+/// Lets the calling thread not interrupt who wakes it; false if it is scheduled in a way that a
+/// person chose, or may not change it.
+pub(super) fn let_finish() -> bool {
+    // SAFETY: asks about the calling thread, and says how it is scheduled; no memory but `none`.
+    unsafe {
+        let none = libc::sched_param { sched_priority: 0 };
+        libc::syscall(libc::SYS_sched_getscheduler, 0) == libc::c_long::from(libc::SCHED_OTHER)
+            && libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_BATCH, &raw const none)
+                == 0
+    }
+}
+
+/// Takes [`let_finish`] back.
+pub(super) fn interrupt_again() {
+    // SAFETY: as there; it may be called between a clone and an exec.
+    unsafe {
+        let none = libc::sched_param { sched_priority: 0 };
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const none);
+    }
 }
 
 /// A file in memory with this content, read from its start.

@@ -12,24 +12,24 @@ mod other;
 mod table;
 
 #[cfg(target_os = "linux")]
+pub(crate) use cpus::Free;
+#[cfg(target_os = "linux")]
 pub use cpus::Tether;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    become_subreaper, close_inherited, ignore_signals, memory_file, now_ticks, peer_pid,
+    Waiting, become_subreaper, close_inherited, ignore_signals, memory_file, now_ticks, peer_pid,
     punch_hole, socket_path, spawn, spawn_into,
 };
 #[cfg(not(target_os = "linux"))]
-pub(crate) use other::CpuSet;
+pub(crate) use other::Free;
 #[cfg(not(target_os = "linux"))]
 pub use other::Tether;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::{
-    all, become_subreaper, boot_id, close_inherited, command_line, ignore_signals, is_exiting,
-    memory_file, namespace, now_ticks, one, peer_pid, punch_hole, signal, socket_path, spawn,
-    spawn_into, variable, wait_gone,
+    Waiting, all, become_subreaper, boot_id, close_inherited, command_line, ignore_signals,
+    is_exiting, memory_file, namespace, now_ticks, one, peer_pid, punch_hole, signal, socket_path,
+    spawn, spawn_into, variable, wait_gone,
 };
-#[cfg(target_os = "linux")]
-pub(crate) use rustix::thread::CpuSet;
 #[cfg(target_os = "linux")]
 pub(crate) use table::{
     all, boot_id, command_line, is_exiting, namespace, one, signal, variable, wait_gone,
@@ -64,6 +64,6 @@ pub(crate) struct Command<'a> {
     pub(crate) stdin: BorrowedFd<'a>,
     pub(crate) stdout: BorrowedFd<'a>,
     pub(crate) stderr: BorrowedFd<'a>,
-    /// Where it may run, if not where the keeper may.
-    pub(crate) cpus: Option<&'a CpuSet>,
+    /// What it gets back before its program, if the keeper is held.
+    pub(crate) free: Option<Free>,
 }

@@ -18,15 +18,19 @@ fn unsupported<T>() -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A set of CPUs, of which there are none here.
-#[derive(Debug)]
-pub(crate) enum CpuSet {}
+/// What a child gets back of what its keeper had, which keeps it all here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Free {}
 
 /// Holds nothing here.
 #[derive(Debug, Default)]
 pub struct Tether;
 
 impl Tether {
+    pub(crate) fn that_lets_finish() -> Self {
+        Self
+    }
+
     /// Names no CPU.
     pub fn hold_here(&mut self) -> Option<usize> {
         None
@@ -39,13 +43,34 @@ impl Tether {
     /// Does nothing.
     pub fn let_go(&mut self) {}
 
-    pub(crate) fn free(&self) -> Option<&CpuSet> {
+    pub(crate) fn free(&self) -> Option<Free> {
         None
     }
 }
 
 pub(crate) fn spawn(_command: &Command<'_>) -> io::Result<Pid> {
     unsupported()
+}
+
+/// A child that waits for the word to go, of which there are none here.
+pub(crate) enum Waiting {}
+
+impl Waiting {
+    pub(crate) fn new(_command: &Command<'_>) -> io::Result<Self> {
+        unsupported()
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        match *self {}
+    }
+
+    pub(crate) fn release(&mut self) {
+        match *self {}
+    }
+
+    pub(crate) fn reaped(&mut self) -> bool {
+        match *self {}
+    }
 }
 
 pub(crate) fn is_exiting(_pid: Pid) -> bool {

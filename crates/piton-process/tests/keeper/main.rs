@@ -7,6 +7,7 @@
 
 mod cgroups;
 mod ends;
+mod prepared;
 mod steps;
 mod support;
 mod takeover;

@@ -106,15 +106,32 @@ fn a_step_has_all_cpus_and_plain_signals() {
         let value = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         u64::from_str_radix(value.trim(), 16).unwrap() & !(0b11 << 31)
     };
-    for (key, near) in [("free", None), ("held", Some(rustix::thread::sched_getcpu()))] {
-        let mut step = test.step(key, "cat /proc/self/status >first");
+    // How a process is scheduled is the 41st field, the 39th after its name; ours is the usual way.
+    let policy =
+        |stat: &str| stat.rsplit_once(')').unwrap().1.split_whitespace().nth(38).map(str::to_owned);
+    let look =
+        |name: &str| format!("cat /proc/self/status >{name}; cat /proc/self/stat >{name}.stat");
+    let here = rustix::thread::sched_getcpu();
+    for (key, near, ready) in
+        [("free", None, false), ("held", Some(here), false), ("ready", Some(here), true)]
+    {
+        let mut step = test.step(key, &look("first"));
         // The second part starts while the keeper is held already.
-        step.parts.push(part("cat /proc/self/status >second", None));
+        step.parts.push(part(&look("second"), None));
         step.near = near;
-        assert!(run(&mut keeper, step).success());
-        for status in [test.read("first"), test.read("second")] {
+        if ready {
+            keeper
+                .send(&[Request::Prepare(Box::new(step)), Request::Go { key: key.into() }])
+                .unwrap();
+            assert!(exit(&mut keeper).success());
+        } else {
+            assert!(run(&mut keeper, step).success());
+        }
+        for name in ["first", "second"] {
+            let status = test.read(name);
             assert_eq!(allowed(&status), own);
             assert_eq!((signals(&status, "SigBlk:"), signals(&status, "SigIgn:")), (0, 0));
+            assert_eq!(policy(&test.read(&format!("{name}.stat"))).as_deref(), Some("0"));
         }
     }
     // A CPU that there is not must not keep a step from running.

@@ -4,20 +4,20 @@
 //! a new journal, and the old one must be recorded in the ledger before that.
 
 mod ended;
+mod starting;
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use piton_engine::order::Order;
 use piton_engine::world::{Attached, Attempt, Found, Happening, Notice};
 use piton_engine::{Error, Result};
 use piton_process::journal::{Fact, Journal};
-use piton_process::protocol::{Env, Event, NewFile, Part, Request, Spawn, Start, State};
+use piton_process::protocol::{Env, Event, Request, Spawn, State};
 use piton_process::{Keeper, Tether, cgroup, strays};
 
 use self::ended::ended_of;
-use super::{Running, Signals, failed, lane_logs, scratch};
+use super::{Running, Signals, failed, scratch};
 
 /// Longest wait for the keeper's last word; it ends what steps left behind before it speaks.
 const LEAVE_WAIT: Duration = Duration::from_secs(30);
@@ -51,6 +51,8 @@ pub struct Connection {
     stash: Vec<Event>,
     /// Attempts that were started and are not over, as far as this driver was told.
     in_flight: usize,
+    /// The attempt that the keeper has made ready.
+    prepared: Option<Attempt>,
     /// Keeps this driver where its keeper is while short steps follow each other.
     tether: Tether,
     /// Programs that steps may leave running.
@@ -70,6 +72,7 @@ impl Connection {
             lost: false,
             stash: Vec::new(),
             in_flight: 0,
+            prepared: None,
             tether: Tether::default(),
             keep: Vec::new(),
         }
@@ -99,6 +102,7 @@ impl Connection {
         self.lost = false;
         self.queue.clear();
         self.stash.clear();
+        self.prepared = None;
         for _ in 0..ATTACH_TRIES {
             if let Some(attached) = self.look(fresh, in_flight, running, stop)? {
                 let runs = |(_, found): &&(_, Found)| matches!(found, Found::Running);
@@ -232,85 +236,9 @@ impl Connection {
         self.flush();
     }
 
-    /// Starts attempts, and a keeper for them if there is none.
-    pub fn start(&mut self, root: &Path, orders: &[Order]) -> Result<()> {
-        self.ensure()?;
-        let scratch = self.scratch()?;
-        self.in_flight += orders.len();
-        // With one step alone, driver and keeper take turns: beside each other that costs least.
-        let near = if self.in_flight == 1 {
-            self.tether.hold_here()
-        } else {
-            self.tether.let_go();
-            None
-        };
-        for order in orders {
-            let start = Start { near, ..self.start_of(root, &scratch, order) };
-            self.queue.push(Request::Start(Box::new(start)));
-        }
-        self.flush();
-        Ok(())
-    }
-
     /// Lets the driver run wherever there is room: it has much to do, or nothing.
     pub fn let_go(&mut self) {
         self.tether.let_go();
-    }
-
-    fn start_of(&self, root: &Path, scratch: &Path, order: &Order) -> Start {
-        let (stdout, stderr) = lane_logs(&self.dir, &order.attempt.step);
-        let mut env = order.env.clone();
-        let mut files = Vec::new();
-        let mut file = |name: &str, path: PathBuf, content: Option<String>| {
-            env.push((name.to_owned(), path.to_string_lossy().into_owned()));
-            files.extend(content.map(|content| NewFile { path, content }));
-        };
-        file("PITON_OUTPUT", scratch::output_file(scratch, &order.attempt), None);
-        let failures = match &order.failure_context {
-            Some(_) => scratch::attempt_file(scratch, &order.attempt, "failures.json"),
-            None => scratch.join("no-failures.json"),
-        };
-        file("PITON_FAILURE_CONTEXT", failures, order.failure_context.clone());
-        if let Some(prompt) = &order.prompt {
-            let path = scratch::attempt_file(scratch, &order.attempt, "prompt.md");
-            file("PITON_PROMPT_FILE", path, Some(prompt.clone()));
-        }
-        let parts = order.commands.iter().enumerate().map(|(index, argv)| Part {
-            argv: argv.clone(),
-            stdin: order.prompt.clone().filter(|_| index == 0),
-        });
-        Start {
-            key: order.attempt.to_string(),
-            parts: parts.collect(),
-            dir: root.join(&order.room).join(&order.dir),
-            env,
-            unset: Vec::new(),
-            files,
-            stdout,
-            stderr,
-            timeout_ms: order.timeout_ms,
-            idle_timeout_ms: order.idle_timeout_ms,
-            grace_ms: order.grace_ms,
-            log_bytes_max: order.log_bytes_max,
-            keep: order.keep.clone(),
-            near: None,
-        }
-    }
-
-    fn ensure(&mut self) -> Result<()> {
-        if self.keeper.is_some() {
-            return Ok(());
-        }
-        // What a keeper may not do, its children may not either.
-        self.let_go();
-        scratch::make_private(&self.dir.join("logs")).map_err(failed)?;
-        let exe = std::env::current_exe().map_err(failed)?;
-        let word = std::ffi::OsStr::new("__keeper");
-        let keeper =
-            Keeper::start(&exe, &[word], &self.dir, &self.mark, self.epoch, &environment())
-                .map_err(taken_or_failed)?;
-        self.keeper = Some(keeper);
-        Ok(())
     }
 
     pub fn notify(

@@ -199,7 +199,14 @@ impl World for RealWorld {
         })
     }
 
+    fn prepare(&mut self, order: &Order) {
+        self.keeper.prepare(&self.root, order);
+    }
+
     fn start(&mut self, orders: Vec<Order>) -> Result<()> {
+        if self.keeper.go(&orders) {
+            return Ok(());
+        }
         // One that was taken over must not even start a keeper, which would be refused.
         let _held = self.rooms.as_mut().map(rooms::GitRooms::turn).transpose()?;
         self.keeper.start(&self.root, &orders)

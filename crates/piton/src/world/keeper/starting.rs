@@ -1,0 +1,121 @@
+//! What is sent to a keeper to start attempts, and the start of the keeper itself.
+
+use std::path::{Path, PathBuf};
+
+use piton_engine::Result;
+use piton_engine::order::Order;
+use piton_process::Keeper;
+use piton_process::protocol::{NewFile, Part, Request, Start};
+
+use super::super::{failed, lane_logs, scratch};
+use super::{Connection, environment, taken_or_failed};
+
+impl Connection {
+    /// Lets the keeper make one attempt ready that nothing runs beside. Only a keeper that is there:
+    /// what starts one must be durable first.
+    pub fn prepare(&mut self, root: &Path, order: &Order) {
+        let Some(scratch) = self.scratch.clone().filter(|known| known.is_dir()) else {
+            return;
+        };
+        if self.keeper.is_none() || self.in_flight > 0 {
+            return;
+        }
+        let start = Start { near: self.tether.hold_here(), ..self.start_of(root, &scratch, order) };
+        self.queue.push(Request::Prepare(Box::new(start)));
+        self.flush();
+        self.prepared = Some(order.attempt.clone());
+    }
+
+    /// Starts the attempt that the keeper has made ready; false if it is another, or are several.
+    pub fn go(&mut self, orders: &[Order]) -> bool {
+        let ready = self.prepared.take().filter(|_| self.keeper.is_some());
+        let ([order], Some(attempt)) = (orders, ready) else {
+            return false;
+        };
+        if order.attempt != attempt {
+            return false;
+        }
+        self.in_flight += 1;
+        self.queue.push(Request::Go { key: attempt.to_string() });
+        self.flush();
+        true
+    }
+
+    /// Starts attempts, and a keeper for them if there is none.
+    pub fn start(&mut self, root: &Path, orders: &[Order]) -> Result<()> {
+        self.prepared = None;
+        self.ensure()?;
+        let scratch = self.scratch()?;
+        self.in_flight += orders.len();
+        // With one step alone, driver and keeper take turns: beside each other that costs least.
+        let near = if self.in_flight == 1 {
+            self.tether.hold_here()
+        } else {
+            self.tether.let_go();
+            None
+        };
+        for order in orders {
+            let start = Start { near, ..self.start_of(root, &scratch, order) };
+            self.queue.push(Request::Start(Box::new(start)));
+        }
+        self.flush();
+        Ok(())
+    }
+
+    fn start_of(&self, root: &Path, scratch: &Path, order: &Order) -> Start {
+        let (stdout, stderr) = lane_logs(&self.dir, &order.attempt.step);
+        let mut env = order.env.clone();
+        let mut files = Vec::new();
+        let mut file = |name: &str, path: PathBuf, content: Option<String>| {
+            env.push((name.to_owned(), path.to_string_lossy().into_owned()));
+            files.extend(content.map(|content| NewFile { path, content }));
+        };
+        file("PITON_OUTPUT", scratch::output_file(scratch, &order.attempt), None);
+        let failures = match &order.failure_context {
+            Some(_) => scratch::attempt_file(scratch, &order.attempt, "failures.json"),
+            None => scratch.join("no-failures.json"),
+        };
+        file("PITON_FAILURE_CONTEXT", failures, order.failure_context.clone());
+        if let Some(prompt) = &order.prompt {
+            let path = scratch::attempt_file(scratch, &order.attempt, "prompt.md");
+            file("PITON_PROMPT_FILE", path, Some(prompt.clone()));
+        }
+        let parts = order.commands.iter().enumerate().map(|(index, argv)| Part {
+            argv: argv.clone(),
+            stdin: order.prompt.clone().filter(|_| index == 0),
+        });
+        Start {
+            key: order.attempt.to_string(),
+            parts: parts.collect(),
+            dir: root.join(&order.room).join(&order.dir),
+            env,
+            unset: Vec::new(),
+            files,
+            stdout,
+            stderr,
+            timeout_ms: order.timeout_ms,
+            idle_timeout_ms: order.idle_timeout_ms,
+            grace_ms: order.grace_ms,
+            log_bytes_max: order.log_bytes_max,
+            keep: order.keep.clone(),
+            near: None,
+        }
+    }
+
+    /// Starts a keeper if there is none.
+    pub(super) fn ensure(&mut self) -> Result<()> {
+        if self.keeper.is_some() {
+            return Ok(());
+        }
+        // What a keeper may not do, its children may not either.
+        self.let_go();
+        scratch::make_private(&self.dir.join("logs")).map_err(failed)?;
+        let exe = std::env::current_exe().map_err(failed)?;
+        let word = std::ffi::OsStr::new("__keeper");
+        let keeper =
+            Keeper::start(&exe, &[word], &self.dir, &self.mark, self.epoch, &environment())
+                .map_err(taken_or_failed)?;
+        self.keeper = Some(keeper);
+        Ok(())
+    }
+}
