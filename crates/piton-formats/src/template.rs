@@ -2,7 +2,8 @@
 //!
 //! Unknown names are errors, never empty text, and a template may do only so much work: every loop
 //! ends. There are no includes and no access to files or the environment. Text without template
-//! marks takes a path of its own without the engine, because most commands are plain.
+//! marks, and text with nothing but names in them, is filled in without the engine, because most
+//! commands and messages are no more than that.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -100,8 +101,56 @@ pub fn render(template: &str, vars: &Vars) -> Result<String, Error> {
     if !is_template(template) {
         return Ok(template.to_owned());
     }
+    if let Some(filled) = only_names(template, vars) {
+        return Ok(filled);
+    }
     let filled = ENGINE.render_str(template, values(vars));
     filled.map_err(|error| Error { line: error.line().unwrap_or(1), message: describe(&error) })
+}
+
+/// Fills in a template that holds nothing but names between its marks.
+fn only_names(template: &str, vars: &Vars) -> Option<String> {
+    let mut out = String::with_capacity(2 * template.len());
+    let mut rest = template;
+    while let Some(at) = rest.find('{') {
+        let (before, mark) = rest.split_at(at);
+        out.push_str(before);
+        match mark.as_bytes().get(1) {
+            Some(b'{') => {
+                let (name, after) = mark[2..].split_once("}}")?;
+                write_name(&mut out, name.trim_matches(' '), vars)?;
+                rest = after;
+            }
+            Some(b'%' | b'#') => return None,
+            _ => {
+                out.push('{');
+                rest = &mark[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+/// What a name stands for; nothing where that is for the engine to say.
+fn write_name(out: &mut String, name: &str, vars: &Vars) -> Option<()> {
+    let number;
+    out.push_str(match name {
+        "run.id" => &vars.run_id,
+        "phase.id" => &vars.phase,
+        "lane.id" => &vars.lane,
+        "step.id" => &vars.step,
+        "attempt" => {
+            number = vars.attempt.to_string();
+            &number
+        }
+        "spec" => vars.spec.as_deref().unwrap_or_default(),
+        "title" => &vars.title,
+        "root" => &vars.root,
+        "failure_context" => &vars.failure_context,
+        _ => return None,
+    });
+    Some(())
 }
 
 /// Quotes a text so that a shell takes it as one word, whatever is in it.
@@ -287,6 +336,41 @@ mod tests {
             render(&all.join("|"), &vars()),
             Ok("r1|P1|L|work|2|spec.md|T|/p|it's <bad> & worse".to_owned())
         );
+    }
+
+    #[test]
+    fn names_alone_are_filled_in_as_the_engine_does() {
+        let all = NAMES.iter().map(|(name, _)| format!("{{{{ {name} }}}}")).collect::<Vec<_>>();
+        let all = all.join("|");
+        let texts = [
+            all.as_str(),
+            "{{title}}\n",
+            "{ {{title }}}{{ attempt}}{",
+            "{{ spec }}\n\n{a{{ failure_context }}",
+            "\u{e4}{{ title }}\u{e4}\r\n",
+        ];
+        for vars in [vars(), Vars::default()] {
+            for text in texts {
+                let engine = ENGINE.render_str(text, values(&vars)).ok();
+                assert_eq!(only_names(text, &vars), engine, "{text}");
+            }
+        }
+        let others = [
+            "{{- title }}",
+            "{{ title -}} x",
+            "{{ title | sh }}",
+            "{{ none }}",
+            "{{ run }}",
+            "{{ title }}{% if attempt %}a{% endif %}",
+            "{{ title }}{# no #}",
+            "{{ title",
+            "{{ \"}}\" }}",
+            "{{\ttitle }}",
+            "{{{ title }}}",
+        ];
+        for text in others {
+            assert_eq!(only_names(text, &vars()), None, "{text}");
+        }
     }
 
     #[test]

@@ -2,19 +2,17 @@
 //!
 //! A lane asks dozens of them, and starting a process for each costs more than the answers. One
 //! `git cat-file --batch-command` a repository looks everything up anew whenever it is asked, so its
-//! answers are as fresh as those of a new process. It is not asked at all where a file of git's says
-//! what a ref names, or again about what never changes: what an object holds.
+//! answers are as fresh as those of a new process. It is not asked at all where files of git's say
+//! what a ref names or that there is none, or again about what never changes: what an object holds.
 
-use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 use crate::Project;
 use crate::git::Git;
-use crate::refs::loose;
+use crate::refs::loose::{self, Look};
+use crate::remembered::Remembered;
 use crate::stay::Staying;
 
 /// The gits that answer.
@@ -24,11 +22,6 @@ static CONVERSATIONS: Staying<Conversation> = Staying::none();
 static PEELED: Remembered<(PathBuf, String), String> = Remembered::nothing();
 /// What blobs hold, likewise.
 static HELD: Remembered<(PathBuf, String), Vec<u8>> = Remembered::nothing();
-/// Where linked work trees keep things, by their folder and what its `.git` was.
-static HOMES: Remembered<(PathBuf, Link), Home> = Remembered::nothing();
-
-/// How much of each kind is remembered: more than the lanes that most runs have at once.
-const REMEMBERED_MAX: usize = 64;
 /// Larger blobs than this are asked for each time; the records of lanes have some hundred bytes.
 const HELD_BYTES_MAX: usize = 4096;
 
@@ -42,31 +35,24 @@ pub(crate) fn id(dir: &Path, name: &str) -> Option<String> {
     home(dir)?.id(name)
 }
 
+/// The same, as seen from a work tree with this git folder and the one that all share.
+pub(crate) fn id_at((git_dir, common): (&Path, &Path), name: &str) -> Option<String> {
+    Home { git_dir: git_dir.to_owned(), common: common.to_owned() }.id(name)
+}
+
 /// The same, as seen from the folder that all work trees share.
 pub(crate) fn id_in(common: &Path, name: &str) -> Option<String> {
-    Home { git_dir: common.to_owned(), common: common.to_owned() }.id(name)
+    Home::of_all(common).id(name)
 }
 
 /// The bytes of the object that a name leads to.
 pub(crate) fn bytes(dir: &Path, name: &str) -> Option<Vec<u8>> {
-    let home = home(dir)?;
-    let known = home.start(name);
-    let key = known.map(|id| (home.common.clone(), id));
-    if let Some(held) = key.as_ref().and_then(|key| HELD.of(key)) {
-        return Some(held);
-    }
-    let name = key.as_ref().map_or(name, |(_, id)| id);
-    let bytes = home.ask("contents", name, |said, header| {
-        let mut bytes = vec![0; header.size];
-        said.read_exact(&mut bytes)?;
-        // A line end follows.
-        said.read_exact(&mut [0])?;
-        Ok(bytes)
-    })?;
-    if let Some(key) = key {
-        remember(key, &bytes);
-    }
-    Some(bytes)
+    home(dir)?.bytes(name)
+}
+
+/// The same, as seen from the folder that all work trees share.
+pub(crate) fn bytes_in(common: &Path, name: &str) -> Option<Vec<u8>> {
+    Home::of_all(common).bytes(name)
 }
 
 /// Notes what a blob holds that was written here.
@@ -77,28 +63,6 @@ pub(crate) fn wrote(common: &Path, id: &str, bytes: &[u8]) {
 fn remember(key: (PathBuf, String), bytes: &[u8]) {
     if bytes.len() <= HELD_BYTES_MAX {
         HELD.add(key, bytes.to_vec());
-    }
-}
-
-/// A few answers that stay true.
-struct Remembered<K, V>(Mutex<Vec<(K, V)>>);
-
-impl<K: PartialEq, V: Clone> Remembered<K, V> {
-    const fn nothing() -> Self {
-        Self(Mutex::new(Vec::new()))
-    }
-
-    fn of(&self, key: &K) -> Option<V> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.clone())
-    }
-
-    fn add(&self, key: K, value: V) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() == REMEMBERED_MAX {
-            all.remove(0);
-        }
-        all.push((key, value));
     }
 }
 
@@ -169,10 +133,42 @@ struct Home {
 }
 
 impl Home {
+    fn of_all(common: &Path) -> Self {
+        Self { git_dir: common.to_owned(), common: common.to_owned() }
+    }
+
+    fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        let known = match self.start(name) {
+            Look::Names(id) => Some(id),
+            Look::Missing => return None,
+            Look::Unsure => None,
+        };
+        let key = known.map(|id| (self.common.clone(), id));
+        if let Some(held) = key.as_ref().and_then(|key| HELD.of(key)) {
+            return Some(held);
+        }
+        let name = key.as_ref().map_or(name, |(_, id)| id);
+        let bytes = self.ask("contents", name, |said, header| {
+            let mut bytes = vec![0; header.size];
+            said.read_exact(&mut bytes)?;
+            // A line end follows.
+            said.read_exact(&mut [0])?;
+            Ok(bytes)
+        })?;
+        if let Some(key) = key {
+            remember(key, &bytes);
+        }
+        Some(bytes)
+    }
+
     fn id(&self, name: &str) -> Option<String> {
         let asked = |name: &str| self.ask("info", name, |_, header| Ok(header.id.clone()));
         let (start, peel) = name.split_at(name.find("^{").unwrap_or(name.len()));
-        let Some(id) = self.start(start) else { return asked(name) };
+        let id = match self.start(start) {
+            Look::Names(id) => id,
+            Look::Missing => return None,
+            Look::Unsure => return asked(name),
+        };
         match peel {
             // Whether an object is there, only git can tell.
             "" if start == id => asked(name),
@@ -190,10 +186,10 @@ impl Home {
     }
 
     /// The id that a name stands for, where git need not be asked for it.
-    fn start(&self, name: &str) -> Option<String> {
+    fn start(&self, name: &str) -> Look {
         match name {
             "HEAD" => loose::head(&self.git_dir, &self.common),
-            id if loose::is_id(id) => Some(id.to_owned()),
+            id if loose::is_id(id) => Look::Names(id.to_owned()),
             name => loose::read(&self.common, name),
         }
     }
@@ -230,28 +226,13 @@ impl Home {
     }
 }
 
-/// What tells the `.git` of a linked work tree from another that had its path: device, number, size,
-/// and when it was written.
-type Link = (u64, u64, u64, (i64, i64));
-
 /// The repository that a folder belongs to.
 fn home(dir: &Path) -> Option<Home> {
-    let link = fs::symlink_metadata(dir.join(".git")).ok().filter(fs::Metadata::is_file);
-    let link = link.filter(|_| dir.is_absolute());
-    let link = link.map(|m| (m.dev(), m.ino(), m.size(), (m.mtime(), m.mtime_nsec())));
-    let key = link.map(|link| (dir.to_owned(), link));
-    let known = key.as_ref().and_then(|key| HOMES.of(key));
-    // A folder of git's that is gone leads nowhere, though the link is there.
-    if let Some(home) = known.filter(|home| home.git_dir.join("HEAD").exists()) {
-        return Some(home);
-    }
+    let project = Project::known(dir).ok()?;
     // Above a folder that is gone lies another work tree.
-    let project = Project::discover(dir).ok().filter(|_| dir.is_dir())?;
-    let home = Home { git_dir: project.git_dir?, common: project.common_dir? };
-    if let Some(key) = key {
-        HOMES.add(key, home.clone());
-    }
-    Some(home)
+    let is_there = project.root == dir || dir.is_dir();
+    let (git_dir, common) = (project.git_dir.filter(|_| is_there)?, project.common_dir?);
+    Some(Home { git_dir, common })
 }
 
 #[cfg(test)]

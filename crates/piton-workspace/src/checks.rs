@@ -104,7 +104,7 @@ pub fn usable(root: &Path) -> Result<(), Refusal> {
 }
 
 fn current(root: &Path) -> Result<String, Refusal> {
-    let head = Project::discover(root).ok().and_then(|project| project.branch());
+    let head = Project::known(root).ok().and_then(|project| project.branch());
     head.ok_or_else(|| {
         Refusal::new(
             "detached-head",
@@ -173,7 +173,7 @@ pub fn settled(dir: &Path) -> Result<(), Refusal> {
 
 /// The git folder of a work tree.
 fn git_dir(dir: &Path) -> Option<PathBuf> {
-    Project::discover(dir).ok().and_then(|project| project.git_dir)
+    Project::known(dir).ok().and_then(|project| project.git_dir)
 }
 
 fn settled_in(dir: &Path, git_dir: Option<&Path>) -> Result<(), Refusal> {

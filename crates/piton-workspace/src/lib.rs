@@ -13,6 +13,7 @@ pub mod git;
 pub mod merge;
 mod project;
 pub mod refs;
+mod remembered;
 pub mod restore;
 pub mod snapshot;
 mod stay;

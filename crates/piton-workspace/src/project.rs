@@ -1,10 +1,13 @@
 //! The project a folder belongs to: its root, its state folder, its checked-out commit.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
+
+use crate::remembered::Remembered;
 
 /// What a small file is read with: those that say where things are have some dozen bytes, and one
 /// call is enough for all but the longest paths.
@@ -13,6 +16,13 @@ const SMALL_BYTES: usize = 1024;
 const REF_DEPTH_MAX: usize = 5;
 /// What stands in HEAD where refs are not files: only git can tell.
 pub(crate) const ELSEWHERE: &str = "refs/heads/.invalid";
+
+/// What tells the `.git` of a linked work tree from another that had its path: device, number, size,
+/// and when it was written.
+type Link = (u64, u64, u64, (i64, i64));
+
+/// Linked work trees, by their folder and what its `.git` was.
+static LINKED: Remembered<(PathBuf, Link), Project> = Remembered::nothing();
 
 /// Why a project could not be found.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +75,29 @@ impl Project {
             git_dir: None,
             common_dir: None,
         })
+    }
+
+    /// Like [`Project::discover`], but reads the `.git` of a linked work tree once: a lane asks some
+    /// dozen times, and none of what it says changes as long as that file does not.
+    pub fn known(folder: &Path) -> Result<Self, Error> {
+        let dot_git = folder.join(".git");
+        let found = fs::symlink_metadata(&dot_git).ok();
+        if found.as_ref().is_some_and(fs::Metadata::is_dir) && dot_git.join("HEAD").exists() {
+            return Ok(Self::in_git(folder, dot_git.clone(), dot_git));
+        }
+        let Some(link) = found.filter(|f| f.is_file() && folder.is_absolute()) else {
+            return Self::discover(folder);
+        };
+        let written = (link.mtime(), link.mtime_nsec());
+        let key = (folder.to_owned(), (link.dev(), link.ino(), link.size(), written));
+        // A folder of git's that is gone leads nowhere, though the link is there.
+        let stands = |p: &Self| p.git_dir.as_ref().is_some_and(|dir| dir.join("HEAD").exists());
+        if let Some(project) = LINKED.of(&key).filter(stands) {
+            return Ok(project);
+        }
+        let project = Self::discover(folder)?;
+        LINKED.add(key, project.clone());
+        Ok(project)
     }
 
     fn in_git(root: &Path, git_dir: PathBuf, common: PathBuf) -> Self {
@@ -206,4 +239,49 @@ fn registered_in(git_dir: &Path) -> Option<&Path> {
 
 fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use crate::git::git;
+
+    #[test]
+    fn what_is_known_of_a_work_tree_is_what_a_look_finds_whatever_became_of_it() {
+        let home = tempfile::tempdir().unwrap();
+        let (main, linked) = (home.path().join("main"), home.path().join("linked"));
+        let plain = home.path().join("plain");
+        fs::create_dir_all(main.join("below")).unwrap();
+        fs::create_dir(&plain).unwrap();
+        git(&main, &["init", "-q", "-b", "main"]).unwrap();
+        let who = ["-c", "user.name=n", "-c", "user.email=e"];
+        git(&main, &[&who[..], &["commit", "-q", "--allow-empty", "-m", "m"]].concat()).unwrap();
+        let add = |name: &str| {
+            let path = linked.to_string_lossy();
+            git(&main, &["worktree", "add", "-q", "-b", name, &path]).unwrap();
+        };
+        let agree = || {
+            for dir in [&main, &linked, &plain, &main.join("below"), &linked.join("below")] {
+                let (known, found) = (Project::known(dir), Project::discover(dir));
+                assert_eq!(known.as_ref().ok(), found.as_ref().ok(), "{}", dir.display());
+                assert_eq!(known.is_err(), found.is_err());
+            }
+        };
+        agree();
+        add("one");
+        agree();
+        agree();
+        assert!(Project::known(&linked).unwrap().is_linked());
+        // Moved away and made again under another name, and its folder of git's gone.
+        git(&main, &["worktree", "move", "../linked", "../elsewhere"]).unwrap();
+        agree();
+        add("two");
+        agree();
+        assert!(Project::known(&linked).unwrap().branch().is_some_and(|name| name == "two"));
+        fs::remove_dir_all(main.join(".git/worktrees")).unwrap();
+        agree();
+        fs::remove_dir_all(main.join(".git")).unwrap();
+        agree();
+    }
 }

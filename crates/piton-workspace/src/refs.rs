@@ -89,6 +89,11 @@ impl Fence {
         value(dir, &self.name).is_some_and(|found| found == self.blob)
     }
 
+    /// The same, where it is known already where the repository keeps things.
+    pub(crate) fn holds_in(&self, place: &Place) -> bool {
+        place.value(&self.name).is_some_and(|found| found == self.blob)
+    }
+
     /// The epoch that stands in the repository.
     pub fn epoch(dir: &Path, run_id: &str) -> Result<Option<u64>, Error> {
         let name = format!("{}epoch", run_prefix(run_id));
@@ -192,20 +197,24 @@ impl Transaction {
     /// Carries it out, durably unless it may be loose: when it returns, a power cut can't take the
     /// moves back. Locks that an earlier one left because git was killed in it go first.
     pub fn commit(self, dir: &Path, why: &str) -> Result<(), Error> {
-        let place = Place::of(dir)?;
-        let done = self.carry_out(&place, dir, why);
-        if done.is_ok() || !journal::is_locked(&place, &self.lines) {
+        self.commit_in(&Place::of(dir)?, why)
+    }
+
+    /// The same, where it is known already where the repository keeps things.
+    pub(crate) fn commit_in(self, place: &Place, why: &str) -> Result<(), Error> {
+        let done = self.carry_out(place, why);
+        if done.is_ok() || !journal::is_locked(place, &self.lines) {
             return done;
         }
-        let removed = journal::sweep(&place, &self.lines).map_err(|e| unwritten(&e))?;
-        if removed == 0 && journal::is_locked(&place, &self.lines) {
+        let removed = journal::sweep(place, &self.lines).map_err(|e| unwritten(&e))?;
+        if removed == 0 && journal::is_locked(place, &self.lines) {
             return done;
         }
-        self.once(&place, dir, why)
+        self.once(place, why)
     }
 
     /// Carries it out by the git that stays, or else by one of its own.
-    fn carry_out(&self, place: &Place, dir: &Path, why: &str) -> Result<(), Error> {
+    fn carry_out(&self, place: &Place, why: &str) -> Result<(), Error> {
         if self.fits_session(place, why) {
             let changing = Changing::look(&place.common, &self.lines);
             match session::carry_out(place, &self.lines, self.logs == Logs::Made) {
@@ -216,7 +225,7 @@ impl Transaction {
                 Outcome::Refused(_) | Outcome::Lost | Outcome::Unasked => {}
             }
         }
-        self.once(place, dir, why)
+        self.once(place, why)
     }
 
     /// Whether nobody can tell by the logs that a git which stays did it.
@@ -238,12 +247,12 @@ impl Transaction {
         })
     }
 
-    fn once(&self, place: &Place, dir: &Path, why: &str) -> Result<(), Error> {
+    fn once(&self, place: &Place, why: &str) -> Result<(), Error> {
         let input = format!("start\n{}commit\n", self.lines);
         let underway = Underway::begin(place, &input).map_err(|e| unwritten(&e))?;
         let file = underway.input().map_err(|e| unwritten(&e))?;
         let changing = Changing::look(&place.common, &self.lines);
-        Git::at(dir)
+        Git::at(&place.root)
             .durable()
             .config(if self.brief { BRIEFLY } else { PATIENCE })
             .args(["update-ref", "-m", why, "--stdin"])

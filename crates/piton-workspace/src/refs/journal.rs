@@ -7,8 +7,9 @@
 //! that nobody holds is a transaction that was cut short, and it names the refs whose locks may go.
 //! Nothing is looked for until a transaction meets a lock, or a driver comes after another one.
 //!
-//! A git that carries out many has one file for all of them, a page: empty and held by nobody in
-//! between. It may be removed then, which is seen before it is written to again.
+//! A git that carries out many has one file for all of them, a page: held by nobody in between, and
+//! its last line says then that all is done. It may be removed then, which is seen before it is
+//! written to again.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
@@ -32,6 +33,11 @@ const UNCHANGED_FOR: Duration = Duration::from_millis(500);
 /// So many files may lie there before those that nobody uses are looked for: a driver that ended
 /// leaves one.
 const FILES_MAX: usize = 16;
+/// What a page says after a transaction that was carried out. It grows by it, because a file that
+/// shrinks and grows again costs several times as much.
+const DONE: &str = "\ndone\n";
+/// A page that is longer than this begins anew: some hundred transactions.
+const PAGE_BYTES_MAX: u64 = 64 * 1024;
 /// What is read of a complaint; git's have a few lines.
 const COMPLAINT_BYTES_MAX: usize = 64 * 1024;
 
@@ -97,7 +103,8 @@ pub(super) struct Page {
     path: PathBuf,
     file: File,
     held: File,
-    written: usize,
+    /// Where complaints about what is under way begin.
+    written: u64,
     cut_short: bool,
 }
 
@@ -130,11 +137,17 @@ impl Page {
     pub(super) fn begin(&mut self, lines: &str) -> io::Result<bool> {
         self.held.lock_shared()?;
         self.file.lock_shared()?;
-        if self.file.metadata()?.nlink() == 0 {
+        let found = self.file.metadata()?;
+        if found.nlink() == 0 {
             return Ok(false);
         }
+        let mut before = found.len();
+        if before > PAGE_BYTES_MAX {
+            self.file.set_len(0)?;
+            before = 0;
+        }
         self.file.write_all(lines.as_bytes())?;
-        self.written = lines.len();
+        self.written = before + lines.len() as u64;
         Ok(true)
     }
 
@@ -142,7 +155,9 @@ impl Page {
     pub(super) fn end(&mut self) {
         // What stays is taken for cut short, and its locks are looked for in vain; what is held on to
         // keeps a sweep waiting. Neither breaks anything.
-        let _ = self.file.set_len(0);
+        if self.file.write_all(DONE.trim_start().as_bytes()).is_err() {
+            let _ = self.file.set_len(0);
+        }
         let _ = self.file.unlock();
         let _ = self.held.unlock();
     }
@@ -150,7 +165,7 @@ impl Page {
     /// What git complained about.
     pub(super) fn complaint(&self) -> String {
         let mut bytes = vec![0; COMPLAINT_BYTES_MAX];
-        let found = self.file.read_at(&mut bytes, self.written as u64).unwrap_or(0);
+        let found = self.file.read_at(&mut bytes, self.written).unwrap_or(0);
         String::from_utf8_lossy(&bytes[..found]).trim_end().to_owned()
     }
 
@@ -175,11 +190,17 @@ fn tidy(folder: &Path, held: &File) -> io::Result<()> {
     }
     for entry in fs::read_dir(folder)?.flatten().filter(|entry| entry.file_name() != HELD) {
         let file = File::open(entry.path())?;
-        if file.metadata()?.len() == 0 && file.try_lock().is_ok() {
+        let free = file.try_lock().is_ok();
+        if free && fs::read_to_string(entry.path()).is_ok_and(|text| open(&text).is_empty()) {
             fs::remove_file(entry.path())?;
         }
     }
     held.unlock()
+}
+
+/// What of a file was not carried out yet.
+fn open(text: &str) -> &str {
+    text.rsplit_once(DONE).map_or(text, |(_, rest)| rest)
 }
 
 /// Tells whether a lock stands in the way of these lines.
@@ -197,7 +218,7 @@ pub(super) fn clear(place: &Place) -> io::Result<usize> {
     };
     let written = entries.flatten().filter(|e| e.metadata().is_ok_and(|found| found.len() > 0));
     let mut texts = written.filter_map(|entry| fs::read_to_string(entry.path()).ok());
-    if texts.any(|lines| is_locked(place, &lines)) { sweep(place, "") } else { Ok(0) }
+    if texts.any(|text| is_locked(place, open(&text))) { sweep(place, "") } else { Ok(0) }
 }
 
 /// Waits for the transactions under way that name a ref; tells whether they ended. The git of a driver
@@ -251,8 +272,8 @@ pub(super) fn sweep_until(place: &Place, lines: &str, deadline: Instant) -> io::
                 continue;
             }
             let begun = file.metadata()?.modified()?;
-            let lines = fs::read_to_string(&path)?;
-            for lock in locks(place, &lines) {
+            let text = fs::read_to_string(&path)?;
+            for lock in locks(place, open(&text)) {
                 removed += usize::from(lock.remove_if_ours(begun)?);
             }
             fs::remove_file(&path)?;
@@ -352,133 +373,4 @@ fn seen(path: &Path) -> Option<(SystemTime, Vec<u8>)> {
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use super::*;
-    use crate::git::git;
-    use crate::refs::{Transaction, value};
-
-    const NAME: &str = "refs/piton/r/epoch";
-    const BRANCH: &str = "refs/heads/b";
-
-    struct Repo {
-        dir: tempfile::TempDir,
-        place: Place,
-        commit: String,
-    }
-
-    fn repo() -> Repo {
-        let dir = tempfile::tempdir().unwrap();
-        git(dir.path(), &["init", "-q", "-b", "main"]).unwrap();
-        let tree = git(dir.path(), &["write-tree"]).unwrap();
-        let who = ["-c", "user.name=n", "-c", "user.email=e"];
-        let commit = git(dir.path(), &[&who[..], &["commit-tree", "-m", "m", &tree]].concat());
-        let place = Place::of(dir.path()).unwrap();
-        Repo { dir, place, commit: commit.unwrap() }
-    }
-
-    impl Repo {
-        fn lines(&self) -> String {
-            format!("update {NAME} {0}\nupdate {BRANCH} {0}\n", self.commit)
-        }
-
-        /// Leaves a transaction as a kill of everybody does, with these locks.
-        fn cut_short(&self, locks: &[(&str, &str)]) {
-            let underway = Underway::begin(&self.place, &self.lines()).unwrap();
-            let (kept, path) = (self.place.state.join("kept"), underway.path.clone());
-            fs::copy(&path, &kept).unwrap();
-            drop(underway);
-            fs::rename(kept, path).unwrap();
-            self.lock(locks);
-        }
-
-        fn lock(&self, locks: &[(&str, &str)]) {
-            for (name, text) in locks {
-                let path = self.place.common.join(format!("{name}.lock"));
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, text).unwrap();
-            }
-        }
-
-        fn commit(&self) -> Result<(), crate::git::Error> {
-            let all = Transaction::default().set(NAME, &self.commit).set(BRANCH, &self.commit);
-            all.commit(self.dir.path(), "t")
-        }
-    }
-
-    #[test]
-    fn locks_of_a_transaction_that_was_cut_short_go() {
-        let repo = repo();
-        let value_line = format!("{}\n", repo.commit);
-        repo.cut_short(&[(NAME, ""), (BRANCH, &value_line), ("HEAD", "")]);
-        repo.commit().unwrap();
-        assert_eq!(value(repo.dir.path(), BRANCH), Some(repo.commit.clone()));
-        let left = fs::read_dir(folder(&repo.place)).unwrap().count();
-        assert_eq!(left, 1, "only the file that holds a sweep off stays");
-    }
-
-    #[test]
-    fn our_own_lock_goes_though_nothing_is_written_down() {
-        let repo = repo();
-        repo.lock(&[(NAME, "")]);
-        repo.commit().unwrap();
-    }
-
-    #[test]
-    fn a_lock_of_the_users_stays() {
-        let repo = repo();
-        repo.lock(&[(BRANCH, "")]);
-        repo.commit().unwrap_err();
-        repo.cut_short(&[(BRANCH, "somebody else's\n")]);
-        repo.commit().unwrap_err();
-        assert!(repo.place.common.join(format!("{BRANCH}.lock")).exists());
-        assert_eq!(value(repo.dir.path(), NAME), None);
-    }
-
-    #[test]
-    fn nothing_goes_while_a_transaction_is_under_way() {
-        let repo = repo();
-        let underway = Underway::begin(&repo.place, &repo.lines()).unwrap();
-        repo.lock(&[(NAME, "")]);
-        assert_eq!(sweep_until(&repo.place, &repo.lines(), Instant::now()).unwrap(), 0);
-        // The git of a dead driver holds what it reads.
-        let (git, path) = (underway.input().unwrap(), underway.path.clone());
-        let kept = repo.place.state.join("kept");
-        fs::hard_link(&path, &kept).unwrap();
-        drop(underway);
-        fs::rename(kept, &path).unwrap();
-        assert_eq!(sweep_until(&repo.place, &repo.lines(), Instant::now()).unwrap(), 0);
-        drop(git);
-        assert_eq!(sweep_until(&repo.place, &repo.lines(), Instant::now()).unwrap(), 1);
-    }
-
-    #[test]
-    fn pages_that_nobody_writes_on_go_when_there_are_many() {
-        let repo = repo();
-        let mut under_way = Page::new(&repo.place).unwrap();
-        assert!(under_way.begin("update a b\n").unwrap());
-        let folder = folder(&repo.place);
-        for number in 0..=FILES_MAX {
-            fs::write(folder.join(format!("0-{number}")), "").unwrap();
-        }
-        fs::write(folder.join("1-0"), "update c d\n").unwrap();
-        let all = || fs::read_dir(&folder).unwrap().count();
-        let before = all();
-        // Not while somebody may be about to write.
-        let first = Page::new(&repo.place).unwrap();
-        assert_eq!(all(), before + 1);
-        under_way.end();
-        assert!(under_way.begin("update a b\n").unwrap());
-        under_way.end();
-        let mut second = Page::new(&repo.place).unwrap();
-        assert_eq!(
-            all(),
-            3,
-            "the file that holds a sweep off, what was cut short, and the new one"
-        );
-        assert!(second.begin("update a b\n").unwrap());
-        // Those who had one see that it is gone.
-        assert!(!under_way.begin("update a b\n").unwrap());
-        drop((first, second));
-        assert_eq!(all(), 2);
-    }
-}
+mod tests;

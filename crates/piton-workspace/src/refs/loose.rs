@@ -1,12 +1,14 @@
 //! Refs read from their files, where that is as good as asking git.
 //!
 //! Git itself looks at the file of a ref first, and what a whole one says holds; each is replaced at
-//! once, so none is ever seen half written. Everything else (packed, symbolic, broken or missing
-//! refs, those of one work tree alone, repositories without such files) is left to git.
+//! once, so none is ever seen half written. One without a file is nowhere if there are no packed refs
+//! either. Everything else (packed, symbolic or broken refs, those of one work tree alone,
+//! repositories without such files) is left to git.
 
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 /// Refs that each work tree has for itself.
 const OF_ONE_TREE: [&str; 3] = ["refs/worktree/", "refs/bisect/", "refs/rewritten/"];
@@ -14,24 +16,51 @@ const OF_ONE_TREE: [&str; 3] = ["refs/worktree/", "refs/bisect/", "refs/rewritte
 /// Longer than any file of a ref that names an object, and than most that name another ref.
 const FILE_BYTES_MAX: usize = 256;
 
-/// What a ref that all work trees share names, if its file says so.
-pub(crate) fn read(common: &Path, name: &str) -> Option<String> {
+/// What the files say of a ref.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It names this object.
+    Names(String),
+    /// There is no such ref.
+    Missing,
+    /// Only git can tell.
+    Unsure,
+}
+
+/// What a ref that all work trees share names, as far as files say.
+pub(crate) fn read(common: &Path, name: &str) -> Look {
     // What cannot be in the name of a ref is an expression about one.
     let plain = |b: u8| b > b' ' && b != 0x7f && !b"^~:?*[\\{".contains(&b);
     let whole = name.starts_with("refs/") && name.bytes().all(plain) && !name.contains("..");
     if !whole || OF_ONE_TREE.iter().any(|prefix| name.starts_with(prefix)) {
-        return None;
+        return Look::Unsure;
     }
-    text(&common.join(name)).filter(|text| is_id(text))
+    match text(&common.join(name)) {
+        Ok(Some(text)) => named(text),
+        // Looked at in this order: git packs a ref before its file goes.
+        Err(Errno::NOENT) if !is_there(common, "packed-refs") && !is_there(common, "reftable") => {
+            Look::Missing
+        }
+        _ => Look::Unsure,
+    }
 }
 
 /// What a work tree has checked out, likewise.
-pub(crate) fn head(git_dir: &Path, common: &Path) -> Option<String> {
-    let text = text(&git_dir.join("HEAD"))?;
+pub(crate) fn head(git_dir: &Path, common: &Path) -> Look {
+    let Ok(Some(text)) = text(&git_dir.join("HEAD")) else { return Look::Unsure };
     match text.strip_prefix("ref: ") {
         Some(name) => read(common, name),
-        None => Some(text).filter(|text| is_id(text)),
+        None => named(text),
     }
+}
+
+fn named(text: String) -> Look {
+    if is_id(&text) { Look::Names(text) } else { Look::Unsure }
+}
+
+/// Whether something may be there: only a look that found nothing says that there is nothing.
+fn is_there(common: &Path, name: &str) -> bool {
+    !matches!(rustix::fs::lstat(common.join(name)), Err(Errno::NOENT))
 }
 
 /// Tells whether a text is the whole id of an object, as git writes it.
@@ -41,13 +70,13 @@ pub(crate) fn is_id(text: &str) -> bool {
 }
 
 /// The one line of a file that is not a link; read in one go, because this is done so often.
-fn text(path: &Path) -> Option<String> {
+fn text(path: &Path) -> Result<Option<String>, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
     let mut bytes = [0; FILE_BYTES_MAX];
-    let len = rustix::io::read(&file, &mut bytes).ok()?;
-    let text = std::str::from_utf8(&bytes[..len]).ok()?;
-    text.strip_suffix('\n').map(ToOwned::to_owned)
+    let len = rustix::io::read(&file, &mut bytes)?;
+    let text = std::str::from_utf8(&bytes[..len]).ok();
+    Ok(text.and_then(|text| text.strip_suffix('\n')).map(ToOwned::to_owned))
 }
 
 #[cfg(test)]
@@ -71,17 +100,35 @@ mod tests {
         put("refs/heads/half", &id[..20]);
         put("refs/heads/name", "ref: refs/heads/a\n");
         std::os::unix::fs::symlink("a", top.join("refs/heads/link")).unwrap();
-        assert_eq!(read(top, "refs/heads/a").as_deref(), Some(id));
-        let others = ["zero", "torn", "half", "name", "link", "none", "a^{commit}", "../heads/a"];
+        let found = Look::Names(id.to_owned());
+        assert_eq!(read(top, "refs/heads/a"), found);
+        let others = ["zero", "torn", "half", "name", "link", "a^{commit}", "../heads/a"];
         for name in others.map(|name| format!("refs/heads/{name}")) {
-            assert_eq!(read(top, &name), None, "{name}");
+            assert_eq!(read(top, &name), Look::Unsure, "{name}");
         }
-        assert_eq!(read(top, "refs/bisect/a"), None);
+        assert_eq!(read(top, "refs/bisect/a"), Look::Unsure);
         put("HEAD", "ref: refs/heads/a\n");
-        assert_eq!(head(top, top).as_deref(), Some(id));
+        assert_eq!(head(top, top), found);
         put("HEAD", &format!("{id}\n"));
-        assert_eq!(head(top, top).as_deref(), Some(id));
-        put("HEAD", "ref: refs/heads/.invalid\n");
-        assert_eq!(head(top, top), None);
+        assert_eq!(head(top, top), found);
+    }
+
+    #[test]
+    fn a_ref_is_missing_only_where_all_refs_are_files_and_none_is_packed() {
+        let home = tempfile::tempdir().unwrap();
+        let top = home.path();
+        fs::create_dir_all(top.join("refs/heads")).unwrap();
+        fs::write(top.join("HEAD"), "ref: refs/heads/.invalid\n").unwrap();
+        let none = ["refs/heads/none", "refs/heads/none/below", "refs/piton/r/x"];
+        assert!(none.iter().all(|name| read(top, name) == Look::Missing));
+        assert_eq!(head(top, top), Look::Missing);
+        assert_eq!(read(top, "refs/bisect/none"), Look::Unsure);
+        assert_eq!(read(top, "refs/heads"), Look::Unsure);
+        for elsewhere in ["packed-refs", "reftable"] {
+            fs::write(top.join(elsewhere), "").unwrap();
+            assert!(none.iter().all(|name| read(top, name) == Look::Unsure), "{elsewhere}");
+            assert_eq!(head(top, top), Look::Unsure);
+            fs::remove_file(top.join(elsewhere)).unwrap();
+        }
     }
 }

@@ -255,7 +255,7 @@ mod tests {
         let repo = repo();
         let (dir, [one, two]) = (repo.dir(), &repo.commits);
         let wrong = repo.fenced().update(CHAIN, two, Some(one));
-        let alone = wrong.once(&repo.place, dir, REASON).unwrap_err();
+        let alone = wrong.once(&repo.place, REASON).unwrap_err();
         assert!(alone.message.contains(CHAIN), "{alone}");
         assert_eq!(wrong.clone().commit(dir, REASON).unwrap_err(), alone);
         // The session itself says the same.
@@ -266,7 +266,7 @@ mod tests {
         // A driver that was taken over.
         Fence::raise(dir, RUN, 2).unwrap();
         let late = repo.fenced().update(CHAIN, one, Some(two));
-        let alone = late.once(&repo.place, dir, REASON).unwrap_err();
+        let alone = late.once(&repo.place, REASON).unwrap_err();
         assert!(alone.message.contains("epoch"), "{alone}");
         assert_eq!(late.commit(dir, REASON).unwrap_err(), alone);
         assert_eq!(value(dir, CHAIN).as_ref(), Some(two));

@@ -22,6 +22,7 @@ use super::store::Store;
 use super::trees::{self, Line};
 use super::walk::{Body, Folder, Walk};
 use super::{Error, Rules, Workspace, content, convert};
+use crate::ask;
 use crate::git::Git;
 
 /// Changed files from which it pays to look up what the repository already has.
@@ -200,7 +201,7 @@ impl Capture {
         });
         let dirty = listed.flatten().filter(|e| e.dirty);
         let (count, bytes) = dirty.fold((0, 0), |(n, sum), e| (n + 1, sum + e.stat.size));
-        let small = count <= UNSEEN_MAX && bytes <= UNSEEN_BYTES_MAX;
+        let small = is_few((count, bytes));
         if count >= LOOKUP_MIN || (self.cache.is_none() && !small) {
             objects.there.store = Some(Store::open(&self.repo.objects()));
         }
@@ -252,6 +253,9 @@ impl Capture {
             return Ok(Some(*root));
         }
         let name = format!("{commit}^{{tree}}");
+        if let Some(tree) = ask::id_in(&self.repo.common, &name) {
+            return Ok(Oid::from_hex(tree.as_bytes()));
+        }
         let text = Git::at(&self.repo.dir).args(["rev-parse", "--verify", &name]).text()?;
         Ok(Oid::from_hex(text.as_bytes()))
     }
@@ -293,11 +297,25 @@ impl Capture {
             .map(|(at, (folder, block))| self.out(at, folder, block.as_deref()))
             .collect();
         let data = cache::encode(&self.head, &folders);
-        if self.folders.iter().any(|folder| self.is_worth_keeping(folder)) {
+        if !self.is_soon_read() && self.folders.iter().any(|f| self.is_worth_keeping(f)) {
             let _ = cache::save(&workspace.cache, &data);
         }
         drop(folders);
         Cache::decode(data).map(|cache| Known { repo: self.repo, cache: cache.into() })
+    }
+
+    /// Whether this is the worktree of a lane, and so small that reading it again after a crash takes
+    /// no longer than writing down what is known of it.
+    fn is_soon_read(&self) -> bool {
+        let mut all = (0, 0);
+        let small = self.folders.iter().all(|folder| match &folder.body {
+            Body::Same(_) => false,
+            Body::Listed(entries) => {
+                all = entries.iter().fold(all, |(n, sum), e| (n + 1, sum + e.stat.size));
+                is_few(all)
+            }
+        });
+        small && self.repo.git_dir != self.repo.common
     }
 
     /// Whether the next snapshot could believe anything about a folder: of files that have only just
@@ -342,6 +360,11 @@ impl Capture {
             block,
         }
     }
+}
+
+/// Whether so many files with so many bytes are read again at no cost.
+fn is_few((files, bytes): (usize, u64)) -> bool {
+    files <= UNSEEN_MAX && bytes <= UNSEEN_BYTES_MAX
 }
 
 /// An object that perhaps need not be written.

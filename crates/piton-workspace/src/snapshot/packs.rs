@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Workspace;
-use super::pack::KEEP;
+use super::pack::is_ours;
 use super::repo::Repo;
 use crate::git::{Error, Git};
 
@@ -66,7 +66,7 @@ fn join(workspace: &Workspace, repo: &Repo) -> Result<(), Error> {
     names.retain(|name| {
         let pack = folder.join(format!("{name}.pack"));
         let held = indexed.windows(name.len()).any(|w| w == name.as_bytes());
-        pack.exists() && !held && released(&folder.join(format!("{name}.keep")))
+        pack.exists() && !held && released(&folder.join(format!("{name}.keep")), &pack)
     });
     let mut left = lines(&names, "");
     if names.len() > PACKS_MAX {
@@ -100,11 +100,10 @@ fn lines(names: &[&str], ending: &str) -> String {
 }
 
 /// Whether no snapshot in progress holds a pack; a mark that a crash left is removed.
-fn released(keep: &Path) -> bool {
+fn released(keep: &Path, pack: &Path) -> bool {
     let Ok(about) = std::fs::metadata(keep) else { return true };
     let age = about.modified().ok().and_then(|at| at.elapsed().ok()).unwrap_or_default();
-    let ours = std::fs::read_to_string(keep).is_ok_and(|text| text == KEEP);
-    ours && age > KEEP_AGE_MAX && std::fs::remove_file(keep).is_ok()
+    age > KEEP_AGE_MAX && is_ours(keep, pack) && std::fs::remove_file(keep).is_ok()
 }
 
 /// The bytes of git's index over several packs, which names those it must not lose.

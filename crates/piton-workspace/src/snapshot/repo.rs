@@ -14,6 +14,7 @@ use super::Error;
 use super::codec::{Reader, Writer};
 use super::stat::Stat;
 use crate::git::Git;
+use crate::worktree::Place;
 use crate::{Project, refs};
 
 /// The file of a ref of ours: an object id and a line end, of whatever hash.
@@ -35,7 +36,7 @@ impl Repo {
     /// Finds the repository of a work tree, given its top.
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
         let none = |why: String| Error::NotAWorkTree { dir: dir.to_owned(), why };
-        let project = Project::discover(dir).map_err(|e| none(e.to_string()))?;
+        let project = Project::known(dir).map_err(|e| none(e.to_string()))?;
         match (project.git_dir, project.common_dir) {
             (Some(git_dir), Some(common)) if project.root == dir => {
                 Ok(Self { dir: dir.to_owned(), git_dir, common })
@@ -43,6 +44,11 @@ impl Repo {
             (Some(_), _) => Err(none(format!("its top is {}", project.root.display()))),
             _ => Err(none("it has no `.git`".to_owned())),
         }
+    }
+
+    /// The same for what moves refs.
+    pub(crate) fn place(&self) -> Result<Place, Error> {
+        Ok(Place::in_git((&self.dir, &self.git_dir), &self.common)?)
     }
 
     /// Where objects are written.

@@ -109,7 +109,7 @@ impl Taker {
         // Before the ref moves: a mark that a crash leaves is only looked for on listed packs.
         let many = written.as_ref().is_some_and(|w| packs::remember(&self.workspace, &w.name()));
         let moved = Transaction::fenced(fence).update(chain, &commit, tip.as_deref());
-        let moved = moved.commit(&repo.dir, "piton: snapshot");
+        let moved = repo.place().and_then(|at| Ok(moved.commit_in(&at, "piton: snapshot")?));
         if let Some(written) = written {
             // Also when the ref did not move: then the objects are garbage, and git may have them.
             written.release();

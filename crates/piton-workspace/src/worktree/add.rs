@@ -70,7 +70,7 @@ pub struct Added {
 /// Finds or makes the worktree of a lane.
 pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
     let place = Place::of(root)?;
-    check(&place.root, fence)?;
+    check(&place, fence)?;
     locks::await_children(&place)?;
     let owner = spec.owner();
     let admins = admin::scan(&place);

@@ -14,7 +14,7 @@ use crate::refs::Fence;
 /// says whether there is such a worktree.
 pub fn adopt(root: &Path, spec: &Spec, fence: &Fence) -> Result<bool> {
     let place = Place::of(root)?;
-    check(&place.root, fence)?;
+    check(&place, fence)?;
     locks::await_children(&place)?;
     let path = place.root.join(&spec.path);
     let admins = admin::scan(&place);

@@ -55,18 +55,18 @@ const USUAL: &str = "lane/";
 const COMMIT: &[u8] = b"tree ";
 
 /// The record of a lane: its branch and its start.
-fn record(dir: &Path, name: &str, lane: &str) -> Option<(String, String)> {
-    record_or(dir, name, || Some(format!("{USUAL}{lane}")))
+fn record(place: &Place, name: &str, lane: &str) -> Option<(String, String)> {
+    record_or(place, name, || Some(format!("{USUAL}{lane}")))
 }
 
 /// The record of that name, with what the usual branch of its lane is called.
 fn record_or(
-    dir: &Path,
+    place: &Place,
     name: &str,
     usual: impl FnOnce() -> Option<String>,
 ) -> Option<(String, String)> {
-    let id = refs::value(dir, name)?;
-    let bytes = ask::bytes(dir, &id)?;
+    let id = place.value(name)?;
+    let bytes = ask::bytes_in(&place.common, &id)?;
     if bytes.starts_with(COMMIT) {
         return Some((usual()?, id));
     }
@@ -92,19 +92,21 @@ fn recorded(
 
 /// The branch on record as a lane's own, and the commit it stands at; nothing once it is gone.
 pub fn branch_of(root: &Path, (run_id, lane): (&str, &str)) -> Option<(String, String)> {
-    let (branch, _) = record(root, &names(run_id, lane).0, lane)?;
-    let head = refs::value(root, &format!("refs/heads/{branch}"))?;
+    let place = Place::of(root).ok()?;
+    let (branch, _) = record(&place, &names(run_id, lane).0, lane)?;
+    let head = place.value(&format!("refs/heads/{branch}"))?;
     Some((branch, head))
 }
 
 /// The run that a branch is on record for, if it is one of ours.
 pub fn run_of_branch(root: &Path, branch: &str) -> Option<String> {
     let all = refs::below(root, refs::PREFIX).ok()?;
+    let place = Place::of(root).ok()?;
     all.iter().find_map(|found| {
         let (run, rest) = found.name.strip_prefix(refs::PREFIX)?.split_once('/')?;
         let of = rest.strip_prefix("branch/")?;
         let usual = || branch.strip_prefix(USUAL).filter(|lane| lane_name(lane) == of);
-        let (its, _) = record_or(root, &found.name, || usual().map(|_| branch.to_owned()))?;
+        let (its, _) = record_or(&place, &found.name, || usual().map(|_| branch.to_owned()))?;
         (its == branch).then(|| run.to_owned())
     })
 }
@@ -123,11 +125,11 @@ pub(super) struct Claim {
 pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<Claim> {
     let dir = &place.root;
     let record_name = names(&spec.run_id, &spec.lane).0;
-    if let Some((branch, start)) = record(dir, &record_name, &spec.lane) {
+    if let Some((branch, start)) = record(place, &record_name, &spec.lane) {
         let full = format!("refs/heads/{branch}");
-        if refs::value(dir, &full).is_none() {
+        if place.value(&full).is_none() {
             let again = Transaction::fenced(fence).update(&full, &start, None);
-            again.commit(dir, "piton: lane").map_err(|e| fenced(dir, fence, e))?;
+            again.commit_in(place, "piton: lane").map_err(|e| fenced(place, fence, e))?;
         }
         return Ok(Claim { branch, start, is_new: false });
     }
@@ -136,14 +138,14 @@ pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<Claim> 
         Ok(Claim { branch, start, is_new: true })
     };
     // All branches are looked at only if the name it should have is taken.
-    let Err(error) = claim_name(dir, spec, &spec.branch, fence) else {
+    let Err(error) = claim_name(place, spec, &spec.branch, fence) else {
         return new(&spec.branch);
     };
     let branch = free_name(dir, spec)?;
     if branch == spec.branch || matches!(error, Error::Superseded) {
         return Err(error);
     }
-    claim_name(dir, spec, &branch, fence)?;
+    claim_name(place, spec, &branch, fence)?;
     new(&branch)
 }
 
@@ -156,30 +158,30 @@ pub(super) fn start_from(place: &Place, mark: &Mark, start: &str, fence: &Fence)
     Transaction::fenced(fence)
         .set(&record_name, &blob)
         .set(&start_name, start)
-        .commit(dir, "piton: lane starts over")
-        .map_err(|error| fenced(dir, fence, error))
+        .commit_in(place, "piton: lane starts over")
+        .map_err(|error| fenced(place, fence, error))
 }
 
 /// Claims a branch by its name, unless there is one already or something is in its way.
-fn claim_name(dir: &Path, spec: &Spec, branch: &str, fence: &Fence) -> Result<()> {
-    recorded(Transaction::fenced(fence), dir, spec, branch)?
+fn claim_name(place: &Place, spec: &Spec, branch: &str, fence: &Fence) -> Result<()> {
+    recorded(Transaction::fenced(fence), &place.root, spec, branch)?
         .update(&format!("refs/heads/{branch}"), &spec.start, None)
-        .commit(dir, "piton: lane")
-        .map_err(|error| fenced(dir, fence, error))
+        .commit_in(place, "piton: lane")
+        .map_err(|error| fenced(place, fence, error))
 }
 
 /// Notes that a branch that is there is a lane's from now on; one of another lane of ours is not.
 pub(super) fn take(place: &Place, spec: &Spec, fence: &Fence) -> Result<()> {
     let dir = &place.root;
-    if record(dir, &names(&spec.run_id, &spec.lane).0, &spec.lane).is_some() {
+    if record(place, &names(&spec.run_id, &spec.lane).0, &spec.lane).is_some() {
         return Ok(());
     }
-    let head = refs::value(dir, &format!("refs/heads/{}", spec.branch));
+    let head = place.value(&format!("refs/heads/{}", spec.branch));
     let head = head.ok_or_else(|| Error::NoBranch(spec.branch.clone()))?;
     recorded(Transaction::fenced(fence), dir, spec, &spec.branch)?
         .verify(&format!("refs/heads/{}", spec.branch), &head)
-        .commit(dir, "piton: lane taken over")
-        .map_err(|error| fenced(dir, fence, error))
+        .commit_in(place, "piton: lane taken over")
+        .map_err(|error| fenced(place, fence, error))
 }
 
 /// The first name that is neither a branch nor stands in the way of one.
@@ -202,7 +204,7 @@ fn free_name(dir: &Path, spec: &Spec) -> Result<String> {
 
 /// The commit a lane's branch stands at.
 pub(super) fn head(place: &Place, branch: &str) -> Result<String> {
-    let head = refs::value(&place.root, &format!("refs/heads/{branch}"));
+    let head = place.value(&format!("refs/heads/{branch}"));
     head.ok_or_else(|| Error::NoBranch(branch.to_owned()))
 }
 
@@ -221,12 +223,12 @@ pub fn delete_branch_if_contained(
     let base = format!("refs/heads/{base}");
     let mut rounds = 0;
     loop {
-        let before = refs::value(root, &base);
+        let before = place.value(&base);
         match delete_once(&place, (run_id, lane), head, (&base, before.as_deref()), fence) {
             // The user commits to base meanwhile, or did: it is looked at again.
             Err(Error::Git(error))
                 if rounds < DELETE_ROUNDS_MAX
-                    && (error.message.contains(".lock") || refs::value(root, &base) != before) =>
+                    && (error.message.contains(".lock") || place.value(&base) != before) =>
             {
                 std::thread::sleep(DELETE_PAUSE);
                 rounds += 1;
@@ -245,11 +247,11 @@ fn delete_once(
 ) -> Result<BranchEnd> {
     let root = &place.root;
     let (record_name, start_name) = &names(run_id, lane);
-    let Some((branch, _)) = record(root, record_name, lane) else { return Ok(BranchEnd::Deleted) };
+    let Some((branch, _)) = record(place, record_name, lane) else { return Ok(BranchEnd::Deleted) };
     let full = format!("refs/heads/{branch}");
     // Should it come back with a power cut, it is found as what a merged lane left, and goes again.
     let mut transaction = Transaction::fenced(fence).brief().loosely();
-    if let Some(found) = refs::value(root, &full) {
+    if let Some(found) = place.value(&full) {
         if found != head {
             return Ok(BranchEnd::Moved(found));
         }
@@ -262,26 +264,31 @@ fn delete_once(
         }
         transaction = transaction.verify(base, tip).delete(&full, head);
     }
-    if let Some(start) = refs::value(root, start_name) {
+    if let Some(start) = place.value(start_name) {
         transaction = transaction.delete(start_name, &start);
     }
     // Last, for as long as the record is there the rest can be found and deleted again.
-    if let Some(blob) = refs::value(root, record_name) {
+    if let Some(blob) = place.value(record_name) {
         transaction = transaction.delete(record_name, &blob);
     }
-    transaction.commit(root, "piton: lane merged").map_err(|error| fenced(root, fence, error))?;
+    transaction
+        .commit_in(place, "piton: lane merged")
+        .map_err(|error| fenced(place, fence, error))?;
     Ok(BranchEnd::Deleted)
 }
 
 /// Deletes the branch of a lane that starts over, whoever contains it; what it held stays below a ref
 /// of the run. Nothing happens where the lane has none.
 pub fn drop_branch(root: &Path, (run_id, lane): (&str, &str), fence: &Fence) -> Result<BranchEnd> {
+    let place = Place::of(root)?;
     let (record_name, start_name) = names(run_id, lane);
-    let Some((branch, _)) = record(root, &record_name, lane) else { return Ok(BranchEnd::Deleted) };
+    let Some((branch, _)) = record(&place, &record_name, lane) else {
+        return Ok(BranchEnd::Deleted);
+    };
     let full = format!("refs/heads/{branch}");
     let mut transaction = Transaction::fenced(fence);
-    if let Some(head) = refs::value(root, &full) {
-        if let Some(path) = super::checked_out(root, &branch) {
+    if let Some(head) = place.value(&full) {
+        if let Some(path) = super::list::checked_out_in(&place, &branch) {
             return Ok(BranchEnd::InUse(path));
         }
         let name = refs::component(&lane.replace('/', "%"));
@@ -289,10 +296,12 @@ pub fn drop_branch(root: &Path, (run_id, lane): (&str, &str), fence: &Fence) -> 
         transaction = transaction.set(&kept, &head).delete(&full, &head);
     }
     for name in [start_name, record_name] {
-        if let Some(value) = refs::value(root, &name) {
+        if let Some(value) = place.value(&name) {
             transaction = transaction.delete(&name, &value);
         }
     }
-    transaction.commit(root, "piton: lane starts over").map_err(|e| fenced(root, fence, e))?;
+    transaction
+        .commit_in(&place, "piton: lane starts over")
+        .map_err(|e| fenced(&place, fence, e))?;
     Ok(BranchEnd::Deleted)
 }

@@ -10,7 +10,7 @@ use super::stand::{own, reset_index, settle};
 use super::{Place, Result, fenced};
 use crate::git::Git;
 use crate::merge::is_ancestor;
-use crate::refs::{self, Fence, Transaction};
+use crate::refs::{Fence, Transaction};
 
 /// Who commits where git knows nobody.
 pub const FALLBACK_NAME: &str = "Piton";
@@ -54,10 +54,10 @@ pub fn commit(
 ) -> Result<Committed> {
     let (place, mark) = own(dir, fence)?;
     let name = format!("refs/heads/{}", mark.branch);
-    let branch = refs::value(dir, &name);
+    let branch = place.value(&name);
     let parent = parent(&place, branch.as_deref())?;
     let unchanged = parent.as_deref().filter(|parent| {
-        refs::value(dir, &format!("{parent}^{{tree}}")).is_some_and(|found| found == tree)
+        place.value(&format!("{parent}^{{tree}}")).is_some_and(|found| found == tree)
     });
     let commit = match unchanged {
         Some(parent) => parent.to_owned(),
@@ -65,7 +65,9 @@ pub fn commit(
     };
     if branch.as_deref() != Some(commit.as_str()) {
         let update = Transaction::fenced(fence).update(&name, &commit, branch.as_deref());
-        update.commit(dir, "piton: commit lane").map_err(|error| fenced(dir, fence, error))?;
+        update
+            .commit_in(&place, "piton: commit lane")
+            .map_err(|error| fenced(&place, fence, error))?;
     }
     settle(&place, &mark)?;
     reset_index(&place, &commit)?;
@@ -74,7 +76,7 @@ pub fn commit(
 
 /// What is checked out, if it grew from the lane's branch, or else the branch.
 fn parent(place: &Place, branch: Option<&str>) -> Result<Option<String>> {
-    let head = refs::value(&place.root, "HEAD^{commit}");
+    let head = place.value("HEAD^{commit}");
     match (head, branch) {
         (Some(head), Some(branch)) if head != branch => {
             let grew = is_ancestor(&place.root, branch, &head)?;

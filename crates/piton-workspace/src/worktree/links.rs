@@ -113,7 +113,7 @@ pub(super) fn path(admin: &Path) -> Option<PathBuf> {
 }
 
 fn is_gitdir(text: &[u8]) -> bool {
-    text.trim_ascii_end().ends_with(b"/.git")
+    text.trim_ascii_end().ends_with(b"/.git") && !text.contains(&0)
 }
 
 /// Whether a HEAD says something.

@@ -75,9 +75,9 @@ impl Mark {
     }
 
     fn parse(text: &str) -> Option<Self> {
+        let lines: Vec<(&str, &str)> = text.lines().filter_map(|l| l.split_once(' ')).collect();
         let value = |key: &str| {
-            let mut values = text.lines().filter_map(|line| line.split_once(' '));
-            values.find(|(name, _)| *name == key).map(|(_, value)| value.to_owned())
+            lines.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned())
         };
         let owner = Owner { run_id: value("run")?, lane: value("lane")? };
         let (branch, start) = (value("branch")?, value("start")?);

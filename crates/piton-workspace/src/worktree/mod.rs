@@ -110,11 +110,11 @@ impl<T> At<T> for std::io::Result<T> {
 }
 
 /// Turns the failure of a fenced transaction into what it means.
-fn fenced(dir: &std::path::Path, fence: &Fence, error: git::Error) -> Error {
-    if fence.holds(dir) { Error::Git(error) } else { Error::Superseded }
+fn fenced(place: &Place, fence: &Fence, error: git::Error) -> Error {
+    if fence.holds_in(place) { Error::Git(error) } else { Error::Superseded }
 }
 
 /// Refuses to go on for a driver that was taken over.
-fn check(dir: &std::path::Path, fence: &Fence) -> Result<()> {
-    if fence.holds(dir) { Ok(()) } else { Err(Error::Superseded) }
+fn check(place: &Place, fence: &Fence) -> Result<()> {
+    if fence.holds_in(place) { Ok(()) } else { Err(Error::Superseded) }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::git::{self, Git};
-use crate::{Project, git::Error};
+use crate::{Project, ask, git::Error};
 
 /// The folders of one repository.
 #[derive(Clone, Debug)]
@@ -30,7 +30,8 @@ const REAL_MAX: usize = 64;
 /// The real path of a folder.
 pub(super) fn real(dir: &Path) -> std::io::Result<PathBuf> {
     let mut known = REAL.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = known.iter().rev().find(|(path, _)| path == dir);
+    // Whole names: going through paths part by part takes longer than all the rest.
+    let found = known.iter().rev().find(|(path, _)| path.as_os_str() == dir.as_os_str());
     if let Some((_, real)) = found.filter(|(_, real)| real.is_dir()) {
         return Ok(real.clone());
     }
@@ -44,23 +45,38 @@ pub(super) fn real(dir: &Path) -> std::io::Result<PathBuf> {
     Ok(real)
 }
 
+fn unfound(message: String) -> Error {
+    Error { command: "rev-parse".to_owned(), code: None, message }
+}
+
 impl Place {
     /// Finds the folders of the repository that a folder belongs to.
     pub fn of(dir: &Path) -> Result<Self, git::Error> {
-        let failed =
-            |message: String| Error { command: "rev-parse".to_owned(), code: None, message };
-        let dir = real(dir).map_err(|e| failed(format!("{}: {e}", dir.display())))?;
-        let project = Project::discover(&dir).map_err(|error| failed(error.to_string()))?;
+        let dir = real(dir).map_err(|e| unfound(format!("{}: {e}", dir.display())))?;
+        let project = Project::known(&dir).map_err(|error| unfound(error.to_string()))?;
         let (Some(git_dir), Some(common)) = (project.git_dir, project.common_dir) else {
-            return Err(failed(format!("{} is not in a git work tree", dir.display())));
+            return Err(unfound(format!("{} is not in a git work tree", dir.display())));
         };
         Ok(Self { root: project.root, git_dir, common, state: project.state_dir })
+    }
+
+    /// The same where a work tree, its git folder and the one that all share were found already.
+    pub fn in_git((dir, git_dir): (&Path, &Path), common: &Path) -> Result<Self, git::Error> {
+        // By one name, whichever way it was found: a git that stays is known by it.
+        let real = real(common).map_err(|e| unfound(format!("{}: {e}", common.display())))?;
+        let git_dir = if git_dir == common { real.clone() } else { git_dir.to_owned() };
+        Ok(Self { root: dir.to_owned(), git_dir, state: real.join("piton"), common: real })
     }
 
     /// The same for another work tree of the repository, with its admin folder.
     pub fn linked(&self, root: &Path, admin: &Path) -> Self {
         let (root, git_dir) = (root.to_owned(), admin.to_owned());
         Self { root, git_dir, common: self.common.clone(), state: self.state.clone() }
+    }
+
+    /// What a ref or an expression about one names, as seen from the work tree.
+    pub fn value(&self, name: &str) -> Option<String> {
+        ask::id_at((&self.git_dir, &self.common), name)
     }
 
     /// Begins a git command in the work tree that a later driver can wait for.

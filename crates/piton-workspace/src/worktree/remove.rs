@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use super::admin::{self, Admin, Spot};
+use super::admin::{self, Lead, Spot};
 use super::{At as _, Error, Place, Result, check, locks};
 use crate::refs::Fence;
 
@@ -29,15 +29,16 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 /// the end of the process leaves behind, [`empty_trash`] deletes.
 pub fn remove(root: &Path, path: &Path, fence: &Fence) -> Result<()> {
     let place = Place::of(root)?;
-    check(&place.root, fence)?;
+    check(&place, fence)?;
     locks::await_children(&place)?;
     let path = place.root.join(path);
-    let admins = admin::scan(&place);
+    let leads = admin::leads(&place);
     let there = fs::metadata(&path).ok();
     let spot = Spot::with(&path, there.as_ref());
-    let Some(admin) = admins.iter().find(|a| a.is_at(&spot)) else {
+    let Some(own) = leads.iter().find(|lead| lead.is_at(&spot)) else {
         return if path.join(".git").exists() { Err(Error::Foreign(path)) } else { Ok(()) };
     };
+    let admin = own.whole();
     if admin.owner().is_none() {
         return Err(Error::Foreign(path));
     }
@@ -45,10 +46,10 @@ pub fn remove(root: &Path, path: &Path, fence: &Fence) -> Result<()> {
         return Err(Error::Locked { path, reason });
     }
     let real = admin.path.clone().unwrap_or_else(|| path.clone());
-    let within = |a: &Admin| {
-        a.dir != admin.dir && a.path.as_ref().is_some_and(|path| path.starts_with(&real))
+    let within = |other: &Lead| {
+        other.dir != admin.dir && other.path.as_ref().is_some_and(|path| path.starts_with(&real))
     };
-    if admins.iter().any(|other| within(other) && other.is_linked()) {
+    if leads.iter().any(|other| within(other) && other.is_linked()) {
         return Err(Error::Nested(path));
     }
     let files = discard_files(&place, there.is_some_and(|there| there.is_dir()).then_some(&path))?;

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::mark::{Mark, replace};
 use super::{At as _, Error, Place, Result, branch, check, fenced, locks};
 use crate::project::{ELSEWHERE, head_ref};
-use crate::refs::{self, Fence, Transaction};
+use crate::refs::{Fence, Transaction};
 use crate::snapshot;
 
 /// The note about a move under way.
@@ -39,7 +39,7 @@ pub enum Files {
 
 /// Moves a lane's worktree and its branch to a commit.
 pub fn move_to(dir: &Path, commit: &str, files: Files, fence: &Fence) -> Result<()> {
-    check(dir, fence)?;
+    check(&Place::of(dir)?, fence)?;
     let (place, mark) = whole(dir)?;
     let kind = if files == Files::Follow { "follow" } else { "stay" };
     replace(&place.git_dir.join(MOVE), format!("{commit} {kind}\n").as_bytes())?;
@@ -56,18 +56,19 @@ pub fn start_from(dir: &Path, commit: &str, fence: &Fence) -> Result<()> {
 }
 
 fn carry_out(place: &Place, mark: &Mark, commit: &str, files: Files, fence: &Fence) -> Result<()> {
-    let dir = &place.root;
     match files {
         Files::Follow => place.git().args(["read-tree", "--reset", "-u", commit]).run()?,
         Files::Stay => reset_index(place, commit)?,
     }
     let name = format!("refs/heads/{}", mark.branch);
-    let found = refs::value(dir, &name);
+    let found = place.value(&name);
     let transaction = match found.as_deref() {
         Some(found) if found == commit => Transaction::fenced(fence).verify(&name, found),
         old => Transaction::fenced(fence).update(&name, commit, old),
     };
-    transaction.commit(dir, "piton: move lane").map_err(|error| fenced(dir, fence, error))?;
+    transaction
+        .commit_in(place, "piton: move lane")
+        .map_err(|error| fenced(place, fence, error))?;
     settle(place, mark)?;
     let note = place.git_dir.join(MOVE);
     fs::remove_file(&note).at(note)
@@ -133,7 +134,7 @@ pub(super) fn settle(place: &Place, mark: &Mark) -> Result<()> {
 
 /// Makes the index that of a commit, keeping what it knows about files that did not change.
 pub(super) fn reset_index(place: &Place, commit: &str) -> Result<()> {
-    let tree = refs::value(&place.root, &format!("{commit}^{{tree}}"));
+    let tree = place.value(&format!("{commit}^{{tree}}"));
     let held = snapshot::tracked_tree(&place.git_dir.join("index")).map(|id| id.to_string());
     if held.is_some() && held == tree {
         return Ok(());

@@ -106,3 +106,22 @@ fn an_untracked_file_of_another_work_tree_is_held_too() {
     assert_eq!(kinds, ["commit"]);
     assert_eq!(rig.repo.shows(&taken, "untracked"), "only in snapshots");
 }
+
+#[test]
+fn a_small_lane_is_found_as_it_was_though_nothing_of_it_was_written_down() {
+    let rig = Rig::new();
+    let mut lane = rig.lane();
+    let (taken, _) = rig.written(&mut lane);
+    rig.written(&mut lane);
+    assert!(!lane.workspace().cache.exists());
+    // As after a crash.
+    let mut next = Taker::new(lane.workspace().clone());
+    let (found, kinds) = rig.written(&mut next);
+    assert!(!found.changed && kinds.is_empty(), "{kinds:?}");
+    assert_eq!(found.commit, taken.commit);
+    std::fs::write(lane.workspace().dir.join("a.txt"), "two\n").unwrap();
+    let mut next = Taker::new(lane.workspace().clone());
+    let (edited, _) = rig.written(&mut next);
+    assert!(edited.changed);
+    assert_eq!(rig.repo.shows(&edited, "a.txt"), "two");
+}

@@ -12,6 +12,7 @@ mod rewind;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use piton_core::event::{
     LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindKind, RewindRoom,
@@ -62,7 +63,7 @@ pub struct GitRooms {
     cache: PathBuf,
     run_id: String,
     options: LaneOptions,
-    rules: Rules,
+    rules: Rc<Rules>,
     views: Views,
     epoch: u64,
     hands: Hands,
@@ -96,7 +97,7 @@ impl GitRooms {
             cache: cache.to_owned(),
             run_id: run_id.to_owned(),
             options,
-            rules,
+            rules: Rc::new(rules),
             views,
             epoch: FIRST_EPOCH,
             hands: Hands::new(hands.to_owned(), FIRST_EPOCH),
@@ -181,14 +182,13 @@ impl GitRooms {
         let fence = self.fenced().map_err(|e| e.to_string())?;
         let message = format!("{}: {why}", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let (chain, rules) = (self.chain(lane), self.rules.clone());
+        let (chain, rules) = (self.chain(lane), Rc::clone(&self.rules));
         let taker = self.taker(dir)?;
         taker.take(&rules, &chain, &fence, &meta).map_err(|e| e.to_string())
     }
 
     fn taker(&mut self, dir: &str) -> Result<&mut Taker, String> {
         if !self.takers.contains_key(dir) {
-            std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
             let taker = Taker::new(self.workspace(dir)).like(self.takers.values().next());
             self.takers.insert(dir.to_owned(), taker);
         }
@@ -207,7 +207,7 @@ impl GitRooms {
         let fence = self.fenced().map_err(|e| e.to_string())?;
         let message = format!("{}: {why}", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let (chain, rules) = (self.chain(lane), self.rules.clone());
+        let (chain, rules) = (self.chain(lane), Rc::clone(&self.rules));
         let taker = self.taker(dir)?;
         restore::present(taker, &rules, &chain, &fence, &meta, to).map_err(|e| e.to_string())
     }
@@ -289,7 +289,7 @@ pub fn recorded(snapshot: &Snapshot) -> SnapshotRef {
 
 /// A snapshot of a workspace as recorded, with where the branch of a lane's worktree stands.
 fn noted(lane: Option<&LanePath>, dir: &str, snapshot: &Snapshot) -> SnapshotRef {
-    let own = lane.and_then(|_| Project::discover(Path::new(dir)).ok());
+    let own = lane.and_then(|_| Project::known(Path::new(dir)).ok());
     SnapshotRef { head: own.and_then(|project| project.branch_head()), ..recorded(snapshot) }
 }
 
@@ -322,7 +322,7 @@ impl Rooms for GitRooms {
     }
 
     fn base_branch(&mut self, state: &RunState) -> Option<String> {
-        let current = || Project::discover(&self.root).ok().and_then(|project| project.branch());
+        let current = || Project::known(&self.root).ok().and_then(|project| project.branch());
         self.wanted_base(state).or_else(current)
     }
 

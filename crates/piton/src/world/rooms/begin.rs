@@ -114,7 +114,7 @@ impl GitRooms {
                 return Begin::Refused(Refusal { why, fix });
             }
         };
-        let project = Project::discover(&self.root).ok();
+        let project = Project::known(&self.root).ok();
         let branch = project.as_ref().and_then(Project::branch);
         let head = project.and_then(|p| p.head());
         Begin::Ready(Box::new(LaneBegun {
@@ -142,7 +142,7 @@ impl GitRooms {
 
     /// Says how far a base lags behind what was last fetched.
     fn behind(&self, branch: &str) -> Option<String> {
-        let common = Project::discover(&self.root).ok()?.common_dir?;
+        let common = Project::known(&self.root).ok()?.common_dir?;
         let config = std::fs::read_to_string(common.join("config")).ok()?;
         // Most have none, and every lane asks.
         if !config.contains("[branch ") && !config.contains("[include") {

@@ -125,7 +125,9 @@ impl Replacer {
     pub fn replace(&mut self, path: &Path, stamp: &str, merge: &mut Merge<'_>) -> io::Result<()> {
         let _held = self.hold()?;
         // A file reached by a link stays there, and the link stays one.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+        let real = if is_link { path.canonicalize().ok() } else { None };
+        let path = real.unwrap_or_else(|| path.to_owned());
         let hint = "look at the file; the next event tries again";
         self.rounds(&path, stamp, merge).map_err(|e| named(&path, &e, hint))
     }
@@ -276,9 +278,14 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 
 /// Puts a text in the place of what was read, and looks at what it displaced.
 fn put(path: &Path, there: Option<&[u8]>, text: &[u8], sync: bool) -> io::Result<Put> {
-    std::fs::create_dir_all(folder(path))?;
     let part = beside(path, "part");
-    let mut file = File::create(&part)?;
+    let mut file = File::create(&part).or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            std::fs::create_dir_all(folder(path))?;
+            File::create(&part)
+        }
+        _ => Err(error),
+    })?;
     file.write_all(text)?;
     if let (Some(_), Ok(found)) = (there, std::fs::metadata(path)) {
         file.set_permissions(found.permissions())?;
