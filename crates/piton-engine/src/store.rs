@@ -4,6 +4,7 @@
 //! this version of `apply` made it, and adds the events after it, so it does not grow with history.
 
 use piton_core::event::Event;
+use piton_core::hash::Sha;
 use piton_core::summary::run_status;
 use piton_core::{APPLY_VERSION, Plan, RunState, Timestamp, apply};
 use piton_formats::codec;
@@ -197,7 +198,9 @@ pub struct Commit<'a> {
 
 /// A plan as it is kept: under which name, and its bytes.
 fn kept(plan: &Plan) -> (String, Vec<u8>) {
-    (plan.hash().0, serde_json::to_vec(plan).unwrap_or_default())
+    let body = serde_json::to_vec(plan).unwrap_or_default();
+    // The plan's hash is that of these bytes.
+    (Sha::of(&body).0, body)
 }
 
 /// A run whose creator died before its first event, as far as its row tells. It has no id of its own

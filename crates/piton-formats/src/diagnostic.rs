@@ -11,6 +11,9 @@ use unicode_width::UnicodeWidthChar as _;
 
 /// Narrowest room for a source line: below it an underline says nothing any more.
 const SOURCE_COLUMNS_MIN: usize = 20;
+/// Most room for a source line: what is further away says nothing about the place, also where the
+/// reader is a file and no line is too long.
+const SOURCE_COLUMNS_MAX: usize = 160;
 /// Columns that a tab takes in a rendered line; the underline must agree with it.
 const TAB_COLUMNS: usize = 4;
 /// Longest piece of a document that a message quotes; the underline shows the rest.
@@ -155,7 +158,8 @@ fn excerpt(diagnostic: &Diagnostic, source: &str, width: usize) -> Option<(Strin
     let line_start = line_start(source, start);
     let line = source[line_start..].split('\n').next().unwrap_or_default();
     let line = line.strip_suffix('\r').unwrap_or(line);
-    let room = width.saturating_sub(diagnostic.line.to_string().len() + 4).max(SOURCE_COLUMNS_MIN);
+    let room = width.saturating_sub(diagnostic.line.to_string().len() + 4);
+    let room = room.clamp(SOURCE_COLUMNS_MIN, SOURCE_COLUMNS_MAX);
 
     // One cell per character: its text, its columns, and whether it is underlined.
     let cells: Vec<(String, usize, bool)> = line
@@ -168,8 +172,10 @@ fn excerpt(diagnostic: &Diagnostic, source: &str, width: usize) -> Option<(Strin
     let columns = |cells: &[(String, usize, bool)]| cells.iter().map(|c| c.1).sum::<usize>();
     let first = cells.iter().position(|c| c.2).unwrap_or(cells.len());
     // A line too long begins a third of the room before the problem.
-    let mut from = 0;
-    while columns(&cells) > room && columns(&cells[from..first]) > room / 3 {
+    let (mut from, mut before) = (0, columns(&cells[..first]));
+    let is_long = columns(&cells) > room;
+    while is_long && before > room / 3 {
+        before -= cells[from].1;
         from += 1;
     }
     let mut shown = String::from(if from > 0 { "…" } else { "" });
@@ -210,6 +216,30 @@ fn is_unsafe(c: char) -> bool {
 /// The text without characters that could drive a terminal.
 fn visible(text: &str) -> String {
     text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// A document that is no text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotUtf8 {
+    /// The document with a sign for what can't be read, to show the problem in.
+    pub text: String,
+    /// Where that is first.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// The text of a document; `file` is its name as the person gave it.
+pub fn utf8(file: &str, bytes: Vec<u8>) -> Result<String, NotUtf8> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let byte = error.as_bytes().get(at).copied().unwrap_or_default();
+        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+        let mut sink = crate::sink::Sink::new(file, &text);
+        let message = format!("the file is not UTF-8 here: byte 0x{byte:02x}");
+        let mark = char::REPLACEMENT_CHARACTER.len_utf8();
+        sink.error(code::NOT_UTF8, &(at..at + mark), message, "save it as UTF-8");
+        let problems = sink.finish();
+        NotUtf8 { text, problems }
+    })
 }
 
 /// A piece of the document for use in a message: short, on one line, in backquotes.
@@ -275,6 +305,28 @@ mod tests {
             assert!(line.chars().count() <= 60, "{line}");
         }
         assert!(text.contains("bad") && text.contains("^^^\n"), "{text}");
+    }
+
+    #[test]
+    fn a_line_is_cut_where_no_terminal_limits_it_and_the_column_stays() {
+        let source = format!("x = \"{}\" bad \"{}\"", "a".repeat(300_000), "b".repeat(300_000));
+        let text = render(&at(&source, "bad"), &source, false, 100_000);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("plan.toml:1:300008: error"), "{}", lines[0]);
+        assert!(lines[1].chars().count() <= SOURCE_COLUMNS_MAX + 5, "{}", lines[1]);
+        let found = lines[1].find("bad").map(|at| lines[1][..at].chars().count());
+        assert_eq!(found, lines[2].find("^^^"), "{text}");
+        assert!(lines[1].starts_with(" 1 | …a") && lines[1].ends_with("b…"), "{}", lines[1]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_told_with_their_place() {
+        let read = utf8("p.toml", b"a = 1\r\nb = \"\xc3\xa4 \xff\"\n".to_vec());
+        let NotUtf8 { text, problems } = read.err().unwrap_or_default();
+        let rendered: String = problems.iter().map(|p| render(p, &text, false, 80)).collect();
+        assert!(rendered.starts_with("p.toml:2:8: error: "), "{rendered}");
+        assert!(rendered.contains(" 2 | b = \"ä \u{fffd}\"\n   |        ^\n"), "{rendered}");
+        assert_eq!(utf8("p.toml", b"\xef\xbb\xbfa".to_vec()).ok().as_deref(), Some("\u{feff}a"));
     }
 
     #[test]

@@ -118,6 +118,8 @@ proptest! {
                 let again = phase::inspect("p.md", &ticked).0;
                 prop_assert!(again.gates.iter().any(|g| g.id == gate.id && g.closed));
                 prop_assert_eq!(phase::tick(&ticked, &gate.id), None);
+                let open = phase::untick(&ticked, &gate.id).unwrap_or_default();
+                prop_assert_eq!(phase::tick(&open, &gate.id), Some(ticked));
             }
         }
     }

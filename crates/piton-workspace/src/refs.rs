@@ -282,6 +282,15 @@ pub fn clear_locks(dir: &Path) -> Result<usize, Error> {
     journal::clear(&Place::of(dir)?).map_err(|e| unwritten(&e))
 }
 
+/// The value of a ref once no transaction of a driver that was killed can move it any more.
+pub(crate) fn settled_value(place: &Place, name: &str) -> Result<Option<String>, Error> {
+    if !journal::await_naming(place, name).map_err(|e| unwritten(&e))? {
+        let message = format!("a git of an earlier driver still moves {name}; try again later");
+        return Err(Error { command: "update-ref".to_owned(), code: None, message });
+    }
+    Ok(value(&place.root, name))
+}
+
 /// The value of a ref, if it exists.
 pub fn value(dir: &Path, name: &str) -> Option<String> {
     ask::id(dir, name)

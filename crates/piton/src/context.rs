@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use piton_core::Timestamp;
 use piton_core::redact::Redactor;
 use piton_engine::Store;
+use piton_formats::diagnostic::{self, Diagnostic};
 use piton_formats::settings::Settings;
 use piton_formats::template::quote_for_shell;
 use piton_ledger::{Liveness, Open, Owner, RunRow, Sqlite, owner_liveness};
@@ -218,12 +219,16 @@ pub fn now() -> Timestamp {
 }
 
 fn read_settings(path: &Path, json: bool, redactor: &dyn Fn() -> Redactor) -> Result<Settings> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => {
-            piton_formats::settings::read_settings(SETTINGS_FILE, &text).map_err(|problems| {
-                let redactor = redactor().and_assigned_in(&text, &[]);
-                crate::commands::document_error(&problems, &text, json, &redactor)
-            })
+    let refused = |problems: &[Diagnostic], text: &str| {
+        let redactor = redactor().and_assigned_in(text, &[]);
+        crate::commands::document_error(problems, text, json, &redactor)
+    };
+    match std::fs::read(path) {
+        Ok(bytes) => {
+            let text = diagnostic::utf8(SETTINGS_FILE, bytes)
+                .map_err(|found| refused(&found.problems, &found.text))?;
+            piton_formats::settings::read_settings(SETTINGS_FILE, &text)
+                .map_err(|problems| refused(&problems, &text))
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Settings::default()),
         Err(e) => Err(CommandError::usage("settings", format!("{}: {e}", path.display()))),

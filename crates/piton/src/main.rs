@@ -52,9 +52,11 @@ fn start(cli: cli::Cli) -> Result<()> {
             .map_err(|e| CommandError::usage("directory", format!("no current folder: {e}")))
     };
     let cwd = match cli.directory {
-        Some(dir) => dir
-            .canonicalize()
-            .map_err(|e| CommandError::usage("directory", format!("{}: {e}", dir.display())))?,
+        Some(dir) => {
+            ui::here::works_in(&dir);
+            dir.canonicalize()
+                .map_err(|e| CommandError::usage("directory", format!("{}: {e}", dir.display())))?
+        }
         None => here()?,
     };
     let context = Context::new(&cwd, cli.json, cli.yes, cli.command.needs_no_settings())?;

@@ -8,7 +8,7 @@ use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{REPLACEMENT, Redactor, VALUE_BYTES_MIN, is_secret_name};
 use piton_core::{LanePath, Plan, StepPath};
 use piton_formats::lanes::phase;
-use piton_formats::{Input, read_plan};
+use piton_formats::{Input, diagnostic, read_plan};
 
 use crate::cli;
 use crate::commands::document_error;
@@ -50,9 +50,13 @@ impl PlanFile {
         asks: bool,
     ) -> Result<Self> {
         let full = context.cwd.join(path);
-        let text = std::fs::read_to_string(&full).map_err(|e| {
+        let bytes = std::fs::read(&full).map_err(|e| {
             CommandError::usage("plan-unreadable", format!("{}: {e}", path.display()))
                 .hint("name the file of a plan, such as plan.toml")
+        })?;
+        let text = diagnostic::utf8(&path.display().to_string(), bytes).map_err(|found| {
+            let redactor = context.redactor_of_text(&found.text);
+            document_error(&found.problems, &found.text, context.json, &redactor)
         })?;
         let root = &context.project.root;
         if phase::is_phase(&text) && full.extension().is_none_or(|e| e != "toml") {

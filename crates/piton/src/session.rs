@@ -186,7 +186,13 @@ pub fn drive(
         notify: true,
     };
     let mut tally = ui::Tally::default();
-    let mut screen = screen(context, &world, &run_dir, &live, args.retries);
+    // A command that ends a run answers with one object; its events are no answer.
+    let streams = context.json && options.abort.is_none();
+    let mut screen = if context.json && !streams {
+        Screen::Plain(ui::Plain::new())
+    } else {
+        screen(context, &world, &run_dir, &live, args.retries)
+    };
     let ending = {
         let mut both = ui::Both(screen.as_observer(), &mut tally);
         Driver::new(store, &mut world, &mut both, plan, live, session.loaded, epoch, options)
@@ -197,11 +203,11 @@ pub fn drive(
     let logs = run_dir.join("logs");
     if ending.refused.is_some() {
         // Nothing happened: the error says why.
-    } else if context.json {
+    } else if streams {
         ui::drive_json(&tally.summary_json(&ending.state, ending.verdict, &logs));
     } else {
         let look = ui::Look::stderr();
-        ui::say(tally.render(&ending.state, ending.verdict, &logs, &look).trim_end());
+        ui::say_as_is(tally.render(&ending.state, ending.verdict, &logs, &look).trim_end());
         if ending.verdict != Verdict::RolledBack {
             say_lanes(context, &ending.state, Told::Stuck);
         }

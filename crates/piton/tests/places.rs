@@ -53,6 +53,25 @@ fn everything_is_found_from_a_subfolder() {
     assert!(!project.has("a/b/.piton") && !project.has("a/b/where.txt"));
 }
 
+/// If this fails, a command that is named to be typed next does something else where the person stands.
+#[test]
+fn what_is_named_to_be_typed_works_where_the_person_stands() {
+    let project = Project::with_plan(PLAN);
+    let (here, run) = (project.outside(), "r-1");
+    let waits = project.piton_in(here, &["-C", "repo", "run", "plan.toml", "--run-id", run]);
+    let next = format!("next: piton -C repo approve {run} P2 && piton -C repo resume {run}\n");
+    waits.exits(3).says(&next);
+    let status = project.piton_in(here, &["-C", "repo", "status"]).exits(0);
+    status.says(&format!("piton -C repo approve {run} P2"));
+    let json = project.piton_in(here, &["-C", "repo", "status", "none", "--json"]).exits(2).json();
+    assert_eq!(json["error"]["hints"][0], "`piton -C repo runs` lists the runs of this project");
+    let away = ["-C", "./repo", "status", "none"];
+    project.piton_in(here, &away).exits(2).says("hint: `piton -C ./repo runs` lists");
+    project.piton(&["status", "none"]).exits(2).says("hint: `piton runs` lists");
+    project.piton_in(here, &["-C", "repo", "approve", run, "P2"]).exits(0);
+    project.piton_in(here, &["-C", "repo", "resume", run]).exits(0);
+}
+
 /// If this fails, each worktree has a ledger of its own and a run can be driven twice.
 #[test]
 fn a_linked_worktree_shares_the_ledger() {

@@ -11,7 +11,7 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use crate::diagnostic::{Diagnostic, Severity, code};
+use crate::diagnostic::{self, Diagnostic, Severity, code};
 use crate::sink::Sink;
 
 /// A file to look at.
@@ -115,11 +115,10 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Inspection {
     let Some((_, format)) = best else { return unknown(&source) };
     let reading = (format.read)(&source);
     let mut problems = reading.problems;
-    if let Err(error) = std::str::from_utf8(bytes) {
-        let at = error.valid_up_to();
-        let mut sink = Sink::new(file, &text);
-        sink.error(code::NOT_UTF8, &(at..at), "the file is not UTF-8 here", "save it as UTF-8");
-        problems.extend(sink.finish());
+    if matches!(text, std::borrow::Cow::Owned(_))
+        && let Err(no_text) = diagnostic::utf8(file, bytes.to_vec())
+    {
+        problems.extend(no_text.problems);
     }
     let format = Some(format.name);
     Inspection { format, problems, data: reading.data, summary: reading.summary }

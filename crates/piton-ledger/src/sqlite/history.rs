@@ -4,6 +4,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::schema::{event_id, events_after};
 use super::{int, leases, natural};
 use crate::{Append, Error, LEASE_MS, Result, RunKey, Snapshot, StoredEvent};
 
@@ -28,12 +29,11 @@ pub(super) fn append(conn: &Connection, append: &Append<'_>) -> Result<u64> {
         return Err(leases::why_not(conn, append.run, append.epoch, Some(append.expected_seq)));
     }
     let mut insert = conn.prepare_cached(
-        "INSERT INTO events (run, seq, at, tag, version, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO events (id, at, tag, version, body) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
     for (seq, event) in (append.expected_seq + 1..).zip(append.events) {
         insert.execute(params![
-            append.run.0,
-            int(seq),
+            event_id(append.run, seq),
             event.at,
             event.tag,
             event.version,
@@ -73,11 +73,12 @@ pub(super) fn events(
     limit: usize,
 ) -> rusqlite::Result<Vec<StoredEvent>> {
     let mut statement = conn.prepare_cached(
-        "SELECT seq, at, tag, version, body FROM events WHERE run = ?1 AND seq > ?2
-         ORDER BY seq LIMIT ?3",
+        "SELECT seq, at, tag, version, body FROM events WHERE id > ?1 AND id < ?2
+         ORDER BY id LIMIT ?3",
     )?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    statement.query_map(params![run.0, int(after_seq), limit], stored_event)?.collect()
+    let [after, end] = events_after(run, after_seq);
+    statement.query_map(params![after, end, limit], stored_event)?.collect()
 }
 
 fn stored_event(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::schema::events_after;
 use super::{int, natural};
 use crate::{
     Acquire, Error, LEASE_MS, Lease, Liveness, Millis, NewRun, Owner, Result, RunKey, RunRow,
@@ -225,8 +226,9 @@ pub(super) fn delete(
     if conn.execute("DELETE FROM runs WHERE id = ?1", [run.0])? == 0 {
         return Err(Error::NoRun);
     }
-    for table in ["run_info", "owners", "events", "snapshots", "requests"] {
+    for table in ["run_info", "owners", "snapshots", "requests"] {
         conn.execute(&format!("DELETE FROM {table} WHERE run = ?1"), [run.0])?;
     }
+    conn.execute("DELETE FROM events WHERE id > ?1 AND id < ?2", events_after(run, 0))?;
     Ok(())
 }

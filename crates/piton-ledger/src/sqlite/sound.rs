@@ -9,9 +9,10 @@ use std::fs;
 use std::path::Path;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension};
 
-use super::{frozen, int, natural, patiently};
+use super::schema::events_after;
+use super::{frozen, natural, patiently};
 use crate::{Error, Result, RunKey, StoredEvent};
 
 /// The largest database that is looked through whenever it is opened for writing. SQLite's quick
@@ -82,9 +83,9 @@ pub(super) fn refuse_gap(conn: &Connection, run: RunKey, path: &Path) -> Result<
     let from = head.saturating_sub(EVENTS_COUNTED);
     let (count, last): (i64, i64) = conn
         .prepare_cached(
-            "SELECT count(*), coalesce(max(seq), 0) FROM events WHERE run = ?1 AND seq > ?2",
+            "SELECT count(*), coalesce(max(seq), 0) FROM events WHERE id > ?1 AND id < ?2",
         )?
-        .query_row(params![run.0, int(from)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        .query_row(events_after(run, from), |row| Ok((row.get(0)?, row.get(1)?)))?;
     if natural(count) == head - from && natural(last) == head {
         return Ok(());
     }

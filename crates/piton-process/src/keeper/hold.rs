@@ -84,8 +84,8 @@ pub(super) struct Hold {
     listener: UnixListener,
     wake: UnixStream,
     terminate: Arc<AtomicBool>,
-    /// Ends of attempts that the journal is told after the driver, which waits for them.
-    late: Vec<Line>,
+    /// What the journal is told at the end of a turn: a driver or a step waits for the rest of it.
+    pub(super) late: Vec<Line>,
     connections_count: u64,
     next_tick: Option<Instant>,
     idle_since: Option<Instant>,
@@ -376,7 +376,7 @@ impl Hold {
         });
         if lost {
             self.driver = None;
-            self.prepared = None;
+            self.unprepare();
         }
     }
 }

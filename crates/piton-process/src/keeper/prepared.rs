@@ -1,9 +1,10 @@
 //! An attempt that is made ready while the driver makes its intent durable.
 //!
-//! Logs, files, environment and the process itself take longer than a disk takes to sync, and none
-//! of them does anything yet: the process waits before its program. When the driver says go, the
-//! journal has its line before the process hears of it. When the driver is gone, is taken over or
-//! asks for something else, the process exits without having done anything.
+//! Logs, files, environment and the process itself take as long as a disk takes to sync, and none
+//! of them does anything yet: the process waits before its program. The journal has the line of an
+//! attempt that may run before the process could hear of it, so that nothing but the word is left
+//! when the driver says go. When the driver is gone, is taken over or asks for something else, the
+//! process exits without having done anything, and the journal says so.
 
 use crate::journal::{Line, Ticks};
 use crate::os::{Pid, Waiting};
@@ -39,43 +40,57 @@ impl Prepared {
 
 impl Hold {
     pub(super) fn prepare(&mut self, start: Start) {
-        // Whatever was ready before is not wanted any more.
-        self.prepared = None;
+        self.unprepare();
         let mut child = None;
         if self.shutdown.is_none() && self.state(&start.key) == State::NotStarted {
             self.approach(start.near);
-            child = self.open_logs(&start).ok().and_then(|streams| {
-                let made = self.first_part(&start, &streams, launch::waiting);
-                made.ok().map(|(waiting, ticks)| Child { waiting, ticks, streams })
-            });
+            child = self.make_ready(&start);
         }
         self.prepared = Some(Prepared { start, child });
     }
 
+    fn make_ready(&mut self, start: &Start) -> Option<Child> {
+        let streams = self.open_logs(start).ok()?;
+        self.journal.append(&Line::Starting { key: start.key.clone() }).ok()?;
+        let made = self.first_part(start, &streams, launch::waiting);
+        if made.is_err() {
+            self.record(&Line::NotStarted { key: start.key.clone() });
+        }
+        made.ok().map(|(waiting, ticks)| Child { waiting, ticks, streams })
+    }
+
+    /// Ends what is ready: something else is wanted, or nobody is there to want it.
+    pub(super) fn unprepare(&mut self) {
+        if let Some(Prepared { start, child: Some(child) }) = self.prepared.take() {
+            // It is gone when this returns.
+            drop(child);
+            self.record(&Line::NotStarted { key: start.key });
+        }
+    }
+
     pub(super) fn go(&mut self, key: &str) {
-        let prepared = self.prepared.take().filter(|prepared| prepared.start.key == key);
-        let Some(Prepared { start, child }) = prepared else {
+        if self.prepared.as_ref().is_some_and(|prepared| prepared.start.key != key) {
+            self.unprepare();
+        }
+        let Some(Prepared { start, child }) = self.prepared.take() else {
             let error = "it was not made ready; start it instead".to_owned();
             let (key, errno, command_not_found) = (key.to_owned(), None, false);
             self.say(&Reply::NotStarted(NotStarted { key, error, errno, command_not_found }));
             return;
         };
         match child {
-            Some(child) if self.shutdown.is_none() => self.release(start, child),
-            _ => self.start(start),
+            Some(child) => self.release(start, child),
+            None => self.start(start),
         }
     }
 
     fn release(&mut self, start: Start, child: Child) {
         let Child { mut waiting, ticks, streams } = child;
-        let (key, pid) = (start.key.clone(), waiting.pid());
-        // Before the process hears of it: should we die in between, it exits, and counts as lost.
-        let line = Line::Started { key, part: 0, pid: number(pid), start: ticks };
-        if self.journal.append(&line).is_err() {
-            drop(waiting);
-            return self.start(start);
-        }
         waiting.release();
+        let pid = waiting.pid();
+        // That it may have started is in the journal; which process it is can wait for a moment.
+        let key = start.key.clone();
+        self.late.push(Line::Started { key, part: 0, pid: number(pid), start: ticks });
         let mut attempt = Attempt::new(start, false, pid, ticks.from, streams);
         attempt.waited = Some(waiting);
         self.hold(attempt);

@@ -98,7 +98,7 @@ impl Hold {
                 }
             } else {
                 self.epoch = hello.epoch;
-                self.prepared = None;
+                self.unprepare();
                 self.refuse(other);
             }
         }
@@ -168,7 +168,7 @@ impl Hold {
     }
 
     pub(super) fn start(&mut self, start: Start) {
-        self.prepared = None;
+        self.unprepare();
         if self.shutdown.is_some() {
             // Told to end by a signal. The step did nothing wrong: the driver that loses us here
             // comes back until we are gone, and starts it with a new keeper.

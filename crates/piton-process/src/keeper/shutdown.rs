@@ -54,7 +54,7 @@ impl Hold {
             shutdown.asked_by = asked_by.or(shutdown.asked_by);
             return;
         }
-        self.prepared = None;
+        self.unprepare();
         let (told, leftovers) = (HashSet::new(), Vec::new());
         let (since, looked, swept) = (None, None, None);
         let driver_tidies = false;

@@ -144,25 +144,49 @@ pub(crate) fn now_ticks() -> u64 {
     seconds * per_second + nanos * per_second / 1_000_000_000
 }
 
-/// Lets the calling thread not interrupt who wakes it; false if it is scheduled in a way that a
-/// person chose, or may not change it.
+/// How a thread is scheduled, as the kernel takes it; up to what has been there from the beginning.
+#[repr(C)]
+#[derive(Default)]
+struct Scheduling {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    /// How long it may run before others do, in nanoseconds, or 0 for what is usual; kernels before
+    /// 6.12 pay no attention to it.
+    slice: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// The longest slice there is: whoever has a shorter one, as everybody has, goes first.
+const SLICE_MAX_NS: u64 = 100_000_000;
+
+/// Lets the calling thread not interrupt who wakes it, and give way to who wakes up; false if it is
+/// scheduled in a way that a person chose, or may not change it.
 pub(super) fn let_finish() -> bool {
-    // SAFETY: asks about the calling thread, and says how it is scheduled; no memory but `none`.
-    unsafe {
-        let none = libc::sched_param { sched_priority: 0 };
-        libc::syscall(libc::SYS_sched_getscheduler, 0) == libc::c_long::from(libc::SCHED_OTHER)
-            && libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_BATCH, &raw const none)
-                == 0
-    }
+    // SAFETY: asks about the calling thread.
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+    policy == libc::c_long::from(libc::SCHED_OTHER) && schedule(libc::SCHED_BATCH, SLICE_MAX_NS)
 }
 
 /// Takes [`let_finish`] back.
 pub(super) fn interrupt_again() {
-    // SAFETY: as there; it may be called between a clone and an exec.
-    unsafe {
-        let none = libc::sched_param { sched_priority: 0 };
-        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const none);
-    }
+    schedule(libc::SCHED_OTHER, 0);
+}
+
+/// Says how the calling thread is scheduled; may be called between a clone and an exec.
+fn schedule(policy: i32, slice: u64) -> bool {
+    let size = u32::try_from(size_of::<Scheduling>()).unwrap_or(0);
+    // SAFETY: asks about the calling thread.
+    let nice = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, 0) };
+    // The call gives 20 less it, so that it is never negative.
+    let nice = 20 - i32::try_from(nice).unwrap_or(20);
+    let policy = u32::try_from(policy).unwrap_or(0);
+    let how = Scheduling { size, policy, nice, slice, ..Scheduling::default() };
+    // SAFETY: the structure is the kernel's, and its size is told in it.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const how, 0) == 0 }
 }
 
 /// A file in memory with this content, read from its start.

@@ -38,10 +38,11 @@ pub enum Probe {
     },
 }
 
-/// Moves base and lets its work tree follow. Ask [`super::would_follow`] first.
+/// Moves base with the work tree that has it checked out. Ask [`super::would_follow`] first.
 ///
-/// The user's index is held from before base moves until the work tree has followed: a commit made
-/// from the old index on top of the new base would take the lane's work back.
+/// The user's index is held all the while. Files and index go first, so that nobody who sees base
+/// moved reads the old index: a commit from that would take the lane's work back. If base can't be
+/// moved, they go back.
 pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) -> Result<Advanced> {
     let name = base.reference();
     let found = refs::value(root, &name);
@@ -54,24 +55,38 @@ pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) ->
     if found.as_deref() != Some(old) {
         return Ok(Advanced::BaseMoved { found });
     }
-    let mut step = Step::begin(root, base, old, new)?;
-    let paths = step.as_ref().map_or_else(|| Ok(Vec::new()), Step::in_the_way)?;
-    let moved = if paths.is_empty() {
-        step.iter_mut().for_each(Step::stays);
-        move_ref(root, base, old, new, fence)
-    } else {
-        Ok(Some(Advanced::InTheWay(paths)))
+    let Some(mut step) = Step::begin(root, base, old, new)? else {
+        let moved = move_ref(root, base, old, new, fence)?;
+        return Ok(moved.unwrap_or(Advanced::Done(Followed::NotCheckedOut)));
     };
-    match (moved, step) {
-        (Ok(None), Some(step)) => step.carry_out().map(Advanced::Done),
-        (Ok(None), None) => Ok(Advanced::Done(Followed::NotCheckedOut)),
-        (other, step) => {
-            if let Some(step) = step {
-                step.cancel();
-            }
-            other.map(|other| other.unwrap_or(Advanced::BaseMoved { found }))
-        }
+    let paths = step.in_the_way()?;
+    if !paths.is_empty() {
+        step.cancel();
+        return Ok(Advanced::InTheWay(paths));
     }
+    // The move verifies that too, but no file is to change for a driver that was taken over.
+    if !fence.holds(root) {
+        step.cancel();
+        return Err(Error::Superseded);
+    }
+    let moved = match step.carry_out() {
+        Ok(()) => move_ref(root, base, old, new, fence),
+        Err(error) => return not_carried_out(root, &name, step, error),
+    };
+    if let Ok(None) = moved {
+        return Ok(Advanced::Done(step.end()));
+    }
+    step.take_back(refs::value(root, &name).as_deref())?;
+    step.cancel();
+    moved.map(|moved| moved.unwrap_or(Advanced::BaseMoved { found }))
+}
+
+/// The files could not be changed: perhaps because of what the user did since they were looked at.
+fn not_carried_out(root: &Path, name: &str, mut step: Step, error: Error) -> Result<Advanced> {
+    step.take_back(refs::value(root, name).as_deref())?;
+    let paths = step.in_the_way()?;
+    step.cancel();
+    if paths.is_empty() { Err(error) } else { Ok(Advanced::InTheWay(paths)) }
 }
 
 /// Moves base; nothing when it is where it should be, else how it came out.
@@ -113,17 +128,16 @@ fn not_moved(root: &Path, name: &str, error: crate::git::Error) -> Error {
 /// Finishes or takes back what a step of base that was interrupted left in its work tree, so that the
 /// user's index is free again, whatever becomes of the lane.
 pub fn settle(root: &Path, base: &Base, old: &str, new: &str) -> Result<()> {
-    match probe(root, base, old, new)? {
-        Probe::RefMoved => follow(root, base, old, new).map(drop),
-        Probe::NotDone if is_interrupted(root, &base.branch)? => {
-            // Its files go back to where the step began.
-            if let Some(step) = Step::begin(root, base, old, new)? {
-                step.cancel();
-            }
-            Ok(())
-        }
-        _ => Ok(()),
+    if probe(root, base, old, new)? == Probe::RefMoved {
+        return follow(root, base, old, new).map(drop);
     }
+    if !is_interrupted(root, &base.branch)? {
+        return Ok(());
+    }
+    if let Some(step) = Step::begin(root, base, old, new)? {
+        step.cancel();
+    }
+    Ok(())
 }
 
 /// Looks how far a step of base from one commit to another got.

@@ -1,4 +1,9 @@
-//! The work tree that has base checked out catches up with it.
+//! The work tree that has base checked out goes to the new commit, just before base does.
+//!
+//! The order is what keeps a user's `git commit` from taking a merge back. Git reads HEAD, then the
+//! index, takes the lock of the index, and in the end moves HEAD from what it read at first. So with
+//! the lock held and the index replaced before base moves, whoever reads the new HEAD reads the new
+//! index too, and whoever read the old HEAD can't commit once base moved.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +13,14 @@ use std::time::Duration;
 use super::guard::Guard;
 use super::{Error, Result, diff, torn, would};
 use crate::checks::{self, Base};
+use crate::refs;
 use crate::worktree::{Place, locks};
 
-/// How long the index stays held once it is the new one: git reads the old one, looks at its files
-/// and then asks for the lock, which takes this and more for a large one.
+/// How long the index stays held once base is where the index is. That a commit takes a merge back is
+/// out of the question by the order of things; but git reads base and index, looks at its files and
+/// only then asks for the lock, which takes this and more for a large index. A commit that was there
+/// before the merge is refused by then, and may still leave the old index behind; a `reset` would go
+/// to where base was.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// What is added for each byte of the index: two microseconds a file.
@@ -37,8 +46,8 @@ pub fn follow(root: &Path, base: &Base, old: &str, new: &str) -> Result<Followed
     let Some(mut step) = Step::begin(root, base, old, new)? else {
         return Ok(Followed::NotCheckedOut);
     };
-    step.stays();
-    if step.is_over {
+    step.guard.stays = true;
+    if is_followed(&step.place, &step.changes, new)? {
         step.cancel();
         return Ok(Followed::Done);
     }
@@ -47,7 +56,28 @@ pub fn follow(root: &Path, base: &Base, old: &str, new: &str) -> Result<Followed
         step.cancel();
         return Ok(Followed::Blocked(paths));
     }
-    step.carry_out()
+    step.carry_out()?;
+    Ok(step.end())
+}
+
+/// Takes an interrupted step of whichever run back, or to its end; waits for one under way.
+pub(super) fn recover(place: &Place, base: &Base) -> Result<()> {
+    locks::await_children(place)?;
+    let mut guard = Guard::take(&place.git_dir, "", "")?;
+    let Some((old, new)) = guard.interrupted.clone() else {
+        guard.finish();
+        return Ok(());
+    };
+    guard.stays = true;
+    let tip = refs::settled_value(place, &base.reference())?;
+    torn::take_back(place, &guard, (&old, &new), tip.as_deref())?;
+    let is_behind = tip.as_deref() == Some(new.as_str())
+        && !is_followed(place, &diff::commits(&place.root, &old, &new)?, &new)?;
+    // The run that moved base brings the work tree there, and only then the index is free.
+    if !is_behind {
+        guard.finish();
+    }
+    Ok(())
 }
 
 /// A step of the work tree under way: its index is held, its files are where it began.
@@ -57,14 +87,13 @@ pub(super) struct Step {
     changes: Vec<diff::Change>,
     /// The step from here to there.
     commits: (String, String),
-    /// Nothing is left to do.
-    is_over: bool,
     /// The index aside.
     copy: PathBuf,
 }
 
 impl Step {
-    /// Takes hold of the work tree that has base checked out, if there is one.
+    /// Takes hold of the work tree that has base checked out, if there is one. What an earlier step
+    /// left there, and base has not, goes back.
     pub fn begin(root: &Path, base: &Base, old: &str, new: &str) -> Result<Option<Self>> {
         let Some(dir) = checks::standing(root, &base.branch).and_then(|base| base.worktree) else {
             return Ok(None);
@@ -72,20 +101,17 @@ impl Step {
         let place = Place::of(&dir)?;
         locks::await_children(&place)?;
         let mut guard = Guard::take(&place.git_dir, old, new)?;
-        let changes = diff::commits(&dir, old, new)?;
-        let is_over = is_followed(&place, &changes, new)?;
-        if let (Some((from, to)), false) = (guard.interrupted.clone(), is_over) {
-            torn::rewind(&place, &guard, (&from, &to))?;
+        if let Some((from, to)) = guard.interrupted.clone() {
+            guard.stays = true;
+            let tip = refs::settled_value(&place, &base.reference())?;
+            torn::take_back(&place, &guard, (&from, &to), tip.as_deref())?;
             guard.begin(old, new)?;
+            guard.stays = false;
         }
+        let changes = diff::commits(&dir, old, new)?;
         let copy = guard.copy()?;
         let commits = (old.to_owned(), new.to_owned());
-        Ok(Some(Self { place, guard, changes, commits, is_over, copy }))
-    }
-
-    /// From here on base is ahead: should the step fail, the index stays held.
-    pub fn stays(&mut self) {
-        self.guard.stays = true;
+        Ok(Some(Self { place, guard, changes, commits, copy }))
     }
 
     /// The user's own changes that stand in its way; files that are as it would make them are not.
@@ -98,17 +124,32 @@ impl Step {
         Ok(paths)
     }
 
-    /// Changes files and index.
-    pub fn carry_out(self) -> Result<Followed> {
+    /// Changes files and index. From here on the index stays held should the step not come to its
+    /// end.
+    pub fn carry_out(&mut self) -> Result<()> {
+        self.guard.stays = true;
         let (old, new) = &self.commits;
         let git = self.place.git().durable().index(&self.copy);
         git.args(["read-tree", "-m", "-u", old, new]).run()?;
-        self.guard.replace()?;
-        // A commit of the user's that saw the ref moved but read the index before may be about to
-        // ask for its lock, and would take back what the merge brought: it is to find it held.
+        self.guard.place()
+    }
+
+    /// Takes back what [`Step::carry_out`] did, unless base has it; it can be carried out again.
+    pub fn take_back(&mut self, tip: Option<&str>) -> Result<()> {
+        let (old, new) = &self.commits;
+        torn::take_back(&self.place, &self.guard, (old, new), tip)?;
+        self.guard.copy()?;
+        self.guard.stays = false;
+        Ok(())
+    }
+
+    /// Lets go of the work tree, which is where base is.
+    pub fn end(self) -> Followed {
+        // Commands of git's that looked at base or the index before either moved, and are about to
+        // ask for the lock, are to find it held: see `GRACE`.
         thread::sleep(grace(&self.place.git_dir.join("index")));
         self.guard.finish();
-        Ok(Followed::Done)
+        Followed::Done
     }
 
     /// Lets go; no file was changed.

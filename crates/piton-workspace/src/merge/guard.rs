@@ -3,7 +3,9 @@
 //! Git's lock file is taken as a hard link to a file of our own, the *anchor*. After a crash an
 //! `index.lock` that is the same file as the anchor was ours and may go; any other is the user's.
 //! The anchor also says which step was under way. The new index is made aside and renamed over the
-//! user's at the end, so that theirs is the old or the new one, never something in between.
+//! user's, so that theirs is the old or the new one, never something in between. Both keep a second
+//! name until the step is over: an index that is the same file as ours was written by nobody since,
+//! and the user's can be put back.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
@@ -34,11 +36,17 @@ const LOCK_LOOK: Duration = Duration::from_millis(5);
 /// The index made aside.
 const INDEX: &str = "piton-index";
 
+/// The user's index, under its second name while ours is in its place.
+const SAVED: &str = "piton-index-old";
+
+/// Our index in the place of the user's, under its second name.
+const PLACED: &str = "piton-index-new";
+
 /// The paths whose files were the user's own before the step, and are as it would make them.
 const THEIRS: &str = "piton-theirs";
 
-/// The user's index, held. Dropped without [`Guard::finish`], it is let go as it was, unless base is
-/// ahead of its work tree; and the anchor stays, because files may have been changed.
+/// The user's index, held. Dropped without [`Guard::finish`], it is let go as it was, unless files
+/// are on the way; and the anchor stays.
 #[derive(Debug)]
 pub(super) struct Guard {
     git_dir: PathBuf,
@@ -46,7 +54,8 @@ pub(super) struct Guard {
     anchor: File,
     /// From and to of an earlier step that was interrupted.
     pub interrupted: Option<(String, String)>,
-    /// Base is ahead: a commit from this index would take back what it has.
+    /// Files are on the way, or base is ahead of them: a commit would bring half of a merge, or take
+    /// one back.
     pub stays: bool,
 }
 
@@ -56,14 +65,13 @@ impl Guard {
     pub fn take(git_dir: &Path, old: &str, new: &str) -> Result<Self> {
         let anchor = hold_anchor(git_dir)?;
         let path = git_dir.join(ANCHOR);
-        let text = fs::read_to_string(&path).at(&path)?;
-        let steps = text.trim_end().split_once(' ');
-        let interrupted = steps.map(|(old, new)| (old.to_owned(), new.to_owned()));
+        let interrupted = noted(&path).at(&path)?;
         let mut guard = Self { git_dir: git_dir.to_owned(), anchor, interrupted, stays: false };
         for name in [INDEX.to_owned(), format!("{INDEX}.lock")] {
             let _ = fs::remove_file(git_dir.join(name));
         }
         if guard.interrupted.is_none() {
+            guard.forget();
             guard.note(old, new)?;
         }
         if is_ours(git_dir) {
@@ -91,7 +99,9 @@ impl Guard {
     /// Notes that the interrupted step was undone and another one begins.
     pub fn begin(&mut self, old: &str, new: &str) -> Result<()> {
         self.interrupted = None;
-        self.note(old, new)
+        self.note(old, new)?;
+        let _ = fs::remove_file(self.git_dir.join(THEIRS));
+        Ok(())
     }
 
     /// Writes down which step is under way, in place: the lock must stay the same file.
@@ -121,9 +131,12 @@ impl Guard {
 
     /// A copy of the user's index to work on.
     pub fn copy(&self) -> Result<PathBuf> {
-        let (index, copy) = (self.git_dir.join("index"), self.git_dir.join(INDEX));
+        let index = if self.is_placed() { SAVED } else { "index" };
+        let (index, copy) = (self.git_dir.join(index), self.git_dir.join(INDEX));
         match fs::copy(&index, &copy) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let _ = fs::remove_file(&copy);
+            }
             copied => {
                 copied.at(&copy)?;
             }
@@ -131,14 +144,53 @@ impl Guard {
         Ok(copy)
     }
 
-    /// Puts the copy in the place of the user's index.
-    pub fn replace(&self) -> Result<()> {
+    /// Puts the copy in the place of the user's index, durably: base moves next.
+    pub fn place(&self) -> Result<()> {
+        self.forget();
+        let name = |name: &str| self.git_dir.join(name);
+        match fs::hard_link(name("index"), name(SAVED)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            linked => linked.at(name(SAVED))?,
+        }
+        fs::hard_link(name(INDEX), name(PLACED)).at(name(PLACED))?;
+        fs::rename(name(INDEX), name("index")).at(name("index"))?;
+        self.sync()
+    }
+
+    /// Tells whether the index is the one that a step put there.
+    pub fn is_placed(&self) -> bool {
+        same(fs::metadata(self.git_dir.join("index")), fs::metadata(self.git_dir.join(PLACED)))
+    }
+
+    /// Puts the user's index back.
+    pub fn put_back(&self) -> Result<()> {
         let index = self.git_dir.join("index");
-        Ok(fs::rename(self.git_dir.join(INDEX), &index).at(index)?)
+        match fs::rename(self.git_dir.join(SAVED), &index) {
+            // They had none.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                fs::remove_file(&index).at(index)?;
+            }
+            renamed => renamed.at(index)?,
+        }
+        self.forget();
+        self.sync()
+    }
+
+    /// Drops the second names: the index is the user's, whichever it is. That it was ours goes first,
+    /// for from then on nothing is put back.
+    pub fn forget(&self) {
+        let _ = fs::remove_file(self.git_dir.join(PLACED));
+        let _ = fs::remove_file(self.git_dir.join(SAVED));
+    }
+
+    fn sync(&self) -> Result<()> {
+        let synced = File::open(&self.git_dir).and_then(|dir| dir.sync_all());
+        Ok(synced.at(&self.git_dir)?)
     }
 
     /// Lets the index go; the step is over, or nothing was changed.
     pub fn finish(mut self) {
+        self.forget();
         let _ = fs::remove_file(self.git_dir.join("index.lock"));
         let _ = fs::remove_file(self.git_dir.join(THEIRS));
         let _ = fs::remove_file(self.git_dir.join(ANCHOR));
@@ -208,7 +260,37 @@ fn foreign(git_dir: &Path) -> Option<PathBuf> {
     (lock.exists() && !is_ours(git_dir)).then_some(lock)
 }
 
-/// Tells whether a step was interrupted here.
+/// Tells whether a step was interrupted here, or is under way.
 pub(super) fn was_interrupted(git_dir: &Path) -> bool {
-    git_dir.join(ANCHOR).exists()
+    noted(&git_dir.join(ANCHOR)).is_ok_and(|step| step.is_some())
+}
+
+/// The step that an anchor tells of.
+fn noted(anchor: &Path) -> std::io::Result<Option<(String, String)>> {
+    let text = fs::read_to_string(anchor)?;
+    let step = text.trim_end().split_once(' ');
+    Ok(step.map(|(old, new)| (old.to_owned(), new.to_owned())))
+}
+
+/// Keeps other processes of ours from changing files of the work tree, without the user's index. An
+/// anchor that tells of no step goes with it.
+#[derive(Debug)]
+pub(super) struct Turn {
+    path: PathBuf,
+    _anchor: File,
+}
+
+impl Turn {
+    /// Waits for the turn.
+    pub fn take(git_dir: &Path) -> Result<Self> {
+        Ok(Self { path: git_dir.join(ANCHOR), _anchor: hold_anchor(git_dir)? })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if noted(&self.path).is_ok_and(|step| step.is_none()) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
 }

@@ -1,11 +1,11 @@
 //! Merging a lane into base: rebased in the object store, one ref moved, the work tree follows.
 //!
 //! A rebase or a revert only makes objects; the same input gives the same commits, so it can be
-//! computed again after a crash. [`advance`] moves base from one commit to the next, in a
-//! transaction that also verifies the run's epoch, and then lets the work tree that has base checked
-//! out follow; its index is held meanwhile, so that nobody commits from a work tree that is behind.
-//! Between the two a kill leaves base moved and the work tree behind: [`probe`] tells, and
-//! [`follow`] finishes it. Nothing here decides which lane comes next or whether tests passed.
+//! computed again after a crash. [`advance`] takes the work tree that has base checked out to the next
+//! commit and then moves base there, in a transaction that also verifies the run's epoch; the user's
+//! index is held meanwhile. A kill in between is told by [`probe`], and put right by whoever comes
+//! next: what base has not goes back, what it has is brought to its end by [`follow`]. Nothing here
+//! decides which lane comes next or whether tests passed.
 
 mod advance;
 mod conflict;

@@ -1,4 +1,4 @@
-//! Files of an interrupted step, put back to where it began.
+//! Files and index of a step that did not come to its end, put back to where it began.
 //!
 //! Git writes files one by one and the index last. So after a kill, of the paths the step changes,
 //! some are new, some old, one perhaps half-written. Those go back to the old state, from which the
@@ -16,8 +16,36 @@ use super::{Result, guard::Guard};
 use crate::git::Git;
 use crate::worktree::Place;
 
+/// Brings a work tree to where the next step can begin: what base has not, goes back.
+pub(super) fn take_back(
+    place: &Place,
+    guard: &Guard,
+    (old, new): (&str, &str),
+    tip: Option<&str>,
+) -> Result<()> {
+    if !guard.is_placed() {
+        rewind(place, guard, (old, new))?;
+        guard.forget();
+        return Ok(());
+    }
+    // The index is written after the files, so all of them are new.
+    let is_in_base = |tip| -> Result<bool> {
+        let changes = diff::commits(&place.root, old, new)?;
+        let other = diff::commits(&place.root, tip, new)?;
+        Ok(!other.iter().any(|other| changes.iter().any(|change| change.path == other.path)))
+    };
+    // Base need not be at the new commit for that: a user's commit that began before the step, and
+    // has a hook, reads the index once more, and may get to base first with what the merge brings.
+    if tip.map_or(Ok(false), is_in_base)? {
+        guard.forget();
+        return Ok(());
+    }
+    rewind(place, guard, (old, new))?;
+    guard.put_back()
+}
+
 /// Puts the files of an interrupted step back.
-pub(super) fn rewind(place: &Place, guard: &Guard, (old, new): (&str, &str)) -> Result<()> {
+fn rewind(place: &Place, guard: &Guard, (old, new): (&str, &str)) -> Result<()> {
     let dir = &place.root;
     let changes = diff::commits(dir, old, new)?;
     let copy = guard.copy()?;

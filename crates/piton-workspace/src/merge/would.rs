@@ -1,15 +1,16 @@
 //! Whether the work tree that has base checked out could follow, asked before base moves.
 //!
-//! Worked out on a copy of the index, so the user's own is not even locked. What the user changed
-//! and the merge does not touch stays; what both touch is refused, ignored files included, although
-//! git itself would overwrite those. A file that is already what the merge brings is not in its way.
+//! Worked out on a copy of the index, so the user's own is not even locked, except to take back what
+//! an interrupted step left. What the user changed and the merge does not touch stays; what both touch
+//! is refused, ignored files included, although git itself would overwrite those. A file that is
+//! already what the merge brings is not in its way.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::diff::{self, Change};
-use super::{Error, Result, guard, torn};
+use super::{Error, Result, follow, guard, torn};
 use crate::checks::{self, Base, Named, Refusal};
 use crate::git::Git;
 use crate::worktree::{At as _, Place};
@@ -18,7 +19,7 @@ use crate::worktree::{At as _, Place};
 pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<(), Refusal> {
     let Some(dir) = &base.worktree else { return Ok(()) };
     checks::settled(dir)?;
-    match overlaps(dir, old, new) {
+    match overlaps(base, dir, old, new) {
         Ok(paths) if paths.is_empty() => Ok(()),
         Ok(paths) => Err(Refusal::new(
             "base-in-the-way",
@@ -39,11 +40,16 @@ pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<()
 }
 
 /// The paths that stand in the way.
-fn overlaps(dir: &Path, old: &str, new: &str) -> Result<Vec<String>> {
+fn overlaps(base: &Base, dir: &Path, old: &str, new: &str) -> Result<Vec<String>> {
     let place = Place::of(dir)?;
     if let Some(lock) = guard::foreign_lock(&place.git_dir) {
         return Err(Error::Locked(lock));
     }
+    if guard::was_interrupted(&place.git_dir) {
+        follow::recover(&place, base)?;
+    }
+    // Another run's step would look like changes of the user's.
+    let _turn = guard::Turn::take(&place.git_dir)?;
     let aside = Aside::copy(&place)?;
     let changes = diff::commits(dir, old, new)?;
     Ok(in_the_way(&place, &aside.copy, &changes, old, new)?.0)

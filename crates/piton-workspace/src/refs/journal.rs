@@ -221,6 +221,31 @@ pub(super) fn clear(place: &Place) -> io::Result<usize> {
     if texts.any(|text| is_locked(place, open(&text))) { sweep(place, "") } else { Ok(0) }
 }
 
+/// Waits for the transactions under way that name a ref; tells whether they ended. The git of a driver
+/// that was killed goes on and may move it yet.
+pub(super) fn await_naming(place: &Place, name: &str) -> io::Result<bool> {
+    let entries = match fs::read_dir(folder(place)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        entries => entries?,
+    };
+    let deadline = Instant::now() + QUIET_WAIT;
+    for entry in entries.flatten() {
+        let lines = fs::read_to_string(entry.path()).unwrap_or_default();
+        if !lines.lines().any(|line| line.split(' ').nth(1) == Some(name)) {
+            continue;
+        }
+        match File::open(entry.path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            file => {
+                if !quiet(&file?, deadline)? {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+    Ok(true)
+}
+
 /// Removes the locks of transactions that were cut short, if they are in the way of these lines or
 /// written down; how many that were.
 pub(super) fn sweep(place: &Place, lines: &str) -> io::Result<usize> {

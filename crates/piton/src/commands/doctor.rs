@@ -59,7 +59,7 @@ impl Finding {
     /// Adds what to do.
     #[must_use]
     pub fn next(mut self, next: impl Into<String>) -> Self {
-        self.next = next.into();
+        self.next = ui::here::told(&next.into()).into_owned();
         self
     }
 }

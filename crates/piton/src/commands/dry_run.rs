@@ -54,9 +54,8 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
         }
     }
     for path in &failed {
-        ui::data(&format!(
-            "failed {path}: does not run by itself; `piton retry`, `piton skip` or `piton abort`"
-        ));
+        let next = ui::here::told("`piton retry`, `piton skip` or `piton abort`");
+        ui::data(&format!("failed {path}: does not run by itself; {next}"));
     }
     if let Some(budget) = &exhausted {
         ui::data(&format!("stopped: {}: raise it in the plan", words::budget(budget)));

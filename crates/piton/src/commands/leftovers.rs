@@ -15,7 +15,7 @@ use piton_workspace::{merge, worktree};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::ui::{self, text::sanitize};
+use crate::ui::{self, here, text::sanitize};
 
 /// A branch that is left of a merged lane, perhaps with its worktree.
 #[derive(Clone, Debug, Serialize)]
@@ -49,14 +49,15 @@ impl Leftover {
     /// What to do about it.
     pub fn next(&self) -> String {
         if self.contained {
-            return "`piton gc` removes it".to_owned();
+            return here::told("`piton gc` removes it").into_owned();
         }
-        format!(
+        let next = format!(
             "update {}, then `piton gc` removes it; if it was merged as another commit: \
              `git branch -D {}`",
             sanitize(&self.base),
             sanitize(&self.branch)
-        )
+        );
+        here::told(&next).into_owned()
     }
 }
 

@@ -58,9 +58,9 @@ fn prompt(context: &Context, run_id: &str, state: &RunState) {
             "run_id": run_id,
             "rolled_back": last.map(|u| u.words.clone()),
             "kept": kept,
-            "resume_hint": format!("piton resume {run_id}"),
-            "rollback_hint": format!("piton rollback {run_id}"),
-            "undo_hint": format!("piton undo {run_id}"),
+            "resume_hint": ui::here::told(&format!("piton resume {run_id}")),
+            "rollback_hint": ui::here::told(&format!("piton rollback {run_id}")),
+            "undo_hint": ui::here::told(&format!("piton undo {run_id}")),
         }));
         return;
     }

@@ -13,7 +13,7 @@ use piton_core::{Millis, RunState, Status, StepPath, Timestamp};
 use super::look::{BAD, BUSY, DIM, Look, NOTE, PLAIN, STRONG, style_of};
 use super::row::{Rank, Row, fit};
 use super::text::sanitize;
-use super::{lane_words, time, words};
+use super::{here, lane_words, time, words};
 
 /// Steps shown on either side of the one at work; the count tells of the rest.
 const STEPS_BESIDE: usize = 2;
@@ -83,7 +83,7 @@ fn rows(scene: &Scene<'_>, compact: bool) -> Vec<Row> {
         rows.push(
             Row::new(Rank::Step, 0)
                 .put(NOTE, mark)
-                .put(NOTE, command)
+                .put(NOTE, here::told(&command).into_owned())
                 .flex(PLAIN, format!("({})", sanitize(&gate.name))),
         );
     }

@@ -100,7 +100,8 @@ pub fn cut_short(state: &RunState) -> Option<String> {
         RewindKind::Rollback | RewindKind::Unknown => "rollback to",
     };
     let (to, run) = (sanitize(&intent.to), super::words::run_id(state));
-    Some(format!("a {what} {to} was cut short: `piton resume {run}` finishes it"))
+    let text = format!("a {what} {to} was cut short: `piton resume {run}` finishes it");
+    Some(super::here::told(&text).into_owned())
 }
 
 /// How far a lane's work is on its way to base; nothing while its steps are at work, or in place.

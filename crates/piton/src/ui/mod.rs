@@ -8,6 +8,7 @@ pub mod ask;
 #[cfg(test)]
 mod fixture;
 pub mod frame;
+pub mod here;
 pub mod json;
 pub mod lane_words;
 pub mod live;
@@ -66,8 +67,8 @@ fn error_text(error: &CommandError, look: &Look) -> String {
 fn error_json(error: &CommandError) -> impl Serialize + use<> {
     serde_json::json!({ "error": {
         "code": error.code,
-        "message": error.message,
-        "hints": error.hints,
+        "message": here::told(&error.message),
+        "hints": error.hints.iter().map(|hint| here::told(hint)).collect::<Vec<_>>(),
         "exit_code": error.kind.exit_code(),
     }})
 }
@@ -106,7 +107,7 @@ pub fn diagnostics(problems: &[Diagnostic], source: &str, redactor: &Redactor) {
         .iter()
         .map(|p| piton_formats::diagnostic::render(p, &source, look.color, look.width))
         .collect();
-    say(shown.trim_end());
+    say_as_is(shown.trim_end());
 }
 
 /// The problems without the secrets that they quote.
@@ -120,8 +121,14 @@ fn redacted(problems: &[Diagnostic], redactor: &Redactor) -> Vec<Diagnostic> {
     problems.iter().map(one).collect()
 }
 
-/// Writes a line on stderr; a terminal that is gone is no reason to stop.
+/// Writes a line on stderr, with commands as they are to be typed here; a terminal that is gone is no
+/// reason to stop.
 pub fn say(text: &str) {
+    say_as_is(&here::told(text));
+}
+
+/// The same for what may quote a document or the output of steps.
+pub fn say_as_is(text: &str) {
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 

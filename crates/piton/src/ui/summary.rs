@@ -16,7 +16,7 @@ use piton_formats::lanes::fix::fix_tasks;
 
 use super::look::{Look, STRONG, style_of};
 use super::text::{count, sanitize, wrap};
-use super::{lane_words, words};
+use super::{here, lane_words, words};
 
 /// Most steps that a summary names per kind; `piton status` names them all.
 const NAMED_MAX: usize = 10;
@@ -229,6 +229,11 @@ fn status_of(state: &RunState, verdict: Verdict) -> Status {
 
 /// What to type next after a driver left, the likeliest first.
 pub fn next_commands(state: &RunState, verdict: Verdict) -> Vec<String> {
+    let commands = commands_after(state, verdict);
+    commands.iter().map(|command| here::told(command).into_owned()).collect()
+}
+
+fn commands_after(state: &RunState, verdict: Verdict) -> Vec<String> {
     let run = words::run_id(state);
     let resume = format!("piton resume {run}");
     match verdict {

@@ -18,7 +18,7 @@ use piton_formats::lanes::fix::fix_tasks;
 use super::look::{Look, STRONG, style_of};
 use super::status_json::pending_rerun;
 use super::text::{count, sanitize, wrap};
-use super::{lane_words, summary, time, words};
+use super::{here, lane_words, summary, time, words};
 
 /// Columns that a wrapped line is set in below its first.
 const HANG: usize = 4;
@@ -97,7 +97,8 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
 fn next_commands(loaded: &Loaded) -> Vec<String> {
     let Loaded { row, state, seq } = loaded;
     if *seq == 0 {
-        return vec![format!("piton resume {}", sanitize(&row.run_id))];
+        let resume = format!("piton resume {}", sanitize(&row.run_id));
+        return vec![here::told(&resume).into_owned()];
     }
     let verdict = standing_verdict(state).unwrap_or(piton_core::event::Verdict::Interrupted);
     let mut commands = summary::next_commands(state, verdict);
@@ -215,7 +216,8 @@ impl<'a> Tree<'a> {
             let place = format!("{}/{}", phase.id, lane.id);
             let run = words::run_id(self.state);
             let steps = count(folded, "finished step");
-            self.words(at + 2, &format!("{steps} (piton show {run}/{place} lists them)"));
+            let more = format!("{steps} (piton show {run}/{place} lists them)");
+            self.words(at + 2, &here::told(&more));
         }
         for step in shown {
             self.step(at + 2, phase, lane, step);
@@ -240,7 +242,8 @@ impl<'a> Tree<'a> {
                     &format!("gate \"{name}\" waits for a person, asked {asked} ago"),
                 );
                 let run = words::run_id(self.state);
-                let _ = writeln!(self.out, "{:indent$}piton approve {run} {place}", "");
+                let approve = format!("piton approve {run} {place}");
+                let _ = writeln!(self.out, "{:indent$}{}", "", here::told(&approve));
             }
             Some(decision) => {
                 let verb = if decision.approved { "approved" } else { "rejected" };

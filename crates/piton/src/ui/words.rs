@@ -11,7 +11,7 @@ use piton_core::{Event, Millis, RunState, Timestamp};
 use piton_engine::Note;
 
 use super::text::{count, sanitize};
-use super::time;
+use super::{here, time};
 
 /// Most process names in one line; the rest are counted.
 const NAMES_SHOWN_MAX: usize = 8;
@@ -42,12 +42,11 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
             let satisfy = if e.satisfy { "; what needs it goes on" } else { "" };
             format!("{} skipped by {}{satisfy}", e.step, sanitize(&e.by))
         }
-        Event::GateAsked(e) => format!(
-            "gate \"{}\" ({}) waits for a person: piton approve {run} {}",
-            sanitize(&e.name),
-            e.gate,
-            e.gate
-        ),
+        Event::GateAsked(e) => {
+            let approve = format!("piton approve {run} {}", e.gate);
+            let (name, approve) = (sanitize(&e.name), here::told(&approve));
+            format!("gate \"{name}\" ({}) waits for a person: {approve}", e.gate)
+        }
         Event::GateDecided(e) => {
             let verb = if e.approved { "approved" } else { "rejected" };
             format!("gate {} {verb} by {}{}", e.gate, sanitize(&e.by), said(&e.message))
@@ -59,7 +58,8 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
             format!("checkpoint {} recorded by {}{}", e.name, sanitize(&e.by), said(&e.message))
         }
         Event::BudgetExhausted(e) => {
-            format!("{}: raise it in the plan and run `piton resume {run}`", budget(e))
+            let resume = format!("`piton resume {run}`");
+            format!("{}: raise it in the plan and run {}", budget(e), here::told(&resume))
         }
         Event::TimeSkipped(e) => {
             format!("the machine slept, or its clock was set: {} count for no budget", e.ms)
@@ -193,8 +193,8 @@ pub fn note(note: &Note) -> String {
             format!("ended what steps had left running: {}", list(names))
         }
         Note::KeeperReplaced => "the keeper died and was replaced".to_owned(),
-        Note::Request { answer } => format!("request: {}", sanitize(answer)),
-        Note::Warning(text) => format!("warning: {}", sanitize(text)),
+        Note::Request { answer } => format!("request: {}", here::told(&sanitize(answer))),
+        Note::Warning(text) => format!("warning: {}", here::told(&sanitize(text))),
     }
 }
 

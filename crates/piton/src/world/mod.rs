@@ -49,6 +49,8 @@ pub struct RealWorld {
     running: Running,
     /// A moment on the clock that stands still while the machine sleeps.
     began: Instant,
+    /// Where attempts that ended wrote about themselves, if they did; until that is recorded.
+    outputs: Vec<(Attempt, Option<PathBuf>)>,
     /// Files of steps about themselves that are recorded.
     spent: Vec<PathBuf>,
     /// Signals that came while something else was waited for.
@@ -70,6 +72,7 @@ impl RealWorld {
             signals: None,
             running: Running::default(),
             began: Instant::now(),
+            outputs: Vec::new(),
             spent: Vec::new(),
             came: Vec::new(),
             rooms: None,
@@ -181,12 +184,16 @@ impl World for RealWorld {
     }
 
     fn reported(&mut self, attempt: &Attempt) -> Reported {
-        self.keeper.output_of(attempt).map(|path| facts::read(&path)).unwrap_or_default()
+        let path = self.keeper.output_of(attempt);
+        let reported = path.as_deref().map(facts::read).unwrap_or_default();
+        self.outputs.push((attempt.clone(), path));
+        reported
     }
 
     fn attach(&mut self, epoch: u64, mark: &str, in_flight: &[Attempt]) -> Result<Attached> {
         self.keeper.let_go();
         self.running.borrow_mut().clear();
+        self.outputs.clear();
         let (signals, came) = (&mut self.signals, &mut self.came);
         let mut stop = || {
             came.extend(signals.iter_mut().flat_map(Signals::take));
@@ -215,7 +222,9 @@ impl World for RealWorld {
     fn acknowledge(&mut self, attempts: &[Attempt]) -> Result<()> {
         for attempt in attempts {
             self.running.borrow_mut().remove(&attempt.step);
-            self.spent.extend(self.keeper.output_of(attempt));
+            let known = self.outputs.iter().position(|(of, _)| of == attempt);
+            let known = known.map(|index| self.outputs.swap_remove(index).1);
+            self.spent.extend(known.unwrap_or_else(|| self.keeper.output_of(attempt)));
         }
         self.keeper.acknowledge(attempts);
         Ok(())

@@ -107,6 +107,33 @@ fn gates_that_a_lane_provides_are_ticked_when_it_completes() {
     assert!(seen.iter().any(|l| l.contains("- [x] IF-0-P1-API")), "{seen:?}");
 }
 
+/// Lost: other phases would start on an interface that was taken back, or a person's tick would go.
+#[test]
+fn a_gate_is_open_again_when_its_lane_is_rolled_back() {
+    let gates =
+        "## Interface Freeze Gates\n\n- [ ] IF-0-P1-API: ours\n- [x] IF-0-P1-UI: theirs\n\n";
+    let first =
+        LaneDoc { prose: "**Interfaces Provided**: IF-0-P1-API, IF-0-P1-UI", ..lane("SL-1") };
+    let scene = Scene::with(&document(gates, &[first, lane("SL-2")], ""), "");
+    let boxes = || {
+        let text = scene.project.read(DOCUMENT);
+        let ticked = |gate: &str| text.contains(&format!("- [x] {gate}"));
+        (ticked("IF-0-P1-API"), ticked("IF-0-P1-UI"))
+    };
+    scene.run(&[]).exits(0);
+    assert_eq!(boxes(), (true, true));
+    let back = ["rollback", "--to", "before_lane_start", "--lane", "SL-1", "--yes"];
+    scene.project.piton(&back).exits(0);
+    assert_eq!(boxes(), (false, true));
+    scene.project.piton(&["undo", "--yes"]).exits(0);
+    assert_eq!(boxes(), (true, true));
+    scene.project.piton(&back).exits(0);
+    assert_eq!(boxes(), (false, true));
+    scene.resume(&[]).exits(0);
+    assert_eq!(boxes(), (true, true));
+    scene.nothing_left();
+}
+
 /// Lost: a phase whose lanes do not work together would be complete.
 #[test]
 fn a_failing_validation_after_the_last_merge_blocks_the_phase() {

@@ -30,8 +30,7 @@ fn an_attempt_knows_its_place() {
         assert!(env.lines().any(|l| l.starts_with(name)), "no {name} in\n{env}");
     }
     let context: Value = serde_json::from_str(&project.read("context.json")).unwrap();
-    assert_eq!(context["attempts"], json!([]));
-    assert_eq!(context["text"], "");
+    assert_eq!(context, json!({"attempts": [], "text": ""}));
 }
 
 /// Lost: a retry would start blind; an agent would make the same mistake again.

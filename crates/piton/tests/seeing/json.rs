@@ -126,9 +126,11 @@ fn every_command_speaks_json() {
         }
     }
     let project = waiting();
-    for args in [&["checkpoint", "-m", "here"][..], &["reject", "r", "Q"], &["abort", "r"]] {
+    for args in [&["checkpoint", "-m", "here"][..], &["reject", "r", "Q"]] {
         lines(&project.piton(&[args, &["--json"]].concat()).exits(0));
     }
+    let answer = project.piton(&["abort", "r", "--json"]).exits(0).json();
+    assert_eq!((&answer["run_id"], &answer["answer"]), (&json!("r"), &json!("aborted the run")));
     let project = failed();
     for args in [&["retry", "r", "P/main/work"][..], &["skip", "r", "P/main/work"]] {
         lines(&project.piton(&[args, &["--json"]].concat()).exits(0));

@@ -1,4 +1,4 @@
-//! The interface freeze gates: reading their boxes, and ticking one.
+//! The interface freeze gates: reading their boxes, ticking one and taking that back.
 //!
 //! A tick changes one byte; whatever else the document holds stays as a person wrote it.
 
@@ -103,13 +103,23 @@ fn add(gates: &mut Vec<Gate>, gate: Gate, line: &Line<'_>, sink: &mut Sink<'_>) 
 /// Every other byte stays, line endings included. A gate that stands several times is ticked
 /// everywhere.
 pub fn tick(text: &str, gate_id: &str) -> Option<String> {
+    mark(text, gate_id, "x")
+}
+
+/// The same, with the tick taken away.
+pub fn untick(text: &str, gate_id: &str) -> Option<String> {
+    mark(text, gate_id, " ")
+}
+
+fn mark(text: &str, gate_id: &str, mark: &str) -> Option<String> {
     let document = Document::new(text);
     let mut out = text.to_owned();
     let mut boxes: Vec<std::ops::Range<usize>> = Vec::new();
     for section in sections(&document) {
         for line in section.lines.iter().filter(|line| line.is_content()) {
             let Some(boxed) = bullet(line.text).and_then(checkbox) else { continue };
-            if boxed.is_ticked() || id_at_start(&plain(boxed.rest)) != Some(gate_id) {
+            let is_so = boxed.is_ticked() == (mark == "x");
+            if is_so || id_at_start(&plain(boxed.rest)) != Some(gate_id) {
                 continue;
             }
             let open = line.start + line.text.find('[')? + 1;
@@ -118,7 +128,7 @@ pub fn tick(text: &str, gate_id: &str) -> Option<String> {
     }
     // From the end, so that a box without a space between does not move the others.
     for place in boxes.iter().rev() {
-        out.replace_range(place.clone(), "x");
+        out.replace_range(place.clone(), mark);
     }
     (!boxes.is_empty()).then_some(out)
 }

@@ -1,8 +1,8 @@
-//! Phase documents: Markdown in, a [`Phase`] and its problems out; and a gate ticked.
+//! Phase documents: Markdown in, a [`Phase`] and its problems out; and a gate ticked or not.
 //!
 //! In passes over one list of lines: heading, gates, lanes, tasks, tests, then names are resolved.
 //! The reader takes the forms found in the wild and reports what it does not understand; it never
-//! guesses and never changes the document, apart from [`tick`].
+//! guesses and never changes the document, apart from [`tick`] and [`untick`].
 
 #![expect(clippy::similar_names, reason = "lines and lanes are what this is about")]
 
@@ -22,7 +22,7 @@ mod to_plan;
 #[cfg(test)]
 mod tests;
 
-pub use gates::tick;
+pub use gates::{tick, untick};
 pub use model::{
     Dependency, DependencyKind, Field, Gate, Lane, Origin, ParallelSafe, Phase, PlannedTest, Task,
     TaskKind,

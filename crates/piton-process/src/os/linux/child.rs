@@ -113,7 +113,7 @@ pub(crate) struct Waiting {
     pid: Pid,
     /// What the child uses until its exec.
     launch: *mut Launch,
-    memory: ManuallyDrop<(Words, Vec<CString>, Vec<u128>)>,
+    memory: ManuallyDrop<(Words, Vec<u8>, Vec<u128>)>,
     is_released: bool,
     is_reaped: bool,
 }
@@ -121,19 +121,29 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// Makes the child of a command, and lets it wait.
     pub(crate) fn new(command: &Command<'_>) -> io::Result<Self> {
-        // Of our own: the child may need them when whoever called has dropped theirs.
-        let name = |word: &CStr| word.to_owned();
-        let mut strings: Vec<CString> = vec![name(command.program), name(command.dir)];
-        strings.extend(command.argv.iter().cloned());
-        strings.extend(command.env.iter().copied().map(name));
-        let (argv, env) = strings[2..].split_at(command.argv.len());
-        let env: Vec<&CStr> = env.iter().map(AsRef::as_ref).collect();
-        let words = Words::of(argv, &env);
+        // Of our own, for the child may need them when whoever called has dropped theirs; all in one
+        // piece, for there are dozens of variables.
+        let words = || {
+            let fixed = [command.program, command.dir].into_iter();
+            fixed.chain(command.argv.iter().map(AsRef::as_ref)).chain(command.env.iter().copied())
+        };
+        let mut text =
+            Vec::with_capacity(words().map(CStr::count_bytes).sum::<usize>() + words().count());
+        let mut places = Vec::with_capacity(words().count());
+        for word in words() {
+            places.push(text.len());
+            text.extend_from_slice(word.to_bytes_with_nul());
+        }
+        let places: Vec<*const c_char> =
+            places.into_iter().map(|place| text[place..].as_ptr().cast()).collect();
+        let list = |words: &[*const c_char]| words.iter().copied().chain([ptr::null()]).collect();
+        let (argv, env) = places[2..].split_at(command.argv.len());
+        let words = Words { argv: list(argv), env: list(env) };
         let mut launch = Launch::new(command, &words);
-        (launch.program, launch.dir) = (strings[0].as_ptr(), strings[1].as_ptr());
+        (launch.program, launch.dir) = (places[0], places[1]);
         launch.waits_for = Some(rustix::process::getpid().as_raw_nonzero().get());
         let launch = Box::into_raw(Box::new(launch));
-        let memory = ManuallyDrop::new((words, strings, Vec::with_capacity(STACK_UNITS)));
+        let memory = ManuallyDrop::new((words, text, Vec::with_capacity(STACK_UNITS)));
         let mut waiting = Self { pid: 0, launch, memory, is_released: false, is_reaped: true };
         // SAFETY: `Drop` frees none of this before the child is known to be gone.
         waiting.pid = unsafe { clone(launch, &mut waiting.memory.2, 0)? };

@@ -48,11 +48,12 @@ pub(super) fn report(context: &Context, loaded: &Loaded, check: &Check, args: &D
         loaded.seq
     );
     if context.json {
+        let back = format!("piton rollback {} --to before_lane_start", loaded.row.run_id);
         ui::drive_json(&serde_json::json!({"resume": {
             "run_id": loaded.row.run_id,
             "current": here,
             "checkpoint": checkpoint,
-            "rollback": format!("piton rollback {} --to before_lane_start", loaded.row.run_id),
+            "rollback": ui::here::told(&back),
             "next": next,
             "held": held,
             "differences": check.differences,

@@ -50,8 +50,10 @@ pub fn show(
             let (path, why) = (text::sanitize(&missed.path), text::sanitize(&missed.why));
             let _ = writeln!(out, "  not in it: {path} ({why})");
         }
-        let _ = writeln!(out, "  diff       piton diff {} --run {run}", short(&point.commit));
-        let _ = writeln!(out, "  restore    piton restore {} --run {run}", short(&point.commit));
+        for verb in ["diff", "restore"] {
+            let command = format!("piton {verb} {} --run {run}", short(&point.commit));
+            let _ = writeln!(out, "  {verb:<10} {}", ui::here::told(&command));
+        }
     }
     ui::data(out.trim_end());
     Ok(())
@@ -75,7 +77,8 @@ pub fn push_all(out: &mut String, store: &mut Store, loaded: &Loaded) -> Result<
     let all = rewind::points(store, loaded)?;
     let older = all.len().saturating_sub(LISTED_MAX);
     if older > 0 {
-        let _ = writeln!(out, "snapshot {older} older ones (`piton show --json` has them all)");
+        let all = ui::here::told("`piton show --json`");
+        let _ = writeln!(out, "snapshot {older} older ones ({all} has them all)");
     }
     for point in all.iter().skip(older) {
         let _ = writeln!(out, "snapshot {}", line(point));

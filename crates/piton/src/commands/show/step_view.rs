@@ -86,7 +86,8 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, path: &StepPa
         tell(&mut out, one);
     }
     failures(&mut out, state);
-    let _ = writeln!(out, "\noutput: piton log {} --step {path}", loaded.row.run_id);
+    let log = format!("piton log {} --step {path}", loaded.row.run_id);
+    let _ = writeln!(out, "\noutput: {}", ui::here::told(&log));
     ui::data(out.trim_end());
     Ok(())
 }

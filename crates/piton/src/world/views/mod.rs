@@ -6,6 +6,7 @@
 //! be written stops nothing: the next event writes it.
 
 mod entries;
+mod gates;
 mod log;
 mod prompt;
 mod records;
@@ -16,7 +17,6 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -104,8 +104,8 @@ pub struct Views {
     parts: entries::Parts,
     /// Lines for the run's log that are not in it yet.
     unlogged: String,
-    /// Gates that were seen ticked: a tick that a person takes away afterwards stays away.
-    ticked: BTreeSet<String>,
+    /// What is known of ticks in it.
+    ticks: gates::Ticks,
     /// When the run last did something: the name of what is kept aside.
     last_at: Timestamp,
 }
@@ -124,7 +124,7 @@ impl Views {
             isolated: false,
             parts: entries::Parts::new(),
             unlogged: String::new(),
-            ticked: BTreeSet::new(),
+            ticks: gates::Ticks::new(lock_dir),
             last_at: Timestamp::default(),
         }
     }
@@ -165,7 +165,7 @@ impl Views {
         let log = self.write_log(&run_id.0);
         let checkpoints = self.write_checkpoints(state);
         let report = self.write_report(&file_name(&run_id.0, state), plan, state);
-        let gates = self.tick_gates(plan, state);
+        let gates = self.tick_gates(&run_id.0, plan, state);
         log.and(checkpoints).and(report).and(gates)
     }
 

@@ -1,10 +1,10 @@
-//! How each view comes from the state: checkpoints, report, ticks of gates.
+//! How views come from the state: checkpoints and report.
 
 use std::io;
 
 use piton_core::{Plan, RunState};
 use piton_formats::lanes::checkpoints::{Book, CHECKPOINTS_BYTES_MAX, OwnRecord};
-use piton_formats::lanes::{phase, time};
+use piton_formats::lanes::time;
 
 use super::replace::Wanted;
 use super::{Views, records, report};
@@ -68,34 +68,6 @@ impl Views {
             let is_same = text == Some(&new);
             Ok(if is_same { Wanted::AsItIs } else { Wanted::Text { text: new.into_bytes(), sync } })
         })
-    }
-
-    /// Ticks the gates that finished lanes provide in the phase document.
-    pub(super) fn tick_gates(&mut self, plan: &Plan, state: &RunState) -> io::Result<()> {
-        let Some(document) = self.document.clone() else { return Ok(()) };
-        // A lane that was left out has frozen nothing.
-        let over = state.lanes().filter(|(path, _)| state.satisfies(path));
-        let provided =
-            over.filter_map(|(path, _)| plan.lane(&path)).flat_map(|l| &l.rules.provides);
-        let open: Vec<&String> = provided.filter(|gate| !self.ticked.contains(*gate)).collect();
-        if open.is_empty() {
-            return Ok(());
-        }
-        let stamp = time::stamp(self.last_at);
-        self.files.replace(&self.root.join(document), &stamp, &mut |there, _| {
-            // What is no text is no phase document.
-            let Some(Ok(text)) = there.map(std::str::from_utf8) else { return Ok(Wanted::AsItIs) };
-            let ticked = open
-                .iter()
-                .fold(text.to_owned(), |text, gate| phase::tick(&text, gate).unwrap_or(text));
-            if ticked == text {
-                return Ok(Wanted::AsItIs);
-            }
-            Ok(Wanted::Text { text: ticked.into_bytes(), sync: true })
-        })?;
-        let seen: Vec<String> = open.into_iter().cloned().collect();
-        self.ticked.extend(seen);
-        Ok(())
     }
 }
 
