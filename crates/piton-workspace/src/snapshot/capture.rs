@@ -266,6 +266,11 @@ impl Capture {
         objects.put(oid::Kind::Commit, data).map(|oid| oid.to_string())
     }
 
+    /// Whether no object has to be written.
+    pub(crate) fn has_nothing_new(&self) -> bool {
+        self.objects.as_ref().is_none_or(Objects::is_empty)
+    }
+
     /// Makes all new objects durable.
     pub(crate) fn finish_objects(&mut self) -> Result<Option<Written>, Error> {
         self.objects.take().map_or(Ok(None), Objects::finish)

@@ -57,6 +57,11 @@ impl Objects {
         Ok(())
     }
 
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.seen.is_empty()
+    }
+
     /// Makes them durable.
     pub(crate) fn finish(self) -> Result<Option<Written>, Error> {
         self.pack.finish()

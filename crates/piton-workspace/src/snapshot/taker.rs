@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::capture::{Capture, Elsewhere, Known};
 use super::oid::Oid;
+use super::repo::Repo;
 use super::{Error, Meta, Rules, Snapshot, Workspace, packs};
 use crate::refs::{Fence, Transaction};
 
@@ -26,18 +27,45 @@ pub fn take(
     Taker::new(workspace.clone()).take(rules, chain, fence, meta)
 }
 
+/// The first snapshot of a chain. Work trees that begin alike have it in common, and need not write
+/// one each.
+struct First {
+    chain: String,
+    commit: String,
+    root: Oid,
+    repo: Repo,
+}
+
+impl First {
+    /// Whether it is that of a work tree too, and its chain still holds it.
+    fn is_of(&self, captured: &Capture) -> bool {
+        self.root == captured.head.root
+            && self.repo.common == captured.repo.common
+            && captured.repo.ref_value(&captured.head.settings, &self.chain).is_some()
+            // What had to be written for it is not there as we know it.
+            && captured.has_nothing_new()
+    }
+}
+
+/// What work trees that are alike have in common.
+#[derive(Default)]
+struct Common {
+    /// What was last found in one of them.
+    latest: Option<Elsewhere>,
+    first: Option<First>,
+}
+
 /// Takes snapshots of one work tree and remembers between them what the stat cache says.
 pub struct Taker {
     workspace: Workspace,
     known: Option<Known>,
-    /// What was last found, here or in another work tree.
-    latest: Arc<Mutex<Option<Elsewhere>>>,
+    common: Arc<Mutex<Common>>,
 }
 
 impl Taker {
     /// Begins with what the cache's file says.
     pub fn new(workspace: Workspace) -> Self {
-        Self { workspace, known: None, latest: Arc::default() }
+        Self { workspace, known: None, common: Arc::default() }
     }
 
     /// Lets it begin with what was found in another work tree, and by all that began like it: a
@@ -45,7 +73,7 @@ impl Taker {
     #[must_use]
     pub fn like(mut self, other: Option<&Self>) -> Self {
         if let Some(other) = other {
-            self.latest = other.latest.clone();
+            self.common = other.common.clone();
         }
         self
     }
@@ -68,18 +96,18 @@ impl Taker {
         fence: &Fence,
         meta: &Meta<'_>,
     ) -> Result<Snapshot, Error> {
-        let elsewhere = self.latest().clone();
+        let elsewhere = self.common().latest.clone();
         let known = self.known.take();
         let captured = Capture::of_known(&self.workspace, rules, known, elsewhere.as_ref())?;
         let (repo, settings) = (captured.repo.clone(), captured.head.settings.clone());
         let (snapshot, known) = self.append(captured, chain, fence, meta)?;
         self.known = known.filter(|k| k.size() <= KEPT_BYTES_MAX);
-        *self.latest() = Some(Elsewhere { repo, settings, known: self.known.clone() });
+        self.common().latest = Some(Elsewhere { repo, settings, known: self.known.clone() });
         Ok(snapshot)
     }
 
-    fn latest(&self) -> MutexGuard<'_, Option<Elsewhere>> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    fn common(&self) -> MutexGuard<'_, Common> {
+        self.common.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn append(
@@ -104,8 +132,16 @@ impl Taker {
             let known = captured.keep(chain, tip, &self.workspace);
             return Ok((Snapshot { commit: tip.clone(), tree, degraded, changed: false }, known));
         }
-        let commit = captured.put_commit(&commit(captured.head.root, tip.as_deref(), meta))?;
-        let written = captured.finish_objects()?;
+        let shared = match (&tip, &self.common().first) {
+            (None, Some(first)) if first.is_of(&captured) => Some(first.commit.clone()),
+            _ => None,
+        };
+        let (commit, written) = if let Some(commit) = shared {
+            (commit, None)
+        } else {
+            let commit = commit(captured.head.root, tip.as_deref(), meta);
+            (captured.put_commit(&commit)?, captured.finish_objects()?)
+        };
         // Before the ref moves: a mark that a crash leaves is only looked for on listed packs.
         let many = written.as_ref().is_some_and(|w| packs::remember(&self.workspace, &w.name()));
         let moved = Transaction::fenced(fence).update(chain, &commit, tip.as_deref());
@@ -115,6 +151,10 @@ impl Taker {
             written.release();
         }
         moved?;
+        if tip.is_none() {
+            let (chain, commit, root) = (chain.to_owned(), commit.clone(), captured.head.root);
+            self.common().first = Some(First { chain, commit, root, repo: repo.clone() });
+        }
         let known = captured.keep(chain, &commit, &self.workspace);
         if many {
             packs::join_all(&self.workspace, &repo);
