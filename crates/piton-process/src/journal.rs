@@ -200,11 +200,16 @@ impl Journal {
         written
     }
 
+    /// Appends one line after all that waits to be written.
+    pub(crate) fn append_in_order(&mut self, entry: &Line) -> io::Result<()> {
+        self.catch_up().and_then(|()| self.append(entry))
+    }
+
     /// Appends a line of something that has happened; what can't be written is kept in memory, and
     /// tried again by [`Journal::catch_up`].
     pub(crate) fn keep(&mut self, entry: &Line) -> io::Result<()> {
         // In order: nothing overtakes what waits.
-        let written = self.catch_up().and_then(|()| self.append(entry));
+        let written = self.append_in_order(entry);
         if written.is_err() {
             self.unwritten.push_back(entry.clone());
         }
@@ -238,12 +243,14 @@ impl Journal {
         });
     }
 
-    /// Starts anew if the journal is large; only to be called when nothing in it is needed.
-    pub(crate) fn renew_if_large(&mut self, epoch: u64) -> io::Result<()> {
-        if self.bytes > RENEW_BYTES {
+    /// Starts anew if the journal is large, and says whether it did; only to be called when nothing
+    /// in it is needed that is not written again.
+    pub(crate) fn renew_if_large(&mut self, epoch: u64) -> io::Result<bool> {
+        let is_large = self.bytes > RENEW_BYTES;
+        if is_large {
             *self = Self::begin(&self.dir, self.header.clone(), epoch)?;
         }
-        Ok(())
+        Ok(is_large)
     }
 }
 

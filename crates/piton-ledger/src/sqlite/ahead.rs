@@ -55,6 +55,11 @@ impl Ahead {
         !self.is_enough
     }
 
+    /// Makes no more room.
+    pub(super) fn stop(&mut self) {
+        self.is_enough = true;
+    }
+
     /// Makes the new size durable, so that no commit has to.
     pub(super) fn sync(&mut self) {
         let synced = self.wal.as_ref().map(File::sync_data);

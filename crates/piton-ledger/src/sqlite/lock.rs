@@ -89,6 +89,11 @@ impl WriteLock {
         Err(Error::Busy { path: self.path.clone() })
     }
 
+    /// The lock, if nobody has it.
+    pub(crate) fn hold_if_free(&self) -> Result<Option<Held<'_>>> {
+        Ok(self.try_hold()?.then(|| Held(&self.file)))
+    }
+
     /// Takes the lock if it is free.
     fn try_hold(&self) -> Result<bool> {
         loop {

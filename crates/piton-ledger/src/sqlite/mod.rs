@@ -175,8 +175,25 @@ impl Sqlite {
         if !self.ahead.is_wanted() || self.damage.borrow().is_some() {
             return Ok(());
         }
-        let held = self.lock.as_ref().ok_or(Error::ReadOnly)?.hold()?;
-        let extended = commit(&self.conn, |_| Ok(self.ahead.extend(&self.path)))?;
+        let Some(held) = self.lock.as_ref().ok_or(Error::ReadOnly)?.hold_if_free()? else {
+            return Ok(());
+        };
+        if identity(&self.path) != self.identity {
+            // The next commit says so.
+            self.ahead.stop();
+            return Ok(());
+        }
+        // Whoever writes without our queue is not waited for.
+        self.conn.busy_timeout(Duration::ZERO)?;
+        let begun = self.conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut s| s.execute(()));
+        // Setting a timeout has no way to fail on an open connection.
+        let _ = self.conn.busy_timeout(PATIENCE);
+        if begun.is_err() {
+            self.ahead.stop();
+            return Ok(());
+        }
+        let extended = self.ahead.extend(&self.path);
+        self.conn.prepare_cached("ROLLBACK")?.execute(())?;
         drop(held);
         if extended {
             self.ahead.sync();
@@ -217,7 +234,10 @@ fn open_for_reading(dir: &Path, path: &Path) -> Result<Connection> {
         Format::Version(found) if found > schema::KNOWN => {
             Err(Error::Newer { found, known: schema::KNOWN })
         }
-        Format::Version(_) => Ok(conn),
+        Format::Version(found) => {
+            schema::show_as_known(&conn, found)?;
+            Ok(conn)
+        }
     }
 }
 
@@ -265,7 +285,12 @@ fn open_for_writing(
         Format::Version(schema::KNOWN) if journal == "wal" => sound::look(&conn, path)?,
         Format::Version(_) | Format::Empty => {
             let held = lock.hold()?;
-            establish(&conn, dir, path, alive)?;
+            sound::look(&conn, path)?;
+            establish(&conn, dir, path, alive).inspect_err(|error| {
+                if matches!(error, Error::Corrupt { .. }) {
+                    sound::leave_as_it_is(&conn, path);
+                }
+            })?;
             drop(held);
         }
     }

@@ -111,6 +111,18 @@ INSERT INTO events (id, at, tag, version, body)
 DROP TABLE events_1;
 ";
 
+/// An older ledger as this program asks for it, for whoever may only look: a name of the connection's
+/// own hides that of the table.
+const VERSION_1_AS_2: &str = "
+CREATE TEMP VIEW events AS
+    SELECT (run << 40) | seq AS id, at, tag, version, body, run, seq FROM main.events;
+";
+
+/// Lets a connection that does not write read an older ledger as if it were of this format.
+pub(super) fn show_as_known(conn: &Connection, found: u32) -> rusqlite::Result<()> {
+    if found < KNOWN { conn.execute_batch(VERSION_1_AS_2) } else { Ok(()) }
+}
+
 /// Bits of an event's number that are its sequence: a million events a second would fill them in
 /// twelve days, and leave room for eight million runs.
 const SEQ_BITS: u32 = 40;
@@ -228,6 +240,7 @@ fn refuse_under_live_lease(
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
+    use crate::{Ledger as _, Open, Sqlite};
 
     const NEXT: &[Migration] = &[
         MIGRATIONS[0],
@@ -289,6 +302,32 @@ mod tests {
             |run, seq, rest: &str| (event_id(RunKey(run), seq), format!("{run} {seq} {rest}"));
         let expected = [event(1, 1, "5 a101"), event(1, 2, "6 b202"), event(7, 1, "7 c303")];
         assert_eq!(found, expected);
+    }
+
+    /// Lost, a person who upgrades could look at nothing until the next run.
+    #[test]
+    fn an_older_ledger_is_read_as_it_is_and_brought_up_by_who_writes() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(crate::sqlite::DATABASE_FILE);
+        let old = Connection::open(&path).unwrap();
+        old.execute_batch("PRAGMA journal_mode = WAL").unwrap();
+        migrate(&old, &MIGRATIONS[..1], &|_| Liveness::Dead).unwrap();
+        old.execute_batch(
+            "INSERT INTO runs VALUES (3, 1, 2, 'running', 1, 1, 1, NULL);
+             INSERT INTO run_info VALUES (3, 'run', 'plan', 'title', 'root');
+             INSERT INTO events VALUES (3, 1, 5, 'a', 1, x'01'), (3, 2, 6, 'b', 1, x'02'),
+                                       (4, 1, 6, 'c', 1, x'03');",
+        )
+        .unwrap();
+        for mode in [Open::ReadOnly, Open::ReadWrite, Open::ReadOnly] {
+            let mut ledger = Sqlite::open(home.path(), mode).unwrap();
+            let run = ledger.run("run").unwrap().unwrap();
+            let (_, events) = ledger.load(run.run).unwrap();
+            let found: Vec<_> = events.iter().map(|e| (e.seq, e.tag.as_str())).collect();
+            assert_eq!(found, [(1, "a"), (2, "b")], "{mode:?}");
+            assert_eq!(ledger.events(run.run, 1, 10).unwrap().len(), 1);
+        }
+        assert_eq!(format(&old).unwrap(), Format::Version(KNOWN));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::protocol::{ATTEMPT_VARIABLE, Cause, MARK_VARIABLE};
 
 use super::attempt::{Attempt, Ending};
 use super::hold::Hold;
+use super::prepared::Prepared;
 
 /// How many killing passes follow each other at once: a process that forks while it is being
 /// killed is caught by the next.
@@ -113,8 +114,10 @@ impl Hold {
     fn members(&self, index: usize, table: &Table) -> Vec<Process> {
         let attempt = &self.attempts[index];
         let root = attempt.pid.and_then(|pid| table.get(pid));
+        let waiting = self.prepared.as_ref().and_then(Prepared::pid);
         let adopted = table.children(own_pid()).filter(|child| {
-            self.root_of(child.pid).is_none()
+            Some(child.pid) != waiting
+                && self.root_of(child.pid).is_none()
                 && self.owner(child).is_some_and(|key| key == attempt.spec.key)
         });
         let mut members = table.trees(root, |_| false);

@@ -9,7 +9,7 @@
 use crate::journal::{Line, Ticks};
 use crate::os::{Pid, Waiting};
 use crate::processes::number;
-use crate::protocol::{NotStarted, Reply, Start, State};
+use crate::protocol::{Start, State};
 
 use super::attempt::Attempt;
 use super::hold::Hold;
@@ -30,6 +30,11 @@ struct Child {
 }
 
 impl Prepared {
+    /// The process that waits.
+    pub(super) fn pid(&self) -> Option<Pid> {
+        self.child.as_ref().map(|child| child.waiting.pid())
+    }
+
     /// Notes that a process has ended, if it is this one.
     pub(super) fn reaped(&mut self, pid: Pid) {
         if let Some(mut child) = self.child.take_if(|child| child.waiting.pid() == pid) {
@@ -51,12 +56,23 @@ impl Hold {
 
     fn make_ready(&mut self, start: &Start) -> Option<Child> {
         let streams = self.open_logs(start).ok()?;
-        self.journal.append(&Line::Starting { key: start.key.clone() }).ok()?;
+        self.journal.append_in_order(&Line::Starting { key: start.key.clone() }).ok()?;
         let made = self.first_part(start, &streams, launch::waiting);
         if made.is_err() {
             self.record(&Line::NotStarted { key: start.key.clone() });
         }
         made.ok().map(|(waiting, ticks)| Child { waiting, ticks, streams })
+    }
+
+    /// Writes to a journal that begins anew what the old one said of what is ready.
+    pub(super) fn note_prepared(&mut self) {
+        let ready = self.prepared.as_ref().filter(|prepared| prepared.child.is_some());
+        let Some(line) = ready.map(|p| Line::Starting { key: p.start.key.clone() }) else {
+            return;
+        };
+        if self.journal.append(&line).is_err() {
+            self.unprepare();
+        }
     }
 
     /// Ends what is ready: something else is wanted, or nobody is there to want it.
@@ -73,10 +89,9 @@ impl Hold {
             self.unprepare();
         }
         let Some(Prepared { start, child }) = self.prepared.take() else {
-            let error = "it was not made ready; start it instead".to_owned();
-            let (key, errno, command_not_found) = (key.to_owned(), None, false);
-            self.say(&Reply::NotStarted(NotStarted { key, error, errno, command_not_found }));
-            return;
+            // Told to end by a signal since. The step did nothing wrong: the driver that loses us
+            // here comes back until we are gone, and starts it with a new keeper.
+            return self.close_driver();
         };
         match child {
             Some(child) => self.release(start, child),

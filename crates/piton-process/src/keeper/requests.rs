@@ -159,11 +159,13 @@ impl Hold {
         if self.finished.remove(&key).is_some() {
             self.acknowledged.insert(key);
         }
-        if self.finished.is_empty()
-            && self.attempts.is_empty()
-            && let Err(error) = self.journal.renew_if_large(self.epoch)
-        {
-            self.diagnostics.say(&format!("could not renew the journal: {error}"));
+        if !self.finished.is_empty() || !self.attempts.is_empty() {
+            return;
+        }
+        match self.journal.renew_if_large(self.epoch) {
+            Ok(true) => self.note_prepared(),
+            Ok(false) => {}
+            Err(error) => self.diagnostics.say(&format!("could not renew the journal: {error}")),
         }
     }
 
@@ -172,15 +174,19 @@ impl Hold {
         if self.shutdown.is_some() {
             // Told to end by a signal. The step did nothing wrong: the driver that loses us here
             // comes back until we are gone, and starts it with a new keeper.
-            if let Some(index) = self.driver.and_then(|id| self.index(id)) {
-                self.connections[index].closing = true;
-            }
-            return;
+            return self.close_driver();
         }
         let key = start.key.clone();
         if let Err(reply) = self.try_start(start) {
             self.diagnostics.say(&format!("{key}: not started: {}", reply.error));
             self.say(&Reply::NotStarted(reply));
+        }
+    }
+
+    /// Ends the connection of the driver.
+    pub(super) fn close_driver(&mut self) {
+        if let Some(index) = self.driver.and_then(|id| self.index(id)) {
+            self.connections[index].closing = true;
         }
     }
 
@@ -192,7 +198,7 @@ impl Hold {
             return Err(refuse(failure));
         }
         let starting = Line::Starting { key: key.clone() };
-        self.journal.append(&starting).map_err(|error| {
+        self.journal.append_in_order(&starting).map_err(|error| {
             refuse(Failure::io("could not write the keeper's journal; free some disk", &error))
         })?;
         self.approach(start.near);

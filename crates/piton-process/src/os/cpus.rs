@@ -54,6 +54,7 @@ impl Tether {
             (self.free, self.held) = (Some(now), None);
         }
         let Some(free) = self.free.filter(|free| free.count() > 1 && cpu < CpuSet::MAX_CPU) else {
+            self.let_go();
             return false;
         };
         let mut one = CpuSet::new();
@@ -66,7 +67,8 @@ impl Tether {
             return false;
         }
         self.held = Some(one);
-        self.is_letting = self.lets_finish && let_finish();
+        // From one CPU to another it goes without being let go between.
+        self.is_letting = self.is_letting || (self.lets_finish && let_finish());
         true
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use piton_process::{Event, Keeper, Request, Start, State, keeper_alive};
 
-use crate::support::{Run, event, exit, lives, run, until};
+use crate::support::{Run, event, exit, lives, run, start, until};
 
 const SCRIPT: &str = "echo ran; echo $$ > pid";
 
@@ -58,13 +58,11 @@ fn what_is_ready_runs_only_at_the_word() {
     let exit = exit(&mut keeper);
     assert!(exit.success());
     assert_eq!((test.read("out"), test.pid("pid")), ("ran\n".to_owned(), waiting));
-    // The word comes once.
+    // The word comes once: who says it again finds out by asking anew.
     go(&mut keeper, "a");
-    let again = event(&mut keeper, |event| match event {
-        Event::NotStarted(not) => Some(not.key),
-        _ => None,
-    });
-    assert_eq!((again.as_str(), test.read("out").as_str()), ("a", "ran\n"));
+    event(&mut keeper, |event| matches!(event, Event::Gone).then_some(()));
+    assert_eq!(test.read("out"), "ran\n");
+    assert_eq!(test.keeper(2).welcome().finished.len(), 1);
 }
 
 /// Lost, a driver that dies before its commit would leave a process behind, or a step that runs
@@ -190,4 +188,45 @@ fn what_is_asked_instead_takes_its_place() {
     go(&mut keeper, "d");
     let killed_or_run = exit(&mut keeper);
     assert!(killed_or_run.signal == Some(9) || killed_or_run.success());
+}
+
+/// A keeper that is told to end just before the word is no failure of the step.
+#[test]
+fn a_word_that_comes_too_late_is_no_failure() {
+    let test = Run::new();
+    let mut keeper = test.keeper(1);
+    // It keeps the keeper from ending at once.
+    let script = "trap 'echo > told' TERM; echo > up; while [ ! -e go ]; do sleep 0.01; done";
+    start(&mut keeper, test.step("long", script));
+    until("it runs", || test.path("up").exists());
+    prepare(&mut keeper, &test.step("a", SCRIPT));
+    known(&mut keeper, "a");
+    crate::support::signal(keeper.welcome().pid, rustix::process::Signal::TERM);
+    until("the keeper is on its way out", || test.path("told").exists());
+    let _ = keeper.send(&[Request::Go { key: "a".into() }]);
+    let failed = event(&mut keeper, |event| match event {
+        Event::Gone => Some(false),
+        Event::NotStarted(_) => Some(true),
+        _ => None,
+    });
+    assert!(!failed);
+    drop(keeper);
+    fs::write(test.path("go"), "").unwrap();
+    let mut keeper = test.keeper(2);
+    assert!(run(&mut keeper, test.step("a", SCRIPT)).success());
+    assert_eq!(test.read("out"), "ran\n");
+}
+
+/// A process that is stopped while it waits must not stop its keeper.
+#[test]
+fn a_stopped_process_that_waits_can_be_ended() {
+    let test = Run::new();
+    let mut keeper = test.keeper(1);
+    prepare(&mut keeper, &test.step("a", SCRIPT));
+    known(&mut keeper, "a");
+    let waiting = one_child(&test);
+    crate::support::signal(waiting, rustix::process::Signal::STOP);
+    assert!(run(&mut keeper, test.step("b", "true")).success());
+    assert!(!lives(waiting));
+    assert_eq!(test.read("out"), "");
 }

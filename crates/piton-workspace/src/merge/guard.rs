@@ -150,7 +150,12 @@ impl Guard {
         let name = |name: &str| self.git_dir.join(name);
         match fs::hard_link(name("index"), name(SAVED)) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            linked => linked.at(name(SAVED))?,
+            // A file of somebody else's may be read and replaced, but not linked.
+            Err(_) => {
+                fs::copy(name("index"), name(SAVED)).at(name(SAVED))?;
+                File::open(name(SAVED)).and_then(|copy| copy.sync_all()).at(name(SAVED))?;
+            }
+            Ok(()) => {}
         }
         fs::hard_link(name(INDEX), name(PLACED)).at(name(PLACED))?;
         fs::rename(name(INDEX), name("index")).at(name("index"))?;
@@ -289,8 +294,14 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if noted(&self.path).is_ok_and(|step| step.is_none()) {
-            let _ = fs::remove_file(&self.path);
+        if !noted(&self.path).is_ok_and(|step| step.is_none()) {
+            return;
         }
+        // One that died between two steps may have left the lock; without the anchor it would be
+        // taken for the user's.
+        if let Some(git_dir) = self.path.parent().filter(|dir| is_ours(dir)) {
+            let _ = fs::remove_file(git_dir.join("index.lock"));
+        }
+        let _ = fs::remove_file(&self.path);
     }
 }

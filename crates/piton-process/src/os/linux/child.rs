@@ -47,8 +47,6 @@ struct Launch {
 const WAIT: u32 = 0;
 /// The child is to execute its program.
 const GO: u32 = 1;
-/// The child is to exit.
-const EXIT: u32 = 2;
 
 /// The words of a command as the kernel takes them, valid as long as the command is.
 struct Words {
@@ -158,7 +156,10 @@ impl Waiting {
     /// Lets it go.
     pub(crate) fn release(&mut self) {
         self.is_released = true;
-        self.say(GO);
+        let word = &self.launch().word;
+        word.store(GO, Ordering::Release);
+        // Fails for no address that is mapped.
+        let _ = futex::wake(word, futex::Flags::PRIVATE, 1);
     }
 
     /// Notes that somebody has waited for its end; says whether its program could not be executed.
@@ -171,13 +172,6 @@ impl Waiting {
         // SAFETY: it is freed by `Drop` alone; what the child writes to is atomic.
         unsafe { &*self.launch }
     }
-
-    fn say(&self, what: u32) {
-        let word = &self.launch().word;
-        word.store(what, Ordering::Release);
-        // Fails for no address that is mapped.
-        let _ = futex::wake(word, futex::Flags::PRIVATE, 1);
-    }
 }
 
 impl Drop for Waiting {
@@ -187,7 +181,10 @@ impl Drop for Waiting {
                 // It may or may not be past its exec: its memory stays.
                 return;
             }
-            self.say(EXIT);
+            // It may be stopped, and nobody waited for it yet: the number is its own.
+            if let Some(pid) = rustix::process::Pid::from_raw(self.pid) {
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
             wait_for(self.pid);
         }
         // SAFETY: the child is gone, or never was.
@@ -280,20 +277,18 @@ unsafe fn place(from: i32, to: i32) -> rustix::io::Result<()> {
     }
 }
 
-/// Returns when the word to go has come, and exits when it cannot come any more.
+/// Returns when the word to go has come; the child is killed when it cannot come any more.
 fn await_word(word: &AtomicU32, parent: Pid) -> rustix::io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let here = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
-    // Dead before we asked to be told of it.
-    let mut said = if here == Some(parent) { WAIT } else { EXIT };
-    while said == WAIT {
-        // A word that came meanwhile, and a signal, end this early.
-        let _ = futex::wait(word, futex::Flags::PRIVATE, WAIT, None);
-        said = word.load(Ordering::Acquire);
-    }
-    if said != GO {
+    if here != Some(parent) {
+        // Dead before we asked to be told of it.
         // SAFETY: ends the calling process, a child before its exec, and touches nothing.
         unsafe { libc::_exit(0) }
+    }
+    while word.load(Ordering::Acquire) == WAIT {
+        // A word that came meanwhile, and a signal, end this early.
+        let _ = futex::wait(word, futex::Flags::PRIVATE, WAIT, None);
     }
     rustix::process::set_parent_process_death_signal(None)
 }
