@@ -84,7 +84,7 @@ pub(super) struct Hold {
     listener: UnixListener,
     wake: UnixStream,
     terminate: Arc<AtomicBool>,
-    /// What the journal is told at the end of a turn: a driver or a step waits for the rest of it.
+    /// What the journal is told at the end of a turn, because a step waits for the rest of it.
     pub(super) late: Vec<Line>,
     connections_count: u64,
     next_tick: Option<Instant>,
@@ -283,10 +283,8 @@ impl Hold {
             return;
         }
         let exit = attempt.exit(cause, error);
+        self.record(&Line::Exited(exit.clone()));
         self.say(&Reply::Exited(exit.clone()));
-        // Nothing is lost if we die before: then the attempt counts as interrupted, as if we had
-        // died a moment earlier, unless the driver has heard of it.
-        self.late.push(Line::Exited(exit.clone()));
         self.finished.insert(exit.key.clone(), exit);
     }
 
