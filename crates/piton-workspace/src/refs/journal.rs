@@ -352,7 +352,10 @@ impl Lock {
             if !fits || !soon {
                 return Ok(false);
             }
-            std::thread::sleep(UNCHANGED_FOR);
+            // One that lies there since an earlier driver met it is not waited for again: drivers that
+            // are killed again and again would never get beyond it.
+            let age = found.0.elapsed().unwrap_or_default();
+            std::thread::sleep(UNCHANGED_FOR.saturating_sub(age));
             if seen(&self.path).as_ref() != Some(&found) {
                 return Ok(false);
             }
