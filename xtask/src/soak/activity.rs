@@ -154,8 +154,9 @@ fn meaning(words: &str) -> Option<&'static str> {
     fits.map(|(_, what)| *what).filter(|what| !what.is_empty())
 }
 
-/// What a transaction under way is for; nothing where there is none.
+/// What a transaction under way is for; nothing where there is none. Those before it are done.
 fn moving(lines: &str) -> Option<&'static str> {
+    let lines = lines.rsplit_once("\ndone\n").map_or(lines, |(_, rest)| rest);
     let moves = |start: &str| lines.lines().any(|line| line.starts_with(start));
     if moves("delete refs/heads/") {
         Some(REMOVAL)
@@ -188,5 +189,8 @@ mod tests {
         assert_eq!(of("update refs/piton/r/root 1 0"), Some(SNAPSHOT));
         assert_eq!(moving("start\nupdate refs/piton/r/epoch 1 0\n"), None);
         assert_eq!(moving(""), None);
+        let done = "start\nupdate refs/heads/A 1 0\ncommit\ndone\n";
+        assert_eq!(moving(done), None);
+        assert_eq!(moving(&format!("{done}start\nupdate refs/piton/r/root 1 0\n")), Some(SNAPSHOT));
     }
 }
