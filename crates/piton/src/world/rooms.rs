@@ -303,11 +303,15 @@ impl Rooms for GitRooms {
             self.fence = None;
         }
         self.epoch = epoch;
+        self.hands.take_over(epoch)?;
         // Where nobody drove this run before, the fence is raised with the first ref.
         if epoch != FIRST_EPOCH {
+            // One that is stopped in the middle of it would keep its successor from clearing the locks
+            // that one before both of them left.
+            let _held = self.hands.hold()?;
             self.fenced()?;
         }
-        self.hands.take_over(epoch)
+        Ok(())
     }
 
     fn recover(
