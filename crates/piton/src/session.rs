@@ -149,11 +149,14 @@ pub fn drive(
         .map_err(|e| CommandError::failed("signals", format!("signals can't be caught: {e}")))?;
     let mut rooms = rooms(context, state, args);
     if let Some(rooms) = &mut rooms {
+        rooms.take_over(epoch)?;
+        // What was said is written down, and not by one that was taken over.
+        let held = rooms.turn()?;
         let worktrees = state.lanes().any(|(_, lane)| !lane.isolation.is_in_place());
         let remarks = remarks::look(&context.project, &root_of(context, state), worktrees);
+        drop(held);
         remarks.lines.iter().for_each(|line| ui::say(line));
         rooms.refuse(remarks.refusal);
-        rooms.take_over(epoch)?;
     }
     if let (Some(rooms), true) = (&mut rooms, session.loaded.seq > 0) {
         bring_up(store, &session.loaded, &session.plan, rooms)?;
