@@ -22,7 +22,7 @@ pub enum Event {
     DriverAttached(DriverAttached),
     /// A driver stopped by its own will.
     DriverLeft(DriverLeft),
-    /// The intent to start an attempt; committed before the process exists.
+    /// The intent to start an attempt; committed before its program begins.
     StepStarted(StepStarted),
     /// The outcome of an attempt.
     StepFinished(Box<StepFinished>),

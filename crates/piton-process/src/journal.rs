@@ -1,9 +1,10 @@
 //! `keeper.journal`: what a keeper started and how it ended, for the case that it dies.
 //!
-//! One JSON object per line, one `write` per line, in the order of the facts: `starting` before a
-//! process exists, `started` after, `exited` when it is over. Nothing is synced: the kernel keeps
-//! the lines when processes die, and when the machine dies the boot id differs and nothing in the
-//! file is believed. The ledger is the durable record; this only bridges a dead keeper.
+//! One JSON object per line, one `write` per line, in the order of the facts: `starting` before
+//! anything of an attempt can run, `started` once it was let go, `exited` when it is over. Nothing is
+//! synced: the kernel keeps the lines when processes die, and when the machine dies the boot id
+//! differs and nothing in the file is believed. The ledger is the durable record; this only bridges a
+//! dead keeper.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
