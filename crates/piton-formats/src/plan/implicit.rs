@@ -117,11 +117,18 @@ fn script(how: &PullRequest) -> String {
     // A lane that was taken back and worked again has other commits than those it pushed: they are
     // replaced, but nobody else's. What a push may have brought to the remote stands in a ref of the
     // run before it does, so that a kill in between leaves nothing unknown. A lock on those refs is of
-    // an attempt that was killed: nobody else moves them, and no other attempt runs.
+    // an attempt that was killed: nobody else moves them, and no other attempt runs. With a remote on
+    // this machine its side was killed too, and the lock on the branch there keeps all others out; it
+    // is taken away if nobody has let go of it for a second.
     let text = format!(
         "own=\"refs/piton/$PITON_RUN_ID\"\n\
          pushed=\"$own/pushed/$PITON_BRANCH\" pushing=\"$own/pushing/$PITON_BRANCH\"\n\
          rm -f \"$(git rev-parse --git-path \"$pushed.lock\")\" \"$(git rev-parse --git-path \"$pushing.lock\")\"\n\
+         if git rev-parse -q --verify \"$pushing\" > /dev/null; then\n\
+         at=$(git ls-remote --get-url {remote})\n\
+         lock=$(git -C \"${{at#file://}}\" rev-parse --path-format=absolute --git-path \"refs/heads/$PITON_BRANCH.lock\" 2> /dev/null)\n\
+         held=$(ls -i \"$lock\" 2> /dev/null) && sleep 1 && [ \"$held\" = \"$(ls -i \"$lock\" 2> /dev/null)\" ] && rm -f \"$lock\"\n\
+         fi\n\
          there=$(git ls-remote {remote} \"refs/heads/$PITON_BRANCH\") || exit\n\
          there=${{there%%[!0-9a-f]*}}\n\
          set -- \"$PITON_HEAD:refs/heads/$PITON_BRANCH\"\n\

@@ -67,6 +67,7 @@ fn tracked_files_are_captured_though_ignored() {
 #[test]
 fn without_a_change_nothing_is_written() {
     let repo = Repo::new();
+    repo.settle();
     let first = repo.take();
     let again = repo.take();
     assert_eq!(
@@ -82,6 +83,7 @@ fn without_a_change_nothing_is_written() {
 #[test]
 fn a_broken_cache_is_made_anew() {
     let repo = Repo::new();
+    repo.settle();
     let first = repo.take();
     let mut bytes = std::fs::read(&repo.workspace.cache).unwrap();
     let middle = bytes.len() / 2;

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use piton_workspace::refs::Fence;
 use piton_workspace::restore::{self, Plan, Restored, Scope};
@@ -16,6 +17,9 @@ use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Taker, Workspace};
 pub const RUN: &str = "run-1";
 /// Their chain.
 pub const CHAIN: &str = "refs/piton/run-1/lane";
+
+/// Files younger than this may still change without looking changed, and no cache names them.
+const SETTLED: Duration = Duration::from_millis(11);
 
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +84,20 @@ impl Repo {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
+    }
+
+    /// Waits until what was written is old enough to be believed: files on the clock they are
+    /// stamped with, so that a machine however fast or slow waits no longer than it must.
+    pub fn settle(&self) {
+        let stamp = |name: &str| {
+            let file = self.beside(name);
+            fs::write(&file, "").unwrap();
+            fs::metadata(file).unwrap().modified().unwrap()
+        };
+        let written = stamp("written");
+        while stamp("now") < written + SETTLED {
+            std::thread::yield_now();
+        }
     }
 
     pub fn read(&self, path: &str) -> String {

@@ -3,6 +3,8 @@
 //! The script keeps one file for each request and counts its calls; so a test sees whether one was
 //! opened twice, and merges them like a person elsewhere would.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::common::Output;
 use super::scene::{DOCUMENT, Scene, document, lane};
 
@@ -232,6 +234,25 @@ fn a_push_that_was_cut_short_is_known_and_that_of_others_is_not_overwritten() {
     let said = piton(&scene, &["resume"]).exits(1);
     said.says("did not push").says(&theirs);
     assert_eq!(remote_head(&scene, "lane/P1/SL-1"), theirs);
+}
+
+/// Lost: a remote on this machine whose side was killed with the push would refuse every later one.
+#[test]
+fn a_lock_that_a_killed_push_left_at_the_remote_is_taken_away() {
+    let scene = scene();
+    let remote = scene.outside("remote.git");
+    let (hook, mark) = (remote.join("hooks/reference-transaction"), scene.outside("killed"));
+    // Once, while it holds the lock.
+    let text = format!(
+        "#!/bin/sh\n[ $1 != prepared ] || [ -e '{0}' ] || {{ : > '{0}'; kill -9 $PPID; }}\n",
+        mark.display()
+    );
+    std::fs::write(&hook, text).unwrap();
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    piton(&scene, &["run", DOCUMENT]).exits(3).says("network");
+    assert!(mark.exists());
+    let head = scene.project.git(&["rev-parse", "lane/P1/SL-1"]);
+    assert_eq!(head.trim(), remote_head(&scene, "lane/P1/SL-1"));
 }
 
 /// Lost: an answer that got lost would open a second request.
