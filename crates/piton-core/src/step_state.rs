@@ -1,5 +1,7 @@
 //! The state of a step: where it stands, its counters, its last attempt.
 
+mod short;
+
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Class, FileHash, LogRanges};
@@ -9,6 +11,7 @@ use crate::time::{Millis, Timestamp};
 
 /// The state of a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct StepState {
     /// Its id.
     pub id: String,
