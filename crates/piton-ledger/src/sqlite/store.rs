@@ -34,6 +34,10 @@ impl Ledger for Sqlite {
         })
     }
 
+    fn raise(&mut self, run: RunKey, epoch: u64, to: u64) -> Result<()> {
+        self.write(|conn| leases::raise(conn, run, epoch, to))
+    }
+
     fn heartbeat(&mut self, run: RunKey, epoch: u64, at: Millis) -> Result<()> {
         self.write(|conn| leases::heartbeat(conn, run, epoch, at))
     }

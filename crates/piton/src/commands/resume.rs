@@ -79,7 +79,7 @@ fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveAr
     let (mut loaded, mut again) = (loaded, true);
     loop {
         let run_id = loaded.row.run_id.clone();
-        let lease = acquire(store, &loaded.row, args.takeover)?;
+        let lease = acquire(context, store, &loaded.row, args.takeover)?;
         let prepared = prepare(context, store, &run_id, &lease, &args, again);
         // What a person left for later in the questions that follow stays so.
         again = false;
@@ -100,7 +100,12 @@ fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveAr
 }
 
 /// Takes the lease of a run, or says who has it.
-pub fn acquire(store: &mut Store, row: &RunRow, takeover: bool) -> Result<Lease> {
+pub fn acquire(
+    context: &Context,
+    store: &mut Store,
+    row: &RunRow,
+    takeover: bool,
+) -> Result<Lease> {
     let how = if takeover { Acquire::Takeover } else { Acquire::IfFree };
     let mut taken =
         store.ledger().acquire(row.run, &Context::owner(), now().0, how, &owner_liveness);
@@ -112,7 +117,7 @@ pub fn acquire(store: &mut Store, row: &RunRow, takeover: bool) -> Result<Lease>
                 store.ledger().acquire(row.run, &Context::owner(), now().0, how, &owner_liveness);
         }
     }
-    taken.map_err(|error| match error {
+    let taken = taken.map_err(|error| match error {
         piton_ledger::Error::Held { owner } => CommandError::new(
             Kind::Driven,
             "run-driven",
@@ -121,7 +126,8 @@ pub fn acquire(store: &mut Store, row: &RunRow, takeover: bool) -> Result<Lease>
         .hint(format!("watch it with `piton attach {}`", row.run_id))
         .hint(format!("take it over with `piton resume {} --takeover`", row.run_id)),
         other => other.into(),
-    })
+    })?;
+    session::epoch::lift(context, store, row, taken)
 }
 
 fn kill(pid: u32) -> bool {
