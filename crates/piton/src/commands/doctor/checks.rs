@@ -34,8 +34,15 @@ pub fn ledger(context: &Context) -> (Vec<Finding>, bool) {
     let dir = &context.project.state_dir;
     match piton_ledger::check(dir) {
         Err(piton_ledger::Error::NoLedger { .. }) => {
+            if let Some(lost) = context.lost_ledger() {
+                return (vec![Finding::error(lost.message).next(lost.hints.join("; "))], false);
+            }
             let what = format!("there is no ledger in {} yet", dir.display());
             (vec![Finding::ok(what).next("start a run with `piton run PLAN`")], true)
+        }
+        Err(error @ piton_ledger::Error::Corrupt { .. }) => {
+            let next = "`piton doctor --new-ledger` sets it aside and begins a new one";
+            (vec![Finding::error(error.to_string()).next(next)], false)
         }
         Err(error) => (vec![Finding::error(error.to_string())], false),
         Ok(found) if found.is_empty() => {
@@ -89,7 +96,9 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) {
     let known: BTreeSet<&str> = rows.iter().map(|r| r.run_id.as_str()).collect();
     for folder in folders_without_run(context, &known) {
         let what = format!("{} belongs to no run", folder.display());
-        findings.push(Finding::ok(what).next("`piton gc` removes it once it is an hour old"));
+        let next = "`piton gc --unknown` removes it once it is an hour old; it may belong to a ledger \
+                    that was lost";
+        findings.push(Finding::ok(what).next(next));
     }
 }
 
@@ -252,6 +261,33 @@ fn space(free: u64, all: u64) -> Finding {
     } else {
         Finding::ok(what)
     }
+}
+
+/// Whether the state lies where git can't reach it, and only there.
+pub fn place(context: &Context) -> Vec<Finding> {
+    let project = &context.project;
+    let state = &project.state_dir;
+    let second = project.other_ledgers().into_iter().map(|other| {
+        let what = format!(
+            "there are two ledgers: {} is used, {} is not",
+            state.join(piton_ledger::DATABASE_FILE).display(),
+            other.display()
+        );
+        Finding::warning(what).next(
+            "look at the other one with `piton runs` after moving this one's folder away for a \
+             moment, then move away the one that you do not need",
+        )
+    });
+    let mut findings: Vec<Finding> = second.collect();
+    if let (true, Some(common)) = (project.keeps_state_in_tree(), &project.common_dir) {
+        let (from, to) = (state.display(), common.join("piton"));
+        let what = format!("the state lies in {from}, from before there was git");
+        findings.push(Finding::warning(what).next(format!(
+            "`git clean -fdx` would delete it; while no run is driven, `mv {from} {}`",
+            to.display()
+        )));
+    }
+    findings
 }
 
 /// Whether git is there and can read the project.
