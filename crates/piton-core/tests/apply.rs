@@ -3,8 +3,8 @@
 mod support;
 
 use piton_core::event::{
-    Class, DriverLeft, Event, GateAsked, GateDecided, Next, Outcome, PlanAccepted, RunAborted,
-    RunArchived, Shape, StepReset, StepRetried, StepSkipped, Verdict,
+    Class, DriverAttached, DriverLeft, Event, GateAsked, GateDecided, Next, Outcome, PlanAccepted,
+    RunAborted, RunArchived, Shape, StepReset, StepRetried, StepSkipped, Verdict,
 };
 use piton_core::state::{FAILURES_KEPT_MAX, Progress};
 use piton_core::{GateRef, Illegal, Millis, Plan, RunState, Status, Timestamp, apply};
