@@ -95,7 +95,7 @@ pub const TABLE: &[Entry] = &[
         code: "ledger-content",
         title: "the ledger holds something unreadable",
         cause: "An event or a plan in the ledger cannot be understood: it was written by a newer Piton, or it is damaged.",
-        next: "Use the newest Piton that worked here; `piton doctor` names the event.",
+        next: "Use the newest Piton that worked here; `piton doctor` names the event, or the plan and how it is put back.",
     },
     Entry {
         code: "ledger-corrupt",

@@ -247,8 +247,11 @@ pub fn write_views(
 /// Renames the views of a run that was archived, so that its successor's are not taken for them.
 pub fn set_views_aside(context: &Context, store: &mut Store, run_id: &str) -> Result<()> {
     let loaded = store.load(run_id)?;
-    let plan = store.plan(&loaded.state)?;
-    if let Err(error) = views(context, &loaded.state).set_aside(&plan, &loaded.state) {
+    let plan = store.plan(&loaded.state).map_err(|error| error.to_string());
+    let mut views = views(context, &loaded.state);
+    let aside =
+        plan.and_then(|plan| views.set_aside(&plan, &loaded.state).map_err(|e| e.to_string()));
+    if let Err(error) = aside {
         ui::say(&format!("warning: the views of {run_id} were not renamed: {error}"));
     }
     Ok(())

@@ -77,6 +77,7 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) {
         match store.load_row(row.clone()) {
             Ok(loaded) => {
                 findings.extend(same_as_history(&mut store, &loaded));
+                findings.extend(recorded_plan(context, &mut store, &loaded));
                 findings.extend(driver(&loaded));
                 findings.extend(cut_short(&loaded));
                 findings.extend(processes(context, &mut store, &loaded, index < STRAY_RUNS_MAX));
@@ -130,6 +131,30 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<Finding> {
         Finding::error(format!("run {run}: {problem}"))
             .next("copy the ledger with `piton doctor --backup FILE` and report it"),
     )
+}
+
+/// The plan on record must be the one that was kept: a run that may go on needs it.
+fn recorded_plan(context: &Context, store: &mut Store, loaded: &Loaded) -> Option<Finding> {
+    let (run, state) = (&loaded.row.run_id, &loaded.state);
+    if loaded.seq == 0 {
+        return None;
+    }
+    let problem = match store.plan_problem(state) {
+        Ok(problem) => problem?.to_owned(),
+        Err(error) => format!("can't be read: {error}"),
+    };
+    let what = format!("run {run}: the plan on record {problem}");
+    let typed = context.plan_argument(&state.plan_path);
+    if run_status(state, false).is_final() {
+        let next =
+            format!("nothing, if you only look at the run; else `piton run {typed} --fresh`");
+        return Some(Finding::warning(what).next(next));
+    }
+    let next = format!(
+        "if {typed} is what the run was driven with last, `piton resume {run}` puts it back on \
+         record; else restore a backup of the ledger, or start over: `piton run {typed} --fresh`"
+    );
+    Some(Finding::error(what).next(next))
 }
 
 /// The parts in which two states differ.
