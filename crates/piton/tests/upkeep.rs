@@ -196,3 +196,113 @@ fn a_keeper_starts_though_folder_and_program_are_gone() {
     driver.wait().exits(0);
     assert!(project.lines("ran.txt").ends_with(&["one".to_owned(), "two".to_owned()]));
 }
+
+/// Lost: a machine that shuts down would leave steps behind as failed.
+#[test]
+fn a_step_that_went_with_its_keeper_did_not_fail() {
+    for steps_first in [true, false] {
+        let project = Project::with_plan(HELD);
+        let mut driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+        project.wait_for("begun");
+        driver.kill();
+        let keeper = project.keepers()[0].pid;
+        let steps = || project.processes().into_iter().filter(|p| p.pid != keeper);
+        if steps_first {
+            wait_until("the step is gone", || {
+                steps().for_each(|p| common::kill(p.pid, Signal::TERM));
+                steps().next().is_none()
+            });
+        }
+        common::kill(keeper, Signal::TERM);
+        project.wait_quiet();
+        project.write("go", "");
+        project.piton(&["resume", "r"]).exits(0).silent_about("former driver");
+        assert_eq!(project.lines("ran.txt"), ["one", "two"]);
+        let interrupted = |event: &&Event| {
+            use piton_core::event::Outcome;
+            matches!(event, Event::StepFinished(e) if matches!(e.outcome, Outcome::Interrupted { .. }))
+        };
+        assert_eq!(project.events("r").iter().filter(interrupted).count(), 1);
+    }
+}
+
+/// Lost: a file that comes back as it was would make everything below run again.
+#[test]
+fn what_reads_a_lost_file_is_judged_when_it_is_back() {
+    let plan = r#"
+[[phase]]
+id = "P"
+[[phase.lane]]
+id = "L"
+steps = [
+  { id = "gen", run = "echo gen >> ran.txt; cat src > mid.txt", artifacts = ["mid.txt"] },
+  { id = "use", run = "echo use >> ran.txt; cat mid.txt > final.txt", inputs = ["mid.txt"], artifacts = ["final.txt"] },
+]
+"#;
+    let project = Project::with_plan(plan);
+    project.write("src", "1");
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
+    project.remove("mid.txt");
+    project.piton(&["resume", "r"]).exits(0).says("mid.txt is missing");
+    assert_eq!(project.lines("ran.txt"), ["gen", "use", "gen"]);
+    project.write("src", "2");
+    project.remove("mid.txt");
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["gen", "use", "gen", "gen", "use"]);
+}
+
+/// Lost: a driver could only be killed where its keeper was stopped.
+#[test]
+fn a_driver_does_not_wait_for_ever_for_a_stopped_keeper() {
+    let project = Project::with_plan(HELD);
+    let driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+    project.wait_for("begun");
+    let keeper = project.keepers()[0].pid;
+    common::kill(keeper, Signal::STOP);
+    driver.signal(Signal::TERM);
+    driver.wait().exits(1).says("is stopped").says("kill -CONT");
+    common::kill(keeper, Signal::CONT);
+    project.write("go", "");
+    project.piton(&["resume", "r"]).exits(0);
+}
+
+/// Lost: a step whose driver died could set its own run aside and start it anew, beside itself.
+#[test]
+fn a_step_does_not_start_its_own_plan_anew() {
+    let plan = r#"
+[[phase]]
+id = "P"
+run = '''
+touch begun; while [ ! -e go ]; do sleep 0.02; done
+"$PROGRAM" run plan.toml --fresh; echo $? > code; touch done
+'''
+"#;
+    let project = Project::with_plan(plan);
+    let mut driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+    project.wait_for("begun");
+    driver.kill();
+    project.write("go", "");
+    project.wait_for("done");
+    assert_eq!(project.lines("code"), ["4"]);
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!(project.status("r"), "complete");
+}
+
+/// Lost: of several who start a plan anew at once, those who come late would not learn who does it.
+#[test]
+fn plans_started_anew_at_once_are_one_run() {
+    let project = Project::with_plan(HELD);
+    let mut first = project.spawn(&["run", "plan.toml", "--run-id", "old"]);
+    project.wait_for("begun");
+    first.kill();
+    project.kill_all();
+    let all: Vec<_> = (0..4).map(|_| project.spawn(&["run", "plan.toml", "--fresh"])).collect();
+    wait_until("one drives", || project.status("") == "running");
+    let late = |said: &common::Driver| said.stderr().contains("is driven by");
+    wait_until("the others know", || all.iter().filter(|driver| late(driver)).count() == 3);
+    project.write("go", "");
+    let codes: Vec<i32> = all.into_iter().map(|driver| driver.wait().code).collect();
+    let count = |code: i32| codes.iter().filter(|c| **c == code).count();
+    assert_eq!((count(0), count(5)), (1, 3), "{codes:?}");
+    assert_eq!(project.lines("ran.txt"), ["one", "two"]);
+}
