@@ -172,7 +172,7 @@ fn the_budget_that_ends_a_wait_is_named() {
     let limited = Classified { class: Class::RateLimit, reset };
     let short = Budgets { rate_limit_wait: Millis(5_000), ..Budgets::default() };
     let words = said(&short, 1, limited).unwrap_or_default();
-    assert!(words.contains("rate_limit_wait is 5s") && words.contains("1m"), "{words}");
+    assert!(words.contains("rate_limit_wait is 5.0s") && words.contains("1m"), "{words}");
     let network = Classified { class: Class::Network, reset: None };
     let short = Budgets { network_wait: Millis(0), ..Budgets::default() };
     assert!(said(&short, 1, network).is_some_and(|words| words.contains("network_wait")));
