@@ -43,7 +43,7 @@ impl PlanFile {
     }
 
     /// Reads a plan; `asks` lets a person be asked what a document leaves open.
-    fn read_and(
+    pub fn read_and(
         context: &Context,
         path: &Path,
         tasks: Option<TaskWorktrees>,

@@ -41,10 +41,16 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
             return Err(CommandError::usage("no-plan", "`--fresh` needs a plan")
                 .hint("piton run PLAN --fresh"));
         }
+        if args.rollback {
+            return Err(CommandError::usage("no-plan", "`--rollback` needs a plan")
+                .hint("piton run PLAN --rollback")
+                .hint("`piton rollback` takes the newest run back"));
+        }
         return resume::run(context, ResumeArgs { run: None, drive: args.drive });
     };
     let tasks = args.task_worktrees.map(TaskWorktrees::from);
-    let plan = PlanFile::read(context, path, tasks)?;
+    // What a document leaves open was asked when the run began.
+    let plan = PlanFile::read_and(context, path, tasks, !args.resume && !args.rollback)?;
     session::check_selection(&plan.live, &args.drive)?;
     let mut store = match args.drive.dry_run.then(|| context.read_store()) {
         None => context.write_store()?,

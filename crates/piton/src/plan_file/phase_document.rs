@@ -51,6 +51,15 @@ pub fn read(
         confirm(
             context,
             &format!("{file} has no lane index; are its lanes {}?", lanes.join(", ")),
+            "add a `## Lane Index & Dependencies`",
+        )?;
+    }
+    for hold in planned.holds.iter().filter(|hold| hold.kind == HoldKind::Unknown && asks) {
+        let (lane, name) = (&hold.lane, ui::text::sanitize(&hold.name));
+        confirm(
+            context,
+            &format!("{lane} depends on \"{name}\", which is no lane, gate or phase; is it done?"),
+            "correct its `Depends on`",
         )?;
     }
     for (lane, why) in planned.mixed.iter().filter(|_| asks) {
@@ -65,6 +74,7 @@ pub fn read(
         let lane = LanePath { phase: document.id.clone(), lane: hold.lane.clone() };
         match hold.kind {
             HoldKind::OpenGate => plan.open_gates.entry(lane).or_default().push(hold.name),
+            HoldKind::Unknown if asks => {}
             HoldKind::Phase | HoldKind::Unknown => ui::say(&format!(
                 "{lane} depends on {}, which this document does not hold: see that it is done",
                 ui::text::sanitize(&hold.name)
@@ -75,7 +85,7 @@ pub fn read(
     Ok(plan)
 }
 
-fn confirm(context: &Context, question: &str) -> Result<()> {
+fn confirm(context: &Context, question: &str, otherwise: &str) -> Result<()> {
     if context.yes {
         return Ok(());
     }
@@ -86,7 +96,7 @@ fn confirm(context: &Context, question: &str) -> Result<()> {
         }
     }
     Err(CommandError::new(Kind::Waiting, "not-confirmed", question.to_owned())
-        .hint("say `--yes`, or add a `## Lane Index & Dependencies`"))
+        .hint(format!("say `--yes`, or {otherwise}")))
 }
 
 /// Whether a lane that is safe beside others only in part may run beside them. Alone is always safe.

@@ -2,7 +2,7 @@
 //! and a resume goes on once it is fixed.
 
 use super::common::{Output, Project};
-use super::scene::{DOCUMENT, Scene, document, lane};
+use super::scene::{DOCUMENT, LaneDoc, Scene, document, lane};
 
 /// Checks that a lane was refused and nothing was made.
 #[track_caller]
@@ -203,6 +203,21 @@ fn without_a_lane_index_the_lanes_are_confirmed() {
     assert_eq!(scene.worktrees(), Vec::<String>::new());
     scene.run(&["--yes"]).exits(0);
     scene.nothing_left();
+}
+
+/// Lost: a lane would start before what it waits for, only because the words were not understood.
+#[test]
+fn a_dependency_that_is_not_understood_is_asked_about_once() {
+    let waits = LaneDoc { index: &["Depends on: the other team"], ..lane("SL-1") };
+    let scene = Scene::of(&[waits]);
+    let said = scene.run(&[]).exits(3);
+    said.says("\"the other team\", which is no lane, gate or phase").says("--yes");
+    assert_eq!(scene.worktrees(), Vec::<String>::new());
+    scene.agent("SL-1", "exit 1");
+    scene.run(&["--yes"]).exits(1);
+    scene.agent("SL-1", "echo x > SL-1-01.txt");
+    let hint = scene.record("SL-1", "after_lane_start")["resume_hint"].as_str().unwrap().to_owned();
+    scene.paste(&hint).exits(0);
 }
 
 /// Lost: work would be merged to a branch that nobody named.
