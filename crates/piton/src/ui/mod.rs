@@ -13,6 +13,7 @@ pub mod json;
 pub mod lane_words;
 pub mod live;
 pub mod look;
+pub mod picture;
 pub mod plain;
 mod row;
 pub mod status_json;
