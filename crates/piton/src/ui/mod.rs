@@ -8,6 +8,7 @@ pub mod ask;
 #[cfg(test)]
 mod fixture;
 pub mod frame;
+pub mod glance;
 pub mod here;
 pub mod json;
 pub mod lane_words;
