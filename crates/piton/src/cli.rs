@@ -123,7 +123,7 @@ pub struct DriveArgs {
     /// Run only this phase.
     #[arg(long, value_name = "PHASE")]
     pub phase: Option<String>,
-    /// Run only this lane.
+    /// Run only lanes with this id (or PHASE/LANE).
     #[arg(long, value_name = "LANE")]
     pub lane: Option<String>,
     /// Run at most so many lanes at once.
@@ -156,6 +156,23 @@ pub struct DriveArgs {
     /// Accept that the spec changed.
     #[arg(long)]
     pub accept_spec: bool,
+}
+
+impl DriveArgs {
+    /// Takes `PHASE/LANE` apart, as which a lane may be named; the phase that was named otherwise if
+    /// it is another one.
+    pub fn split_lane(&mut self) -> Result<(), String> {
+        let Some((phase, lane)) = self.lane.as_deref().and_then(|l| l.split_once('/')) else {
+            return Ok(());
+        };
+        let (phase, lane) = (phase.to_owned(), lane.to_owned());
+        match &self.phase {
+            Some(other) if *other != phase => return Err(other.clone()),
+            _ => {}
+        }
+        (self.phase, self.lane) = (Some(phase), Some(lane));
+        Ok(())
+    }
 }
 
 /// Arguments of `run`.

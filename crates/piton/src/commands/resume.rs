@@ -24,7 +24,8 @@ use crate::ui;
 use crate::world::{kept, scratch_folders};
 
 /// Resumes a run.
-pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
+pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
+    session::split_lane(&mut args.drive)?;
     super::detach::leave_terminal();
     let dry = args.drive.dry_run;
     // Nothing to go on with is no reason to make a ledger.

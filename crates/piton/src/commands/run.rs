@@ -35,7 +35,14 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
     ended
 }
 
-fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
+fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
+    session::split_lane(&mut args.drive)?;
+    if let (Some(to), false) = (&args.to, args.rollback) {
+        let message = format!("`--to {to}` says how far `--rollback` goes, which is not given");
+        return Err(
+            CommandError::usage("usage", message).hint("add `--rollback`, or leave `--to` away")
+        );
+    }
     let Some(path) = &args.plan else {
         if args.fresh {
             return Err(CommandError::usage("no-plan", "`--fresh` needs a plan")
