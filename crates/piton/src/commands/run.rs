@@ -198,7 +198,8 @@ pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
             .unwrap_or_default(),
         ..RunState::default()
     };
-    super::dry_run::print(context, &plan.recorded, &state, &[], args);
+    let found = super::dry_run::Found::default();
+    super::dry_run::print(context, &plan.recorded, &state, found, args);
 }
 
 /// The event that creates a run.
