@@ -8,6 +8,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use back::{RestoreArgs, RollbackArgs, UndoArgs};
 
+/// The command that Piton starts itself.
+pub const KEEPER: &str = "__keeper";
+
 /// Run long work done by coding agents so that a crash costs no more than the step in flight.
 #[derive(Debug, Parser)]
 #[command(name = "piton", version, max_term_width = 100, propagate_version = true)]
@@ -84,7 +87,7 @@ pub enum Command {
     /// Show a run that is killed and resumed, in a scratch repository.
     Demo(DemoArgs),
     /// Hold the children of a run (started by Piton itself).
-    #[command(name = "__keeper", hide = true)]
+    #[command(name = KEEPER, hide = true)]
     Keeper {
         /// The run's folder.
         dir: PathBuf,
