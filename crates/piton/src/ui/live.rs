@@ -1,9 +1,8 @@
 //! The live tree on a terminal: drawn over itself on stderr, without the alternate screen.
 //!
 //! Draws what [`super::frame`] made, with [`super::picture`]; decides when to draw and what stays
-//! above the tree. What a
-//! person must be able to scroll back to (failures, reasons, questions) is printed above as plain
-//! lines; the tree itself goes when the driver leaves or this value is dropped.
+//! above the tree. What a person must be able to scroll back to (failures, reasons, questions) is
+//! printed above as plain lines; the tree itself goes when the driver leaves or this value is dropped.
 
 use std::collections::BTreeMap;
 use std::io::Write;
