@@ -6,7 +6,7 @@ use piton_core::LanePath;
 use piton_core::lane::TaskWorktrees;
 use piton_formats::lanes::phase::{self, HoldKind, PlanDefaults};
 
-use super::PlanFile;
+use super::{PlanFile, is_news, not_told};
 use crate::commands::document_error;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
@@ -25,6 +25,7 @@ pub fn read(
     let redactor = || context.redactor_of_text(text);
     let refused = |problems: Vec<_>| document_error(&problems, text, context.json, &redactor());
     let (document, warnings) = phase::read(&file, text).map_err(refused)?;
+    let warnings = not_told(warnings);
     if !warnings.is_empty() {
         ui::diagnostics(&warnings, text, &redactor());
     }
@@ -75,10 +76,15 @@ pub fn read(
         match hold.kind {
             HoldKind::OpenGate => plan.open_gates.entry(lane).or_default().push(hold.name),
             HoldKind::Unknown if asks => {}
-            HoldKind::Phase | HoldKind::Unknown => ui::say(&format!(
-                "{lane} depends on {}, which this document does not hold: see that it is done",
-                ui::text::sanitize(&hold.name)
-            )),
+            HoldKind::Phase | HoldKind::Unknown => {
+                let name = ui::text::sanitize(&hold.name);
+                let line = format!(
+                    "{lane} depends on {name}, which this document does not hold: see that it is done"
+                );
+                if is_news(line.clone()) {
+                    ui::say(&line);
+                }
+            }
         }
     }
     plan.phase = Some(document.id);
