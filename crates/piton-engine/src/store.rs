@@ -139,6 +139,12 @@ impl Store {
         serde_json::from_slice(&body).map_err(|_| Error::NoPlan(run_id))
     }
 
+    /// Keeps a plan in place of one that was found damaged.
+    pub fn mend_plan(&mut self, plan: &Plan) -> Result<()> {
+        let (hash, body) = kept(plan);
+        Ok(self.ledger.mend_blob(&hash, &body)?)
+    }
+
     /// What is wrong with the plan a run was last driven with; nothing if it is there as it was kept.
     pub fn plan_problem(&mut self, state: &RunState) -> Result<Option<&'static str>> {
         let Some(hash) = &state.plan_hash else { return Ok(Some("is not named")) };

@@ -69,6 +69,9 @@ pub trait Ledger {
     /// Keeps `body` under its hash; a hash that is there already is left as it is.
     fn put_blob(&mut self, hash: &str, body: &[u8]) -> Result<()>;
 
+    /// Keeps bytes under their hash in place of what is there: for what was found to be damaged.
+    fn mend_blob(&mut self, hash: &str, body: &[u8]) -> Result<()>;
+
     /// Reads what was kept under a hash.
     fn blob(&mut self, hash: &str) -> Result<Option<Vec<u8>>>;
 

@@ -62,6 +62,10 @@ impl Ledger for CrashingLedger {
         self.inner()?.acquire(run, owner, at, how, alive)
     }
 
+    fn mend_blob(&mut self, hash: &str, body: &[u8]) -> Result<()> {
+        self.inner()?.mend_blob(hash, body)
+    }
+
     fn raise(&mut self, run: RunKey, epoch: u64, to: u64) -> Result<()> {
         self.inner()?.raise(run, epoch, to)
     }

@@ -74,10 +74,14 @@ impl Ledger for Sqlite {
 
     fn put_blob(&mut self, hash: &str, body: &[u8]) -> Result<()> {
         // Looked for first: blobs are mostly there already, and a read costs no sync.
-        if self.lock.is_some() && self.read(|conn| history::has_blob(conn, hash, body))? {
+        if self.lock.is_some() && self.read(|conn| history::has_blob(conn, hash))? {
             return Ok(());
         }
         self.write(|conn| history::put_blob(conn, hash, body))
+    }
+
+    fn mend_blob(&mut self, hash: &str, body: &[u8]) -> Result<()> {
+        self.write(|conn| history::mend_blob(conn, hash, body))
     }
 
     fn blob(&mut self, hash: &str) -> Result<Option<Vec<u8>>> {

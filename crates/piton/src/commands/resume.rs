@@ -176,8 +176,10 @@ fn prepare(
         }
         return Err(error);
     }
-    if check.plan.hash() != live_hash(&loaded) || store.plan_problem(&loaded.state)?.is_some() {
+    if check.plan.hash() != live_hash(&loaded) {
         store.keep_plan(&check.plan)?;
+    } else if store.plan_problem(&loaded.state)?.is_some() {
+        store.mend_plan(&check.plan)?;
     }
     let mut opening = vec![session::attached(context, lease, args.takeover)];
     opening.extend(resets_that_apply(&loaded.state, &opening[0], check.events));
