@@ -216,6 +216,7 @@ impl Driver<'_> {
                 let error = format!("conflict markers are left in {}", files.join(", "));
                 self.reopen(path, lane, Class::Conflict, error, Vec::new(), None)
             }
+            Commit::Refused(refusal) => self.block(path, Stage::PrePr, refusal),
         }
     }
 

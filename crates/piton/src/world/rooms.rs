@@ -9,6 +9,7 @@ mod mend;
 mod merge;
 mod rewind;
 
+mod whole;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ use piton_workspace::{Project, checks, restore};
 
 pub use rewind::Preview;
 
+pub use whole::removed_by_hand;
 use super::hands::{Hands, Held};
 use super::views::Views;
 
@@ -79,6 +81,8 @@ pub struct GitRooms {
 }
 
 impl GitRooms {
+    /// Trees with what their snapshots missed, by the folder of a work tree.
+    wholes: HashMap<String, whole::Known>,
     /// Makes the lanes of a run. `cache` is the folder for stat caches, `hands` the file that its
     /// drivers lock while they act.
     pub fn new(
@@ -111,6 +115,7 @@ impl GitRooms {
 
     /// Holds up every lane that needs a worktree.
     pub fn refuse(&mut self, refusal: Option<Refusal>) {
+            wholes: HashMap::new(),
         self.refusal = refusal;
     }
 
@@ -348,7 +353,8 @@ impl Rooms for GitRooms {
         at: Timestamp,
     ) -> Result<SnapshotRef, String> {
         let _held = self.hands.hold().map_err(|e| e.to_string())?;
-        self.take(lane, dir, why, at).map(|s| noted(lane, dir, &s))
+        let taken = self.take(lane, dir, why, at)?;
+        Ok(self.noted_whole(lane, dir, &taken))
     }
 
     fn reset(&mut self, lane: &LanePath, dir: &str, to: &str, at: Timestamp) -> Result<(), String> {
@@ -358,13 +364,13 @@ impl Rooms for GitRooms {
 
     fn commit(
         &mut self,
-        _lane: &LanePath,
+        lane: &LanePath,
         work: &LaneWork,
         snapshot: &SnapshotRef,
         message: &str,
     ) -> Result<Commit> {
         let _held = self.hands.hold()?;
-        self.commit_work(work, snapshot, message)
+        self.commit_work(lane, work, snapshot, message)
     }
 
     fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {

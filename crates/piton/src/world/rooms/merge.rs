@@ -33,10 +33,14 @@ const CONFLICT: &str = "conflict with base in ";
 impl GitRooms {
     pub(super) fn commit_work(
         &mut self,
+        lane: &LanePath,
         work: &LaneWork,
         snapshot: &SnapshotRef,
         message: &str,
     ) -> Result<Commit> {
+        if let Some(refusal) = self.refuses_commit(lane, work, snapshot) {
+            return Ok(Commit::Refused(refusal));
+        }
         let unresolved = self.unresolved(work, &snapshot.tree);
         if !unresolved.is_empty() {
             return Ok(Commit::Unresolved(unresolved));
@@ -226,6 +230,11 @@ impl GitRooms {
             let end = worktree::drop_branch(&self.root, owner, &fence).map_err(of_worktree)?;
             if let BranchEnd::InUse(path) = end {
                 let (branch, path) = (&work.branch, path.display());
+        if let Some(refusal) =
+            last.as_ref().and_then(|last| self.refuses_removal(work, last, head.as_deref()))
+        {
+            return Err(failed(format!("{}; {}", refusal.why, refusal.fix)));
+        }
                 return Err(failed(format!("branch {branch} is checked out in {path}")));
             }
             return Ok(removed(lane, last, head, false));
