@@ -294,7 +294,7 @@ impl Planner<'_> {
                 return Ok(Some(Verdict::Silent));
             }
         }
-        let there = self.dir.join(os_path(path)).symlink_metadata().ok();
+        let there = apply::about(self.dir, path);
         let replaces = matches!(step.from, State::Folder { .. }) && step.to.oid().is_some();
         let blocked = match step.from {
             State::Absent => self.in_the_way(step, there.as_ref()),
@@ -316,8 +316,8 @@ impl Planner<'_> {
         }
         let mut folder = crate::snapshot::trees::parent(&step.path);
         while let Some(path) = folder.filter(|path| !path.is_empty()) {
-            let about = self.dir.join(os_path(path)).symlink_metadata();
-            if about.is_ok_and(|about| !about.is_dir()) && !self.going.contains(path) {
+            let about = apply::about(self.dir, path);
+            if about.is_some_and(|about| !about.is_dir()) && !self.going.contains(path) {
                 return true;
             }
             folder = crate::snapshot::trees::parent(path);
