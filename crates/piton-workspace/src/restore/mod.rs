@@ -24,7 +24,7 @@ pub use ignored::present;
 pub(crate) use state::{State, Step};
 
 use crate::snapshot::index::Index;
-use crate::snapshot::repo::Repo;
+use crate::snapshot::repo::{Repo, Settings};
 use crate::snapshot::walk::join;
 use crate::snapshot::{self, Rules, Snapshot, Why, Workspace, os_path};
 
@@ -268,7 +268,8 @@ struct Planner<'a> {
     /// Paths that the target's own rules ignore.
     stays: BTreeSet<Vec<u8>>,
     going: BTreeSet<Vec<u8>>,
-    index: Option<Index>,
+    /// The index of a sparse checkout, once it was asked for; nothing in it where there is none.
+    index: Option<Option<Index>>,
 }
 
 impl Planner<'_> {
@@ -340,7 +341,9 @@ impl Planner<'_> {
     fn is_sparse(&mut self, path: &[u8]) -> Result<bool, snapshot::Error> {
         if self.index.is_none() {
             let repo = Repo::open(self.dir)?;
-            self.index = Some(Index::read(self.dir, &repo.index())?);
+            let is_sparse = Settings::load(&repo, 0)?.sparse;
+            let index = is_sparse.then(|| Index::read(self.dir, &repo.index())).transpose()?;
+            self.index = Some(index);
         }
         let index = self.index.as_ref();
         let skipped = |index: &Index| {

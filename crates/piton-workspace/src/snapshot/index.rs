@@ -1,7 +1,7 @@
 //! What the user's index tracks: which paths, and which of them are not meant to be on disk.
 //!
 //! Only names, modes and ids are taken from it. Its flags and its stat data are not trusted, but
-//! for one thing: a path that is missing and marked skip-worktree was left out by a sparse checkout.
+//! for one thing: in a sparse checkout a path that is missing and marked skip-worktree was left out.
 //! The common formats are read here, because starting git costs more than reading; whatever else
 //! there is (split, sparse, newer) is left to `git ls-files`.
 

@@ -113,6 +113,9 @@ pub(crate) struct Settings {
     pub(crate) file_mode: bool,
     /// Refs are not files.
     pub(crate) reftable: bool,
+    /// Files that the index marks may be left out of the work tree. Without it the mark is a person's
+    /// own, and a file that is not there was deleted.
+    pub(crate) sparse: bool,
     /// Where they hold.
     scope: Scope,
     /// The repository's object format, if it is not SHA-1.
@@ -184,6 +187,7 @@ impl Settings {
         match key {
             "core.autocrlf" => self.autocrlf = on,
             "core.filemode" => self.file_mode = on,
+            "core.sparsecheckout" => self.sparse = on,
             "core.excludesfile" => return true,
             "extensions.worktreeconfig" => self.scope = Scope::WorkTree,
             _ if key.starts_with("includeif.") => self.scope = Scope::WorkTree,
@@ -211,6 +215,7 @@ impl Settings {
         to.u8(u8::from(self.autocrlf));
         to.u8(u8::from(self.file_mode));
         to.u8(u8::from(self.reftable));
+        to.u8(u8::from(self.sparse));
         to.u8(u8::from(self.scope == Scope::WorkTree));
     }
 
@@ -228,6 +233,7 @@ impl Settings {
         found.autocrlf = from.u8()? != 0;
         found.file_mode = from.u8()? != 0;
         found.reftable = from.u8()? != 0;
+        found.sparse = from.u8()? != 0;
         if from.u8()? != 0 {
             found.scope = Scope::WorkTree;
         }
