@@ -34,7 +34,7 @@ pub(crate) use commit::{ended, signed};
 pub use list::{Entry, checked_out, list};
 pub(crate) use place::Place;
 pub use remove::{empty_trash, remove, trash_folders};
-pub use stand::{Files, move_to, stand_on, start_from};
+pub use stand::{Files, move_to, stand_on, start_from, unmerged};
 
 use crate::git;
 use crate::refs::Fence;

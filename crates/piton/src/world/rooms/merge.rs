@@ -56,16 +56,23 @@ impl GitRooms {
         Ok(Commit::Done { commit: made.commit, tree: made.tree, changed })
     }
 
-    /// Files of the last conflict that still hold its markers.
+    /// Files of the last conflict, or of one that a step made, that still hold its markers.
     fn unresolved(&self, work: &LaneWork, tree: &str) -> Vec<String> {
         let last = work.record(Stage::RetryAttempt).map(|r| r.notes.as_str()).unwrap_or_default();
-        let Some(files) = last.strip_prefix(CONFLICT) else { return Vec::new() };
-        let has_marker = |file: &&str| {
+        let mut files: Vec<String> = Vec::new();
+        if let Some(named) = last.strip_prefix(CONFLICT) {
+            files.extend(named.split(", ").map(str::to_owned));
+        }
+        // A merge of a step's own that it did not finish.
+        let unmerged = worktree::unmerged(Path::new(&work.dir)).unwrap_or_default();
+        files.extend(unmerged.iter().map(|path| String::from_utf8_lossy(path).into_owned()));
+        let has_marker = |file: &String| {
             let blob = Git::at(&self.root).args(["cat-file", "blob", &format!("{tree}:{file}")]);
             let text = blob.bytes().unwrap_or_default();
             text.split(|b| *b == b'\n').any(|line| line.starts_with(b"<<<<<<< "))
         };
-        files.split(", ").filter(has_marker).map(str::to_owned).collect()
+        files.retain(has_marker);
+        files
     }
 
     pub(super) fn rebase_work(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
