@@ -26,9 +26,11 @@ mod stand;
 
 use std::path::PathBuf;
 
-pub use add::{Added, Spec, add, copy_missing};
+pub use add::{Added, Spec, add, copy_missing, is_complete};
 pub use adopt::adopt;
-pub use branch::{BranchEnd, branch_of, delete_branch_if_contained, drop_branch, run_of_branch};
+pub use branch::{
+    BranchEnd, branch_of, delete_branch_if_contained, drop_branch, keep, run_of_branch,
+};
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
 pub(crate) use commit::{ended, signed};
 pub use list::{Entry, checked_out, list};

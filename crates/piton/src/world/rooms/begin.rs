@@ -200,7 +200,8 @@ impl GitRooms {
     }
 
     /// Lets a lane whose worktree is there already, as after a rollback, start from the base of now,
-    /// unless its branch has commits of its own; what a person should know.
+    /// unless its branch has commits of its own; what a person should know. Where only its branch was
+    /// left, what that holds stays below a ref of the run.
     fn restart(
         &mut self,
         lane: &LanePath,
@@ -208,6 +209,18 @@ impl GitRooms {
         added: &mut worktree::Added,
         start: &str,
     ) -> Result<String> {
+        if !added.reused && added.head != start {
+            let fence = self.fenced()?;
+            let (old, owner) = (added.head.clone(), (&*self.run_id, &*lane.to_string()));
+            worktree::keep(&self.root, owner, &old, &fence).map_err(of_worktree)?;
+            worktree::start_from(Path::new(dir), start, &fence).map_err(of_worktree)?;
+            start.clone_into(&mut added.head);
+            return Ok(format!(
+                "its branch was left at {}: it starts from {} now",
+                short(&old),
+                short(start)
+            ));
+        }
         if !added.reused || !added.base_moved {
             return Ok(String::new());
         }

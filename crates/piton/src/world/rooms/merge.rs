@@ -90,10 +90,9 @@ impl GitRooms {
         // Its files move with it; what nobody committed stands in its snapshots.
         self.take(Some(lane), &work.dir, "before it is put on base", at()).map_err(failed)?;
         match merge::rebase(&self.root, &head, &start, &onto).map_err(of_merge)? {
-            merge::Rebase::Nothing { commit, tree } | merge::Rebase::UpToDate { commit, tree } => {
-                Ok(Rebase::Done { onto, commit, tree })
-            }
-            merge::Rebase::Clean { commit, tree, .. } => {
+            merge::Rebase::UpToDate { commit, tree } => Ok(Rebase::Done { onto, commit, tree }),
+            // Where base has all that the lane did, as other commits, its branch is at base too.
+            merge::Rebase::Nothing { commit, tree } | merge::Rebase::Clean { commit, tree, .. } => {
                 let fence = self.fenced()?;
                 worktree::move_to(Path::new(&work.dir), &commit, Files::Follow, &fence)
                     .map_err(of_worktree)?;
@@ -231,17 +230,17 @@ impl GitRooms {
                 .and_then(|commit| snapshot::load(&self.root, &commit).ok())
                 .map(|last| recorded(&last))
         };
+        if let Some(refusal) =
+            last.as_ref().and_then(|last| self.refuses_removal(work, last, head.as_deref()))
+        {
+            return Err(failed(format!("{}; {}", refusal.why, refusal.fix)));
+        }
         worktree::remove(&self.root, dir, &fence).map_err(of_worktree)?;
         let owner = (self.run_id.as_str(), &*lane.to_string());
         if work.dropped {
             let end = worktree::drop_branch(&self.root, owner, &fence).map_err(of_worktree)?;
             if let BranchEnd::InUse(path) = end {
                 let (branch, path) = (&work.branch, path.display());
-        if let Some(refusal) =
-            last.as_ref().and_then(|last| self.refuses_removal(work, last, head.as_deref()))
-        {
-            return Err(failed(format!("{}; {}", refusal.why, refusal.fix)));
-        }
                 return Err(failed(format!("branch {branch} is checked out in {path}")));
             }
             return Ok(removed(lane, last, head, false));

@@ -273,7 +273,8 @@ impl GitRooms {
         let dir = Path::new(&room.dir);
         let fence = self.fenced().map_err(|e| e.to_string())?;
         if let (Some(lane), Some(head)) = (&room.lane, head) {
-            if !dir.is_dir() {
+            // One that was being brought back when its driver was killed is there, and not whole.
+            if !worktree::is_complete(dir) {
                 let work = LaneWork {
                     dir: room.dir.clone(),
                     branch: room.branch.clone(),
