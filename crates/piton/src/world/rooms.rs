@@ -67,6 +67,8 @@ pub struct GitRooms {
     options: LaneOptions,
     rules: Rc<Rules>,
     views: Views,
+    /// Those of lanes' worktrees: no file there is one of ours, whatever its name.
+    lane_rules: Rc<Rules>,
     epoch: u64,
     hands: Hands,
     fence: Option<Fence>,
@@ -96,6 +98,7 @@ impl GitRooms {
     ) -> Self {
         rules.exclude.push(options.worktrees.clone());
         rules.exclude.extend(views.own_paths());
+        let lane_rules = Rc::new(rules.clone());
         Self {
             root: root.to_owned(),
             cache: cache.to_owned(),
@@ -103,6 +106,7 @@ impl GitRooms {
             options,
             rules: Rc::new(rules),
             views,
+            lane_rules,
             epoch: FIRST_EPOCH,
             hands: Hands::new(hands.to_owned(), FIRST_EPOCH),
             fence: None,
@@ -167,6 +171,12 @@ impl GitRooms {
     }
 
     fn chain(&self, lane: Option<&LanePath>) -> String {
+    /// What is captured of a work tree.
+    fn rules_of(&self, dir: &str) -> Rc<Rules> {
+        let own = self.root.join(dir) != self.root;
+        Rc::clone(if own { &self.lane_rules } else { &self.rules })
+    }
+
         let prefix = refs::run_prefix(&self.run_id);
         match lane {
             None => format!("{prefix}root"),
@@ -187,7 +197,7 @@ impl GitRooms {
         let fence = self.fenced().map_err(|e| e.to_string())?;
         let message = format!("{}: {why}", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let (chain, rules) = (self.chain(lane), Rc::clone(&self.rules));
+        let (chain, rules) = (self.chain(lane), self.rules_of(dir));
         let taker = self.taker(dir)?;
         taker.take(&rules, &chain, &fence, &meta).map_err(|e| e.to_string())
     }
@@ -212,7 +222,7 @@ impl GitRooms {
         let fence = self.fenced().map_err(|e| e.to_string())?;
         let message = format!("{}: {why}", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let (chain, rules) = (self.chain(lane), Rc::clone(&self.rules));
+        let (chain, rules) = (self.chain(lane), self.rules_of(dir));
         let taker = self.taker(dir)?;
         restore::present(taker, &rules, &chain, &fence, &meta, to).map_err(|e| e.to_string())
     }
@@ -231,15 +241,15 @@ impl GitRooms {
         let chain = self.chain(lane).replacen(&prefix, &format!("{prefix}look/"), 1);
         let message = format!("{}: a look", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let workspace = self.workspace(dir);
+        let (workspace, rules) = (self.workspace(dir), self.rules_of(dir));
         // All who look append to one chain: one after the other.
         let _turn = turn(&self.cache.join(LOOK_LOCK)).map_err(|e| e.to_string())?;
         loop {
             let fence = Fence::current(&self.root, &self.run_id).map_err(|e| e.to_string())?;
             let mut taker = Taker::new(workspace.clone());
             let taken = match to {
-                None => taker.take(&self.rules, &chain, &fence, &meta),
-                Some(to) => restore::present(&mut taker, &self.rules, &chain, &fence, &meta, to),
+                None => taker.take(&rules, &chain, &fence, &meta),
+                Some(to) => restore::present(&mut taker, &rules, &chain, &fence, &meta, to),
             };
             match taken {
                 Ok(taken) => return Ok(noted(lane, dir, &taken)),
@@ -260,10 +270,10 @@ impl GitRooms {
         at: Timestamp,
     ) -> Result<(), String> {
         let present = self.take_before(lane, dir, to, "before going back", at)?;
-        let workspace = self.workspace(dir);
-        let plan = restore::plan(&workspace, &self.rules, &present, to, scope);
+        let (workspace, rules) = (self.workspace(dir), self.rules_of(dir));
+        let plan = restore::plan(&workspace, &rules, &present, to, scope);
         let plan = plan.map_err(|e| e.to_string())?;
-        restore::execute(&workspace, &self.rules, &plan).map(drop).map_err(|e| e.to_string())
+        restore::execute(&workspace, &rules, &plan).map(drop).map_err(|e| e.to_string())
     }
 }
 

@@ -71,7 +71,8 @@ impl GitRooms {
         let before = snapshot::load(&self.root, present).map_err(said)?;
         let workspace = self.workspace(&target.dir);
         let scope = scope(&target.paths, &keep, target.beside.as_deref());
-        let plan = restore::plan(&workspace, &self.rules, &before, &target.target, &scope);
+        let rules = self.rules_of(&target.dir);
+        let plan = restore::plan(&workspace, &rules, &before, &target.target, &scope);
         let plan = plan.map_err(said)?;
         let touched: BTreeSet<&[u8]> = plan.writes().chain(plan.deletes()).collect();
         let mut changes = restore::diff(&self.root, present, &target.target).map_err(said)?;
