@@ -97,7 +97,8 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
     let rules = Rules {
         file_bytes_max: settings.snapshots.file_max,
         files_max: usize::try_from(settings.snapshots.files_max).unwrap_or(usize::MAX),
-        home: std::env::var_os("HOME").map(PathBuf::from),
+        // A work tree is known by its real path.
+        home: std::env::var_os("HOME").map(PathBuf::from).map(|h| h.canonicalize().unwrap_or(h)),
         ..Rules::default()
     };
     let cache = project.state_dir.join(CACHE_DIR);
