@@ -4,6 +4,7 @@
 
 use piton_core::LanePath;
 use piton_core::event::{Revert, RewindKind};
+use piton_core::lane::Stage;
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
 use piton_workspace::restore::{Change, ChangeKind, KeptWhy};
@@ -51,6 +52,8 @@ struct BasePlan {
     branch: String,
     from: String,
     how: BaseMove,
+    /// Whether the lane began with uncommitted changes of the user's, which got to base with it.
+    seeded: bool,
 }
 
 enum BaseMove {
@@ -88,12 +91,12 @@ impl Planned {
             planned.something |= room.changes();
             planned.rooms.push(room);
         }
-        planned.look_at_bases(&mut rooms, rewind);
+        planned.look_at_bases(&mut rooms, loaded, rewind);
         Ok(planned)
     }
 
     /// Each merge is taken back on top of the one before.
-    fn look_at_bases(&mut self, rooms: &mut GitRooms, rewind: &Rewind) {
+    fn look_at_bases(&mut self, rooms: &mut GitRooms, loaded: &Loaded, rewind: &Rewind) {
         let mut before: Vec<Revert> = Vec::new();
         for merge in &rewind.merges {
             let earlier = before.iter().rev().find(|r| r.base_branch == merge.base_branch);
@@ -110,7 +113,10 @@ impl Planned {
                 }
             };
             let (lane, branch) = (merge.lane.clone(), merge.base_branch.clone());
-            self.bases.push(BasePlan { lane, branch, from: from.clone(), how });
+            let work = loaded.state.lane(&lane).and_then(|l| l.work.as_ref());
+            let begun = work.and_then(|w| w.record(Stage::BeforeLaneStart));
+            let seeded = begun.is_some_and(|record| record.snapshot.is_some());
+            self.bases.push(BasePlan { lane, branch, from: from.clone(), how, seeded });
             before.extend(found.ok().map(|(revert, _)| revert));
         }
     }
@@ -142,6 +148,14 @@ impl Planned {
         }
     }
 
+            if base.seeded {
+                let (lane, run) = (&base.lane, &self.run_id);
+                ui::say(&ui::here::told(&format!(
+                    "{lane}: it began with uncommitted changes of yours, which got to base with it \
+                     and leave the work tree now; `piton restore {lane}@before_lane_start --run {run} \
+                     --to DIR` puts the files with them into a folder"
+                )));
+            }
     /// Tells, and ends there if nothing is to be done or it cannot be; true if it shall be done.
     pub fn tell(&self, context: &Context, dry_run: bool) -> Result<bool> {
         let only_told = dry_run || !self.something;
@@ -334,6 +348,7 @@ impl BasePlan {
 
 fn plain(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
+            "seeded": self.seeded,
 }
 
 fn shown(path: &[u8]) -> String {
