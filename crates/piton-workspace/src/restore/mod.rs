@@ -18,7 +18,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use execute::{Error, Restored, execute};
-pub use export::export;
+pub use export::{export, exported};
 pub(crate) use fresh::is_fresh;
 pub use ignored::present;
 pub(crate) use state::{State, Step};
@@ -109,7 +109,9 @@ impl Scope {
             || self.paths.iter().any(|scope| {
                 let scope = scope.as_os_str().as_bytes();
                 let scope = scope.strip_suffix(b"/").unwrap_or(scope);
-                let leads_there = step.from == State::Absent && below(scope, &step.path);
+                let is_folder = |state: State| matches!(state, State::Folder { .. });
+                let becomes_one = is_folder(step.to) && !is_folder(step.from);
+                let leads_there = becomes_one && below(scope, &step.path);
                 scope == step.path || below(&step.path, scope) || leads_there
             })
     }
@@ -345,7 +347,7 @@ impl Planner<'_> {
             let index = is_sparse.then(|| Index::read(self.dir, &repo.index())).transpose()?;
             self.index = Some(index);
         }
-        let index = self.index.as_ref();
+        let index = self.index.as_ref().and_then(Option::as_ref);
         let skipped = |index: &Index| {
             index.get(path).is_some_and(|t| t.skipped)
                 || (index.get(path).is_none() && index.has_below(path))

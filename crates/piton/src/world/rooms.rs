@@ -7,9 +7,10 @@
 mod begin;
 mod mend;
 mod merge;
+pub mod names;
 mod rewind;
-
 mod whole;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -32,8 +33,8 @@ use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{Project, checks, restore};
 
 pub use rewind::Preview;
-
 pub use whole::removed_by_hand;
+
 use super::hands::{Hands, Held};
 use super::views::Views;
 
@@ -66,9 +67,9 @@ pub struct GitRooms {
     run_id: String,
     options: LaneOptions,
     rules: Rc<Rules>,
-    views: Views,
     /// Those of lanes' worktrees: no file there is one of ours, whatever its name.
     lane_rules: Rc<Rules>,
+    views: Views,
     epoch: u64,
     hands: Hands,
     fence: Option<Fence>,
@@ -80,11 +81,11 @@ pub struct GitRooms {
     refusal: Option<Refusal>,
     /// What the last look at a pull request that is not merged had to say.
     unmerged: Option<String>,
+    /// Trees with what their snapshots missed, by the folder of a work tree.
+    wholes: HashMap<String, whole::Known>,
 }
 
 impl GitRooms {
-    /// Trees with what their snapshots missed, by the folder of a work tree.
-    wholes: HashMap<String, whole::Known>,
     /// Makes the lanes of a run. `cache` is the folder for stat caches, `hands` the file that its
     /// drivers lock while they act.
     pub fn new(
@@ -97,16 +98,16 @@ impl GitRooms {
         views: Views,
     ) -> Self {
         rules.exclude.push(options.worktrees.clone());
-        rules.exclude.extend(views.own_paths());
         let lane_rules = Rc::new(rules.clone());
+        rules.exclude.extend(views.own_paths());
         Self {
             root: root.to_owned(),
             cache: cache.to_owned(),
             run_id: run_id.to_owned(),
             options,
             rules: Rc::new(rules),
-            views,
             lane_rules,
+            views,
             epoch: FIRST_EPOCH,
             hands: Hands::new(hands.to_owned(), FIRST_EPOCH),
             fence: None,
@@ -114,12 +115,12 @@ impl GitRooms {
             usable: false,
             refusal: None,
             unmerged: None,
+            wholes: HashMap::new(),
         }
     }
 
     /// Holds up every lane that needs a worktree.
     pub fn refuse(&mut self, refusal: Option<Refusal>) {
-            wholes: HashMap::new(),
         self.refusal = refusal;
     }
 
@@ -170,13 +171,13 @@ impl GitRooms {
         Workspace { dir: full, cache: self.cache.join(name.0) }
     }
 
-    fn chain(&self, lane: Option<&LanePath>) -> String {
     /// What is captured of a work tree.
     fn rules_of(&self, dir: &str) -> Rc<Rules> {
         let own = self.root.join(dir) != self.root;
         Rc::clone(if own { &self.lane_rules } else { &self.rules })
     }
 
+    fn chain(&self, lane: Option<&LanePath>) -> String {
         let prefix = refs::run_prefix(&self.run_id);
         match lane {
             None => format!("{prefix}root"),

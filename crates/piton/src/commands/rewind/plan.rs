@@ -121,10 +121,16 @@ impl Planned {
         }
     }
 
+    /// Whether something differs, and stays as it is.
+    pub fn keeps(&self) -> bool {
+        let previews = self.rooms.iter().filter_map(|room| room.preview.as_ref());
+        previews.into_iter().any(|preview| !preview.kept.is_empty())
+    }
+
     /// Whether a path, or one below it, changes or is kept from changing.
-    pub fn touches(&self, path: &str) -> bool {
+    pub fn touches(&self, path: &[u8]) -> bool {
         let is_in = |found: &[u8]| {
-            let rest = found.strip_prefix(path.as_bytes());
+            let rest = found.strip_prefix(path);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
         };
         self.rooms.iter().filter_map(|room| room.preview.as_ref()).any(|p| {
@@ -142,12 +148,6 @@ impl Planned {
         }
         for base in &self.bases {
             ui::say(&base.words(self.kind));
-        }
-        for lane in &self.again {
-            ui::say(&format!("{lane}: its steps after that point run again"));
-        }
-    }
-
             if base.seeded {
                 let (lane, run) = (&base.lane, &self.run_id);
                 ui::say(&ui::here::told(&format!(
@@ -156,6 +156,12 @@ impl Planned {
                      --to DIR` puts the files with them into a folder"
                 )));
             }
+        }
+        for lane in &self.again {
+            ui::say(&format!("{lane}: its steps after that point run again"));
+        }
+    }
+
     /// Tells, and ends there if nothing is to be done or it cannot be; true if it shall be done.
     pub fn tell(&self, context: &Context, dry_run: bool) -> Result<bool> {
         let only_told = dry_run || !self.something;
@@ -309,7 +315,7 @@ fn why_kept(why: KeptWhy, kind: RewindKind) -> String {
 
 impl BasePlan {
     fn words(&self, kind: RewindKind) -> String {
-        let Self { lane, branch, from, how } = self;
+        let Self { lane, branch, from, how, .. } = self;
         let what = match kind {
             RewindKind::Undo => "undoes what was done to it there",
             _ => "takes back what it merged",
@@ -342,13 +348,13 @@ impl BasePlan {
             "how": how,
             "from": from,
             "to": to,
+            "seeded": self.seeded,
         })
     }
 }
 
 fn plain(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
-            "seeded": self.seeded,
 }
 
 fn shown(path: &[u8]) -> String {
