@@ -191,4 +191,24 @@ fn it_is_said_where_uncommitted_changes_are_that_a_lane_began_with() {
     let to = project.outside().join("to").display().to_string();
     project.piton(&["restore", "P1/L1@before_lane_start", "--to", &to]).exits(0);
     assert_eq!(fs::read_to_string(project.outside().join("to/mine.txt")).unwrap(), "mine\n");
+    let said = project.piton(&["undo", "--yes"]).exits(0).stderr;
+    assert!(!said.contains("it began with uncommitted"), "they come back: {said}");
+    assert!(project.has("mine.txt"));
+}
+
+/// Lost: what can't be committed would be left out without a word, and go with the worktree.
+#[test]
+fn a_lane_with_work_that_cannot_be_committed_waits_until_it_can() {
+    let project = project("run = \"seq 300 > new.big\"\ntest = \"test -s new.big\"");
+    project.write(".gitattributes", "*.big filter=broken\n");
+    project.git(&["config", "filter.broken.required", "true"]);
+    project.git(&["config", "filter.broken.clean", "false"]);
+    project.commit();
+    let said = project.piton(&["run", "plan.toml"]).exits(4).stderr;
+    assert!(said.contains("not all of its work can be committed"), "{said}");
+    assert!(project.has(".worktrees/P1/L1/new.big"));
+    project.git(&["config", "filter.broken.clean", "cat"]);
+    project.piton(&["resume"]).exits(0);
+    assert_eq!(project.read("new.big").lines().count(), 300);
+    assert_eq!(worktrees(&project), 0);
 }

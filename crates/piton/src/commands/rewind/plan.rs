@@ -5,6 +5,7 @@
 use piton_core::LanePath;
 use piton_core::event::{Revert, RewindKind};
 use piton_core::lane::Stage;
+use piton_core::lane_state::Act;
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
 use piton_workspace::restore::{Change, ChangeKind, KeptWhy};
@@ -98,6 +99,9 @@ impl Planned {
     /// Each merge is taken back on top of the one before.
     fn look_at_bases(&mut self, rooms: &mut GitRooms, loaded: &Loaded, rewind: &Rewind) {
         let mut before: Vec<Revert> = Vec::new();
+        let undone = loaded.state.undo.iter().find(|act| Some(act.id) == rewind.intent.undoes);
+        // Undoing anything but a merge may bring one to base again.
+        let takes_back = undone.is_none_or(|act| act.act == Act::Merge);
         for merge in &rewind.merges {
             let earlier = before.iter().rev().find(|r| r.base_branch == merge.base_branch);
             let from = earlier.map(|r| r.to.clone()).unwrap_or_default();
@@ -115,7 +119,7 @@ impl Planned {
             let (lane, branch) = (merge.lane.clone(), merge.base_branch.clone());
             let work = loaded.state.lane(&lane).and_then(|l| l.work.as_ref());
             let begun = work.and_then(|w| w.record(Stage::BeforeLaneStart));
-            let seeded = begun.is_some_and(|record| record.snapshot.is_some());
+            let seeded = takes_back && begun.is_some_and(|record| record.snapshot.is_some());
             self.bases.push(BasePlan { lane, branch, from: from.clone(), how, seeded });
             before.extend(found.ok().map(|(revert, _)| revert));
         }
