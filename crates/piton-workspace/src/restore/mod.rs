@@ -270,8 +270,8 @@ struct Planner<'a> {
     /// Paths that the target's own rules ignore.
     stays: BTreeSet<Vec<u8>>,
     going: BTreeSet<Vec<u8>>,
-    /// The index of a sparse checkout, once it was asked for; nothing in it where there is none.
-    index: Option<Option<Index>>,
+    /// The index of a sparse checkout, once it was asked for; an empty one where there is none.
+    index: Option<Index>,
 }
 
 impl Planner<'_> {
@@ -345,9 +345,9 @@ impl Planner<'_> {
             let repo = Repo::open(self.dir)?;
             let is_sparse = Settings::load(&repo, 0)?.sparse;
             let index = is_sparse.then(|| Index::read(self.dir, &repo.index())).transpose()?;
-            self.index = Some(index);
+            self.index = Some(index.unwrap_or_default());
         }
-        let index = self.index.as_ref().and_then(Option::as_ref);
+        let index = self.index.as_ref();
         let skipped = |index: &Index| {
             index.get(path).is_some_and(|t| t.skipped)
                 || (index.get(path).is_none() && index.has_below(path))
