@@ -202,6 +202,7 @@ fn a_lane_with_work_that_cannot_be_committed_waits_until_it_can() {
     let project = project("run = \"seq 300 > new.big\"\ntest = \"test -s new.big\"");
     project.write(".gitattributes", "*.big filter=broken\n");
     project.git(&["config", "filter.broken.required", "true"]);
+    project.git(&["config", "filter.broken.smudge", "cat"]);
     project.git(&["config", "filter.broken.clean", "false"]);
     project.commit();
     let said = project.piton(&["run", "plan.toml"]).exits(4).stderr;
