@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::plain::Plain;
-use super::shapes::{self, KEY_BYTES_MAX, Mark};
+use super::shapes::{self, KEY_BYTES_MAX, KEY_LINE_BYTES_MIN, Mark};
 use super::{REPLACEMENT, Redactor};
 
 /// What is held back, at least, of a line that goes on: no shorter than a private key.
@@ -15,9 +15,6 @@ pub const HELD_BYTES_MIN: usize = KEY_BYTES_MAX;
 /// How many times as much may be held back for the sake of a secret that has begun; what is longer
 /// is data that looks like one.
 const HELD_TIMES_MAX: usize = 4;
-/// Shortest line that looks like one of a private key by itself: all but the last of a key are
-/// longer, and few words are.
-const KEY_LINE_BYTES_MIN: usize = 48;
 
 /// Where a line stands: in a private key or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

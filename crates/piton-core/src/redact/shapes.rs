@@ -13,6 +13,12 @@ use regex::Regex;
 /// that a text which only speaks of the beginning of a key is not lost from there on.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
 
+/// Shortest line that looks like one of a private key by itself: all but the last of a key are
+/// longer, and few words are.
+pub const KEY_LINE_BYTES_MIN: usize = 48;
+/// Shorter ones that a key may end with: its last line, and a checksum.
+const KEY_SHORT_LINES_MAX: usize = 2;
+
 /// What the lines around private keys hold, and next to nothing else does.
 const KEY_HINT: &str = "PRIVATE KEY";
 
@@ -61,10 +67,7 @@ pub fn keys(text: &str) -> Vec<Range<usize>> {
             }
             (Mark::End(place), from) => {
                 found.extend(from.map(|from| bounded(from, place.start)));
-                let before = &text[over..place.start];
-                let body = before.trim_end_matches(|c: char| is_body(c) || c.is_ascii_whitespace());
-                let blank = before[body.len()..].trim_start();
-                found.push(place.start - blank.len()..place.end);
+                found.push(over + body_start(&text[over..place.start])..place.end);
                 (begun, over) = (None, place.end);
             }
         }
@@ -73,14 +76,24 @@ pub fn keys(text: &str) -> Vec<Range<usize>> {
     found
 }
 
+/// Where the lines of a key begin that a text ends with.
+fn body_start(text: &str) -> usize {
+    let (mut start, mut short) = (text.len(), 0);
+    loop {
+        let before = text[..start].trim_end();
+        let word = before.rfind(char::is_whitespace).map_or(before, |at| before[at..].trim_start());
+        short += usize::from(word.len() < KEY_LINE_BYTES_MIN);
+        if !is_key_line(word) || short > KEY_SHORT_LINES_MAX {
+            return start;
+        }
+        start = before.len() - word.len();
+    }
+}
+
 /// Whether a line could be from the middle of a private key.
 pub fn is_key_line(line: &str) -> bool {
     let line = line.trim();
-    !line.is_empty() && line.chars().all(is_body)
-}
-
-fn is_body(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "+/=".contains(c)
+    !line.is_empty() && line.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b))
 }
 
 /// The last place up to `at` where a character begins.
@@ -137,8 +150,11 @@ mod tests {
         let whole = format!("{BEGIN}\nb3Bl\n{END}");
         assert_eq!(found(&format!("a\n{whole}\nb {whole} c")), [whole.as_str(), &whole]);
         assert_eq!(found(&format!("a {BEGIN}\nb3Bl")), [format!("{BEGIN}\nb3Bl")]);
-        assert_eq!(found(&format!("it is:\nb3Bl\nbn=\n{END} b")), [format!("b3Bl\nbn=\n{END}")]);
-        assert_eq!(found(&format!("{END}")), [END]);
+        let rest = format!("{}\n{0}\nb3Bl\n=bn\n{END}", "b3BlbnNz".repeat(8));
+        assert_eq!(found(&format!("it is\n{rest} b")), [rest.as_str()]);
+        assert_eq!(found(&rest), [rest.as_str()]);
+        assert_eq!(found(END), [END]);
+        assert_eq!(found(&format!("ä ends with {END}")), [format!("ends with {END}")]);
         let pgp =
             "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOY\n-----END PGP PRIVATE KEY BLOCK-----";
         assert_eq!(found(pgp), [pgp]);
