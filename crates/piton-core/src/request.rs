@@ -12,6 +12,7 @@ use crate::event::{
     StepRetried, StepSkipped,
 };
 use crate::id::{GateRef, StepPath};
+use crate::lane::TESTS_STEP;
 use crate::state::{Progress, RunState, StepState};
 use crate::status::Status;
 
@@ -354,16 +355,19 @@ fn skip(state: &RunState, path: &StepPath, satisfy: bool, by: &str) -> Result<Ve
     meant.into_iter().map(skipped).collect()
 }
 
-/// What a skipped step leaves waiting, in words; empty where nothing needs its lane.
+/// What a skipped step leaves waiting or unmerged, in words; empty where nothing is.
 pub fn skip_warning(state: &RunState, path: &StepPath, satisfy: bool) -> Option<String> {
-    let waiting = dependents(state, path);
-    if waiting.is_empty() {
-        return None;
+    let lane = path.lane();
+    let branch = state.lane(&lane).and_then(|l| l.work.as_ref()).map_or("", |w| &w.branch);
+    let mut words = Vec::new();
+    if path.step == TESTS_STEP && !branch.is_empty() {
+        words.push(format!("the work of {lane} stays on {branch}: only what was tested is merged"));
     }
-    let list = waiting.join(", ");
-    Some(if satisfy {
-        format!("{list} will go on as if {path} had finished")
-    } else {
-        format!("{list} depend on it and will not run; `--satisfy` lets them go on")
-    })
+    let list = dependents(state, path).join(", ");
+    if !list.is_empty() && satisfy {
+        words.push(format!("{list} will go on as if {path} had finished"));
+    } else if !list.is_empty() {
+        words.push(format!("{list} depend on it and will not run; `--satisfy` lets them go on"));
+    }
+    (!words.is_empty()).then(|| words.join("; "))
 }

@@ -121,6 +121,8 @@ pub struct Driver<'a> {
     unmerged: BTreeMap<LanePath, String>,
     /// What a rewind said.
     refused: Option<String>,
+    /// How much was done for each lane since it last started a step.
+    acts: BTreeMap<LanePath, u32>,
     /// Whether something was done for a lane that asks for a new decision.
     again: bool,
     behind: views::Behind,
@@ -170,6 +172,7 @@ impl<'a> Driver<'a> {
             asked_at: None,
             unmerged: BTreeMap::new(),
             refused: None,
+            acts: BTreeMap::new(),
             again: false,
             behind: views::Behind::default(),
         }
@@ -329,6 +332,7 @@ impl<'a> Driver<'a> {
         for action in actions {
             match action {
                 Action::Start { step, attempt } => {
+                    self.acts.remove(&step.lane());
                     self.begin(&Attempt { step, number: attempt })?;
                 }
                 Action::Ask { gate, name } => {

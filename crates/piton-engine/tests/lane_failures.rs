@@ -158,7 +158,7 @@ fn tests_that_go_on_failing_end_with_the_retries() {
     // A person who grants further attempts gets as many again.
     let tests = StepPath::new("P", "A", "tests");
     let retry = Request::Retry { step: tests, again: false, downstream: false };
-    rig.ask(&retry, Liveness::Dead).expect("it is retried");
+    ask(&rig, &retry);
     assert_eq!(run(&rig).verdict, Verdict::Failed);
     assert_eq!(starts(&rig, "P/A/work"), 5);
 }
@@ -374,4 +374,64 @@ fn an_attempt_starts_afresh_whoever_falls_when() {
             assert_eq!(base_text(rig, "junk"), None, "{place}");
         });
     }
+}
+
+fn ask(rig: &Rig, request: &Request) {
+    rig.ask(request, Liveness::Dead).expect("it is answered");
+}
+
+/// Lane A brings a file with which the tests of B fail, once B's work is put on it.
+fn breaks_b() -> Rig {
+    let fails = Behaviour::ok().breaking_on("a", "bad").lasting(SHORT);
+    let script = Script::default()
+        .with("P/A/work", vec![writes("a", "bad")])
+        .with("P/B/work", vec![writes("b", "work").lasting(piton_core::Millis(5_000))])
+        .with("P/B/tests", vec![fails]);
+    rig(plan(vec![lane("A", 0), lane("B", 0)]), script)
+}
+
+#[test]
+fn what_a_person_puts_right_after_the_tests_failed_is_merged() {
+    let rig = breaks_b();
+    assert_eq!(run(&rig).verdict, Verdict::Failed);
+    rig.machine.borrow_mut().put(".worktrees/P/B/a", "put right");
+    let step = StepPath::new("P", "B", "tests");
+    ask(&rig, &Request::Retry { step, again: false, downstream: false });
+    let ending = run(&rig);
+    is_whole("", &rig, &ending, Care::MayRunAgain, &[("a", "put right"), ("b", "work")]);
+    assert_eq!(starts(&rig, "P/B/work"), 1);
+}
+
+#[test]
+fn tests_that_write_into_the_work_tree_come_to_an_end() {
+    let mut script = Script::default();
+    for id in ["A", "B"] {
+        let report = writes(&format!("report-{id}"), "attempt {attempt}").lasting(SHORT);
+        script = script
+            .with(&format!("P/{id}/work"), vec![writes(&id.to_lowercase(), "work")])
+            .with(&format!("P/{id}/tests"), vec![report]);
+    }
+    let rig = rig(plan(vec![lane("A", 0), lane("B", 0)]), script);
+    let ending = run(&rig);
+    is_whole("", &rig, &ending, Care::MayRunAgain, &[("a", "work"), ("b", "work")]);
+    assert_eq!(starts(&rig, "P/A/tests") + starts(&rig, "P/B/tests"), 3);
+}
+
+#[test]
+fn a_lane_whose_tests_are_left_out_stays_on_its_branch() {
+    let rig = breaks_b();
+    assert_eq!(run(&rig).verdict, Verdict::Failed);
+    let step = StepPath::new("P", "B", "tests");
+    ask(&rig, &Request::Skip { step: step.clone(), satisfy: false });
+    let ending = run(&rig);
+    assert_eq!(ending.verdict, Verdict::Complete, "{}", story(&rig));
+    assert_eq!(base_text(&rig, "b"), None);
+    assert_eq!((starts(&rig, "P/B/tests"), work(&ending.state, "P/B").blocked), (2, None));
+    assert!(rig.lane_violations(&[]).is_empty());
+    assert!(rig.machine.borrow().text(".worktrees/P/B/b").is_some());
+    // Tested after all, it is merged.
+    rig.machine.borrow_mut().put(".worktrees/P/B/a", "put right");
+    ask(&rig, &Request::Retry { step, again: true, downstream: false });
+    let ending = run(&rig);
+    is_whole("", &rig, &ending, Care::MayRunAgain, &[("a", "put right"), ("b", "work")]);
 }

@@ -233,12 +233,26 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
         for test in &event.tests {
             work.passed(test, &tree);
         }
+        if event.step.step == TESTS_STEP {
+            outgrew(work, &tree);
+        }
         if over && work.isolation.is_in_place() {
             let mut record = blank(Stage::AfterLaneTests, StageStatus::Complete, at, number);
             tested(&mut record, &work.tested);
             put(work, record);
         }
     });
+}
+
+/// The tests passed on other files than those that were committed: a person put something right in
+/// the worktree, or the tests write into it. What is to be merged is committed anew.
+fn outgrew(work: &mut LaneWork, tested: &str) {
+    let stale = work.committed.as_ref().is_some_and(|c| c.tree != tested);
+    let kept = work.merged.as_ref().is_none_or(|m| m.by == MergedBy::Kept);
+    if stale && kept && work.merging.is_none() && work.pull_request.is_none() {
+        work.rounds += u32::from(work.onto.is_some());
+        (work.committed, work.onto, work.merged) = (None, None, None);
+    }
 }
 
 fn committed(state: &mut RunState, at: Timestamp, event: &LaneCommitted) {

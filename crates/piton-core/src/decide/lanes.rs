@@ -2,9 +2,9 @@
 
 use super::{Action, Survey, View};
 use crate::id::{LanePath, StepPath};
-use crate::lane::{Merge, Role};
+use crate::lane::{Merge, Role, TESTS_STEP};
 use crate::lane_event::MergedBy;
-use crate::lane_state::LaneWork;
+use crate::lane_state::{Committed, LaneWork};
 use crate::plan::{Lane, Work};
 use crate::state::{LaneState, Progress, RunState, StepState};
 
@@ -147,6 +147,9 @@ fn due(view: &View<'_>, work: &LaneWork, step: &StepState) -> Due {
     match planned.role {
         Role::Tests if proven() => Due::Act(LaneAct::Prove),
         Role::PullRequest if work.committed.is_none() => Due::Act(LaneAct::Commit),
+        Role::PullRequest if is_untested(view.lane, lane, work) => {
+            Due::Act(LaneAct::Conclude(MergedBy::Kept))
+        }
         Role::PullRequest if work.committed.as_ref().is_some_and(|c| !c.changed) => {
             Due::Act(LaneAct::Conclude(MergedBy::Nothing))
         }
@@ -178,6 +181,7 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
     let act = match (&work.committed, lane.rules.merge) {
         (None, _) => LaneAct::Commit,
         (Some(c), _) if !c.changed => LaneAct::Conclude(MergedBy::Nothing),
+        _ if is_untested(view.lane, lane, work) => LaneAct::Conclude(MergedBy::Kept),
         (_, Merge::None) => LaneAct::Conclude(MergedBy::Kept),
         (_, Merge::PullRequest) if view.limits.unmerged.contains(&path(view)) => {
             survey.waiting = true;
@@ -192,6 +196,13 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
         (_, Merge::Queue) => LaneAct::Rebase,
     };
     survey.acts.push((path(view), act));
+}
+
+/// Whether what is committed of a lane was not tested because a person left the tests out: it stays
+/// on its branch then, for only what passed them is merged.
+fn is_untested(state: &LaneState, lane: &Lane, work: &LaneWork) -> bool {
+    let proven = |c: &Committed| work.proven(&lane.tests(), &c.tree);
+    state.tests_are_skipped() && !work.committed.as_ref().is_some_and(proven)
 }
 
 /// Whether another lane is at the head of the merge queue of a branch and can still go on.
@@ -240,6 +251,12 @@ pub fn worker(lane: &Lane) -> Option<usize> {
 }
 
 impl LaneState {
+    /// Whether a person left its tests out.
+    pub fn tests_are_skipped(&self) -> bool {
+        let skipped = |s: &StepState| matches!(s.progress, Progress::Skipped { .. });
+        self.steps.iter().any(|s| s.id == TESTS_STEP && skipped(s))
+    }
+
     /// Whether its work is on its way to base.
     pub fn is_merging(&self) -> bool {
         self.work.as_ref().is_some_and(|w| w.onto.is_some() && w.merged.is_none())

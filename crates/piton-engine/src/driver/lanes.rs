@@ -8,7 +8,7 @@ use piton_core::event::{
 use piton_core::lane::{PULL_REQUEST_STEP, SnapshotRef, Stage, TESTS_STEP};
 use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX};
 use piton_core::plan::Lane;
-use piton_core::state::Progress;
+use piton_core::state::{LaneState, Progress};
 use piton_core::{LanePath, StepPath};
 use piton_formats::lanes::fix::is_validation;
 
@@ -23,6 +23,9 @@ const PULL_REQUEST_EVERY_MS: u64 = 30_000;
 const CONFLICTS_TOLD_MAX: usize = 50;
 /// Most characters that are told of what a command says about a pull request.
 const SAID_CHARS_MAX: usize = 200;
+/// So many acts for a lane without a step in between come to nothing: few are ever due.
+const ACTS_MAX: u32 = 1_000;
+
 /// The message of a lane's commit where the plan gives none.
 pub(super) const MESSAGE: &str = "{{ lane.id }}: {{ title }}";
 
@@ -30,6 +33,17 @@ impl Driver<'_> {
     /// Carries out what was decided for a lane.
     pub(super) fn lane_act(&mut self, path: &LanePath, act: LaneAct) -> Result<()> {
         let Some(lane) = self.plan.lane(path).cloned() else { return Ok(()) };
+        if act != LaneAct::CheckPullRequest {
+            let acts = self.acts.entry(path.clone()).or_default();
+            *acts += 1;
+            if *acts > ACTS_MAX {
+                let refusal = Refusal {
+                    why: format!("it came no further with {ACTS_MAX} acts, the last to {act:?}"),
+                    fix: "this is a mistake of piton's; look at its worktree, then resume".into(),
+                };
+                return self.block(path, Stage::PrePr, refusal);
+            }
+        }
         match act {
             LaneAct::Begin => self.begin_lane(path, &lane),
             LaneAct::MakeRoom => self.make_room(path, &lane),
@@ -39,8 +53,10 @@ impl Driver<'_> {
             LaneAct::Merge => self.merge(path, &lane),
             LaneAct::CheckPullRequest => self.check_pull_request(path),
             LaneAct::Conclude(by) => {
+                let untested = self.state.lane(path).is_some_and(LaneState::tests_are_skipped);
                 let note = match by {
                     MergedBy::Nothing => "nothing to merge",
+                    _ if untested => "its tests were skipped: stays on its branch",
                     _ => "stays on its branch",
                 };
                 self.merged(path, by, None, None, note)
@@ -186,7 +202,8 @@ impl Driver<'_> {
         let snapshot = self.snapshot(path, "before the lane's commit").map_err(Error::World)?;
         let snapshot = snapshot.unwrap_or_default();
         let work = self.work(path);
-        if !work.proven(&lane.tests(), &snapshot.tree) && has_tests_step(lane) {
+        let skipped = self.state.lane(path).is_some_and(LaneState::tests_are_skipped);
+        if !skipped && !work.proven(&lane.tests(), &snapshot.tree) && has_tests_step(lane) {
             return self.test_again(path, snapshot, "files changed after the tests had run");
         }
         let template = lane.rules.message.as_deref().unwrap_or(MESSAGE);
@@ -239,6 +256,9 @@ impl Driver<'_> {
         self.commit()?;
         self.fresh.clear();
         let work = self.work(path);
+        if let Some(refusal) = self.outrun(path) {
+            return self.block(path, Stage::PrePr, refusal);
+        }
         match self.rooms()?.rebase(path, &work)? {
             Rebase::Done { onto, commit, tree } => {
                 let proven = work.proven(&lane.tests(), &tree);
@@ -334,18 +354,22 @@ impl Driver<'_> {
             Merging::Moved(found) => {
                 let lane = path.clone();
                 self.record(Event::MergeMissed(MergeMissed { lane, found }))?;
-                let rounds_max = self.options.merge_rounds.unwrap_or(MERGE_ROUNDS_MAX);
-                if self.work(path).rounds <= rounds_max {
-                    return Ok(());
+                match self.outrun(path) {
+                    Some(refusal) => self.block(path, Stage::PrePr, refusal),
+                    None => Ok(()),
                 }
-                let refusal = Refusal {
-                    why: format!("base moved {rounds_max} times while it was being merged"),
-                    fix: "resume when base is quiet".to_owned(),
-                };
-                self.block(path, Stage::PrePr, refusal)
             }
             Merging::Refused(refusal) => self.block(path, Stage::PrePr, refusal),
         }
+    }
+
+    /// Why a lane that base outran too often goes no further by itself.
+    fn outrun(&self, path: &LanePath) -> Option<Refusal> {
+        let rounds_max = self.options.merge_rounds.unwrap_or(MERGE_ROUNDS_MAX);
+        (self.work(path).rounds > rounds_max).then(|| Refusal {
+            why: format!("base moved {rounds_max} times while it was being merged"),
+            fix: "resume when base is quiet".to_owned(),
+        })
     }
 
     fn merged(
