@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use regex::Regex;
 
 pub use lines::{HELD_BYTES_MIN, Key, Lines};
-pub use names::{Names, is_secret_name};
+pub use names::Names;
 
 use plain::Plain;
 
@@ -55,8 +55,13 @@ impl Redactor {
         for (_, value) in environment.into_iter().filter(is_secret) {
             // Output is looked at line by line, so each line of a secret is one.
             let parts = [value].into_iter().chain(value.lines()).map(str::trim);
-            let long = parts.filter(|part| part.len() >= VALUE_BYTES_MIN);
-            self.values.extend(long.map(str::to_owned));
+            for part in parts.filter(|part| part.len() >= VALUE_BYTES_MIN) {
+                self.values.push(part.to_owned());
+                // As it stands in JSON, which agents speak.
+                let json = serde_json::to_string(part).unwrap_or_default();
+                let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
+                self.values.extend(inner.filter(|inner| *inner != part).map(str::to_owned));
+            }
         }
         self.values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         self.values.dedup();
@@ -83,11 +88,17 @@ impl Redactor {
 
     /// The text with stars over its secrets: as long as it was, so that places in it stay true.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let ranges = self.ranges(text);
         let stars = |secret: &str| -> String {
             secret.bytes().map(|b| if b == b'\n' { '\n' } else { '*' }).collect()
         };
-        if ranges.is_empty() { Cow::Borrowed(text) } else { replace(text, &ranges, stars).into() }
+        let mut text = Cow::Borrowed(text);
+        loop {
+            let masked = replace(&text, &self.ranges(&text), stars);
+            if masked == text {
+                return text;
+            }
+            text = Cow::Owned(masked);
+        }
     }
 
     /// Whether it knows no value.
@@ -205,6 +216,14 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_in_json_is_one() {
+        let environment = [("A_PASSWORD", r#"pass\1"word""#), ("B_KEY", "first line\nlast line")];
+        let redactor = Redactor::new(environment, &Names::default());
+        let line = r#"{"a":"pass\\1\"word\"","b":"first line\nlast line"}"#;
+        assert_eq!(redactor.redact(line), r#"{"a":"[redacted]","b":"[redacted]"}"#);
+    }
+
+    #[test]
     fn a_user_may_name_more() {
         let names = Names { more: vec!["LICENCE".to_owned()], ..Names::default() };
         let redactor = Redactor::new([("LICENCE", "abcdefgh")], &names);
@@ -278,5 +297,7 @@ mod tests {
         let masked = Redactor::default().mask(key).into_owned();
         assert_eq!((masked.len(), masked.lines().count()), (key.len(), 5));
         assert!(!masked.contains("MIIE"));
+        let stars = Redactor::new([("A_KEY", "********")], &Names::default());
+        assert_eq!(stars.mask("x ********"), "x ********");
     }
 }

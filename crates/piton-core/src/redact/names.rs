@@ -47,7 +47,7 @@ impl Names {
 }
 
 /// Tells whether a name looks like that of a secret.
-pub fn is_secret_name(name: &str) -> bool {
+fn is_secret_name(name: &str) -> bool {
     // As written in one case, and as its humps show: `APIkey` and `apiKey`.
     !name.to_uppercase().starts_with("PITON_")
         && (are_secret(&words(name, false)) || are_secret(&words(name, true)))
