@@ -66,9 +66,11 @@ fn read(log: &AttemptLog) -> io::Result<Vec<Line>> {
                     lines.push(Line { text, key, is_cut });
                 }
             }
-            Piece::Dropped { stream, .. } => {
-                let key = &mut places[stream as usize].key;
-                *key = key.behind_gap();
+            Piece::Dropped { stream, bytes } => {
+                let place = &mut places[stream as usize];
+                place.key = place.key.behind_gap();
+                place.bytes =
+                    place.bytes.saturating_add(usize::try_from(bytes).unwrap_or(usize::MAX));
             }
         }
     }
@@ -96,6 +98,7 @@ mod tests {
     use std::fs;
 
     use piton_core::redact::Names;
+    use piton_process::protocol::Range;
 
     use super::*;
 
@@ -103,12 +106,38 @@ mod tests {
     const END: &str = "-----END OPENSSH PRIVATE KEY-----";
 
     fn tail(out: &[u8], err: &[u8], count: usize) -> io::Result<Vec<String>> {
+        tail_without(None, out, err, count)
+    }
+
+    fn tail_without(
+        hole: Option<Range>,
+        out: &[u8],
+        err: &[u8],
+        count: usize,
+    ) -> io::Result<Vec<String>> {
         let dir = tempfile::tempdir()?;
         let (stdout, stderr) = (dir.path().join("out"), dir.path().join("err"));
         fs::write(&stdout, out)?;
         fs::write(&stderr, err)?;
         let redactor = Redactor::new([("MY_TOKEN", "hunter2hunter2")], &Names::default());
-        last_lines(&AttemptLog::of_running(&stdout, &stderr, 0, 0), count, &redactor)
+        let mut log = AttemptLog::of_running(&stdout, &stderr, 0, 0);
+        log.dropped.stdout = hole;
+        last_lines(&log, count, &redactor)
+    }
+
+    /// What stays behind a hole is shown, however large the hole; the rest of a key is not.
+    #[test]
+    fn holes_are_passed_over() -> io::Result<()> {
+        let key = format!("{}\n", "b3BlbnNz".repeat(8)).repeat(3);
+        for bytes in [10_000, 1_000_000] {
+            let out = format!("head\n{}{key}one\n{END}\ntwo\n", "\0".repeat(bytes));
+            let hole = Range { start: 5, end: 5 + bytes as u64 };
+            let shown = tail_without(Some(hole), out.as_bytes(), b"", 2)?;
+            assert_eq!(shown, [REPLACEMENT, "two"], "{bytes}");
+            let all = tail_without(Some(hole), out.as_bytes(), b"", 20)?;
+            assert!(!all.iter().any(|line| line.contains("b3Bl")), "{all:?}");
+        }
+        Ok(())
     }
 
     /// Failure context is the last lines that say something.
