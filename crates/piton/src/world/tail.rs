@@ -168,7 +168,7 @@ mod tests {
     fn what_may_belong_to_a_key_before_is_not_shown() -> io::Result<()> {
         let body = format!("{}\n", "b3BlbnNz".repeat(1000)).repeat(8);
         let filler = format!("{} \n", "-".repeat(100_000));
-        for before in 0..40 {
+        for before in (0..40).step_by(6) {
             let rest = "x".repeat(before * 10_000);
             let out = format!("{BEGIN}\n{body}{END}\n{filler}{filler}{rest}\n");
             let shown = tail(out.as_bytes(), b"", 20)?;
