@@ -170,7 +170,7 @@ pub fn drive(
         plan.on_failure = OnFailure::Continue;
         live.on_failure = OnFailure::Continue;
     }
-    let redactor = knowing(&context.redactor, &live, &context.settings.secret_names);
+    let redactor = knowing(&context.redactor, &live, &context.settings.secrets);
     let options = Options {
         limits: Limits {
             jobs: args.jobs.unwrap_or(context.settings.jobs) as usize,
@@ -332,9 +332,10 @@ fn screen(
         return Screen::Plain(ui::Plain::new());
     }
     let (running, run_dir) = (world.running(), run_dir.to_owned());
-    let redactor = knowing(&context.redactor, plan, &context.settings.secret_names);
+    let redactor = knowing(&context.redactor, plan, &context.settings.secrets);
     let tail = Box::new(move |step: &piton_core::StepPath| {
-        last_line(&run_dir, &running, step).map(|line| redactor.redact(&line).into_owned())
+        let begins = *running.borrow().get(step)?;
+        last_line(&run_dir, step, begins, &redactor)
     });
     Screen::Live(Box::new(ui::Live::new(tail).with_plan(plan, retries)))
 }
