@@ -11,7 +11,7 @@ use crate::lane::SnapshotRef;
 pub use crate::lane_event::*;
 pub use crate::shape::{Shape, ShapeLane, ShapePhase};
 pub use crate::step_event::*;
-use crate::time::Millis;
+use crate::time::{Millis, Timestamp};
 
 /// One thing that happened to a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,6 +153,9 @@ pub struct DriverAttached {
     /// Whether it took the lease from a driver that may still live.
     #[serde(default, skip_serializing_if = "is_false")]
     pub takeover: bool,
+    /// Until when the driver before it, if that fell, may have been at work: the time counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driven_until: Option<Timestamp>,
 }
 
 /// See [`Event::DriverLeft`].

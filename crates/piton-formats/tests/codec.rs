@@ -142,6 +142,7 @@ fn events(p: &Parts) -> Vec<Event> {
             host: text(),
             head: p.more.clone(),
             takeover: p.flag,
+            driven_until: p.flag.then_some(Timestamp(7)),
         }),
         Event::DriverLeft(DriverLeft {
             verdict,

@@ -196,6 +196,7 @@ impl Rig {
             host: "sim".to_owned(),
             head: world.head(),
             takeover: how == Acquire::Takeover,
+            driven_until: None,
         });
         let mut plan = self.plan.clone();
         let opening = if loaded.seq == 0 {

@@ -115,6 +115,7 @@ impl Driven {
             host,
             head: None,
             takeover: false,
+            driven_until: None,
         })
     }
 

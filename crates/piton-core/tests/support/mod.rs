@@ -46,6 +46,7 @@ pub fn attached(epoch: u64) -> Event {
         host: "host".to_owned(),
         head: None,
         takeover: false,
+        driven_until: None,
     })
 }
 

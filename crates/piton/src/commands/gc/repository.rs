@@ -70,6 +70,15 @@ impl Left {
         self.snapshots.is_empty() && self.worktrees.is_empty()
     }
 
+    /// Spares what belongs to runs that are not known: how many chains of snapshots and worktrees.
+    pub fn keep_unknown(&mut self, known: &BTreeSet<String>) -> (usize, usize) {
+        let before = (self.snapshots.len(), self.worktrees.len());
+        let names: BTreeSet<String> = known.iter().map(|run_id| refs::component(run_id)).collect();
+        self.snapshots.retain(|orphan| names.contains(&orphan.run_id));
+        self.worktrees.retain(|tree| known.contains(&tree.run_id));
+        (before.0 - self.snapshots.len(), before.1 - self.worktrees.len())
+    }
+
     /// Says what goes.
     pub fn print(&self) {
         for orphan in &self.snapshots {

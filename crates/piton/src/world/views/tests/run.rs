@@ -99,6 +99,7 @@ impl Run {
             host: "host".to_owned(),
             head: None,
             takeover: false,
+            driven_until: None,
         }));
         run
     }
