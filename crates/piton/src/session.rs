@@ -101,7 +101,8 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
     let rules = Rules {
         file_bytes_max: settings.snapshots.file_max,
         files_max: usize::try_from(settings.snapshots.files_max).unwrap_or(usize::MAX),
-        home: std::env::var_os("HOME").map(PathBuf::from),
+        // A work tree is known by its real path.
+        home: std::env::var_os("HOME").map(PathBuf::from).map(|h| h.canonicalize().unwrap_or(h)),
         ..Rules::default()
     };
     let cache = project.state_dir.join(CACHE_DIR);
@@ -174,7 +175,7 @@ pub fn drive(
         plan.on_failure = OnFailure::Continue;
         live.on_failure = OnFailure::Continue;
     }
-    let redactor = knowing(&context.redactor, &live, &context.settings.secret_names);
+    let redactor = knowing(&context.redactor, &live, &context.settings.secrets);
     let options = Options {
         limits: Limits {
             jobs: args.jobs.unwrap_or(context.settings.jobs) as usize,
@@ -339,9 +340,10 @@ fn screen(
         return Screen::Plain(ui::Plain::new());
     }
     let (running, run_dir) = (world.running(), run_dir.to_owned());
-    let redactor = knowing(&context.redactor, plan, &context.settings.secret_names);
+    let redactor = knowing(&context.redactor, plan, &context.settings.secrets);
     let tail = Box::new(move |step: &piton_core::StepPath| {
-        last_line(&run_dir, &running, step).map(|line| redactor.redact(&line).into_owned())
+        let begins = *running.borrow().get(step)?;
+        last_line(&run_dir, step, begins, &redactor)
     });
     Screen::Live(Box::new(ui::Live::new(tail).with_plan(plan, retries)))
 }

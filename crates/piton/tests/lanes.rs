@@ -12,6 +12,8 @@ mod common;
 mod contract;
 #[path = "lanes/kills.rs"]
 mod kills;
+#[path = "lanes/missed.rs"]
+mod missed;
 #[path = "lanes/order.rs"]
 mod order;
 #[path = "lanes/preconditions.rs"]

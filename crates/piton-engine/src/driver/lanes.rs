@@ -21,6 +21,8 @@ use crate::world::{Begin, Commit, Merging, Rebase, Refusal, Room, Rooms, World};
 const PULL_REQUEST_EVERY_MS: u64 = 30_000;
 /// Files of a conflict that are named to the next attempt; more would drown the rest.
 const CONFLICTS_TOLD_MAX: usize = 50;
+/// Most characters that are told of what a command says about a pull request.
+const SAID_CHARS_MAX: usize = 200;
 /// So many acts for a lane without a step in between come to nothing: few are ever due.
 const ACTS_MAX: u32 = 1_000;
 
@@ -216,6 +218,7 @@ impl Driver<'_> {
                 let error = format!("conflict markers are left in {}", files.join(", "));
                 self.reopen(path, lane, Class::Conflict, error, Vec::new(), None)
             }
+            Commit::Refused(refusal) => self.block(path, Stage::PrePr, refusal),
         }
     }
 
@@ -422,7 +425,8 @@ impl Driver<'_> {
             self.options.limits.unmerged.push(path.clone());
             self.asked_at = Some(self.at);
             let said = self.rooms()?.why_unmerged().unwrap_or_default();
-            let said = self.options.redactor.redact(&said).into_owned();
+            let said = self.options.redactor.redact(&said);
+            let said: String = said.chars().take(SAID_CHARS_MAX).collect();
             if !said.is_empty()
                 && self.unmerged.insert(path.clone(), said.clone()).as_ref() != Some(&said)
             {

@@ -2,6 +2,7 @@
 //! them to start from, and when all are back in it, it goes on.
 
 use piton_core::event::{Class, Event, LaneForked, LaneJoined};
+use piton_core::lane::Stage;
 use piton_core::plan::{Lane, Step};
 use piton_core::{LanePath, StepPath};
 
@@ -36,6 +37,7 @@ impl Driver<'_> {
                 let error = format!("conflict markers are left in {}", files.join(", "));
                 self.reopen(path, lane, Class::Conflict, error, Vec::new(), None)
             }
+            Commit::Refused(refusal) => self.block(path, Stage::AfterLaneStart, refusal),
         }
     }
 

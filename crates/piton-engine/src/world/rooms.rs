@@ -53,6 +53,8 @@ pub enum Commit {
     },
     /// Conflict markers are left in these files.
     Unresolved(Vec<String>),
+    /// Not all of it can be committed.
+    Refused(Refusal),
 }
 
 /// What became of a lane's work on the base of now.

@@ -288,7 +288,7 @@ fn print(doomed: &Doomed, chaff: &Chaff, all: usize) {
     }
     for left in &chaff.branches {
         let (branch, base) = (ui::text::sanitize(&left.branch), ui::text::sanitize(&left.base));
-        if left.contained {
+        if left.contained && left.holds.is_none() {
             ui::data(&format!("delete branch {branch} ({base} contains it)"));
         } else {
             ui::say(&format!("{}; {}", left.words(), left.next()));

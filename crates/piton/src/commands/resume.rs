@@ -37,6 +37,8 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     })?;
     let row = match Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run") {
         Err(error) if args.run.is_none() => match complete_here(context, &mut store)? {
+            // Taking it back was cut short, and is finished.
+            Some(loaded) if loaded.state.rewinding.is_some() => loaded.row,
             Some(loaded) => {
                 say_complete(context, &loaded.state);
                 return Ok(());
@@ -152,7 +154,8 @@ fn prepare(
     let compared = compare(context, store, &loaded, args)?;
     let Compared { mut check, live, open_gates } = compared;
     // All steps done is not enough: a driver that died before it could leave left that to the next.
-    let left = loaded.state.verdict == Some(Verdict::Complete);
+    // So is a rewind that was cut short.
+    let left = loaded.state.verdict == Some(Verdict::Complete) && loaded.state.rewinding.is_none();
     if left && loaded.state.is_over() && check.events.is_empty() && !check.stops() {
         let_go(context, &loaded, lease, &check.plan)?;
         session::write_views(context, store, &loaded, &check.plan, lease.epoch)?;

@@ -8,6 +8,7 @@ pub mod remarks;
 pub mod rooms;
 mod scratch;
 mod signals;
+mod tail;
 pub mod views;
 
 use std::cell::RefCell;
@@ -20,13 +21,14 @@ use std::time::{Duration, Instant};
 use piton_core::event::FileHash;
 use piton_core::evidence::Files;
 use piton_core::plan::Command;
+use piton_core::redact::Redactor;
 use piton_core::{Millis, Plan, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
     Attached, Attempt, Ended, Happening, Notice, Reported, Rooms, SealError, World,
 };
 use piton_engine::{Error, Result};
-use piton_process::logs::{self, AttemptLog, Selection};
+use piton_process::logs::AttemptLog;
 use piton_process::protocol::{Dropped, Range};
 use piton_workspace::Project;
 
@@ -141,12 +143,16 @@ pub fn lane_logs(run_dir: &Path, step: &StepPath) -> (PathBuf, PathBuf) {
     (base.join(format!("{}.out", step.lane)), base.join(format!("{}.err", step.lane)))
 }
 
-/// The last line a running step wrote.
-pub fn last_line(run_dir: &Path, running: &Running, step: &StepPath) -> Option<String> {
-    let (out, err) = *running.borrow().get(step)?;
+/// The last line a running step wrote, whose output begins at these places; without secrets.
+pub fn last_line(
+    run_dir: &Path,
+    step: &StepPath,
+    (out, err): (u64, u64),
+    redactor: &Redactor,
+) -> Option<String> {
     let (stdout, stderr) = lane_logs(run_dir, step);
     let log = AttemptLog::of_running(&stdout, &stderr, out, err);
-    logs::tail_lines(&log, Selection::Both, 1).ok()?.pop()
+    tail::last_lines(&log, 1, redactor).ok()?.pop()
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
@@ -184,7 +190,7 @@ impl World for RealWorld {
         self.project.head()
     }
 
-    fn tail(&mut self, ended: &Ended, lines: usize) -> Vec<String> {
+    fn tail(&mut self, ended: &Ended, lines: usize, redactor: &Redactor) -> Vec<String> {
         let (stdout, stderr) = lane_logs(&self.run_dir, &ended.attempt.step);
         let range = |r: (u64, u64)| Range { start: r.0, end: r.1 };
         let log = AttemptLog {
@@ -197,7 +203,7 @@ impl World for RealWorld {
                 stderr: ended.logs.stderr_dropped.map(range),
             },
         };
-        logs::tail_lines(&log, Selection::Both, lines).unwrap_or_default()
+        tail::last_lines(&log, lines, redactor).unwrap_or_default()
     }
 
     fn reported(&mut self, attempt: &Attempt) -> Reported {

@@ -11,7 +11,7 @@ use piton_core::hash::Sha;
 use piton_core::{RunState, Timestamp};
 use piton_engine::Store;
 use piton_workspace::refs::{self, Fence, Standing};
-use piton_workspace::{Git, snapshot, worktree};
+use piton_workspace::{Git, snapshot, whole, worktree};
 use serde::Serialize;
 
 use super::{Candidate, bytes_in};
@@ -190,6 +190,13 @@ fn trees(context: &Context, kept: &BTreeSet<&str>) -> Vec<Tree> {
         } else if path.is_dir() && !is_clean_beside(&path, &found) {
             let shown = path.display();
             ui::say(&format!("the worktree {shown} is kept: not all in it is committed"));
+        } else if path.is_dir()
+            && !whole::submodules_only_here(&path).is_ok_and(|only| only.is_empty())
+        {
+            let shown = path.display();
+            ui::say(&format!(
+                "the worktree {shown} is kept: its submodules hold what is nowhere else"
+            ));
         } else {
             found.push(Tree { path, run_id, lane });
         }

@@ -25,18 +25,20 @@ const ASKED_MAX: Duration = Duration::from_secs(30);
 const ASKED_EVERY: Duration = Duration::from_millis(20);
 /// Where that command says something, in the folder of stat caches; the run's id follows.
 const SAID: &str = "pull-request-said-";
-/// Most characters of that which are told.
-const SAID_MAX: usize = 200;
 /// How a conflict is told, before the names of its files.
 const CONFLICT: &str = "conflict with base in ";
 
 impl GitRooms {
     pub(super) fn commit_work(
         &mut self,
+        lane: &LanePath,
         work: &LaneWork,
         snapshot: &SnapshotRef,
         message: &str,
     ) -> Result<Commit> {
+        if let Some(refusal) = self.refuses_commit(lane, work, snapshot) {
+            return Ok(Commit::Refused(refusal));
+        }
         let unresolved = self.unresolved(work, &snapshot.tree);
         if !unresolved.is_empty() {
             return Ok(Commit::Unresolved(unresolved));
@@ -52,16 +54,23 @@ impl GitRooms {
         Ok(Commit::Done { commit: made.commit, tree: made.tree, changed })
     }
 
-    /// Files of the last conflict that still hold its markers.
+    /// Files of the last conflict, or of one that a step made, that still hold its markers.
     fn unresolved(&self, work: &LaneWork, tree: &str) -> Vec<String> {
         let last = work.record(Stage::RetryAttempt).map(|r| r.notes.as_str()).unwrap_or_default();
-        let Some(files) = last.strip_prefix(CONFLICT) else { return Vec::new() };
-        let has_marker = |file: &&str| {
+        let mut files: Vec<String> = Vec::new();
+        if let Some(named) = last.strip_prefix(CONFLICT) {
+            files.extend(named.split(", ").map(str::to_owned));
+        }
+        // A merge of a step's own that it did not finish.
+        let unmerged = worktree::unmerged(Path::new(&work.dir)).unwrap_or_default();
+        files.extend(unmerged.iter().map(|path| String::from_utf8_lossy(path).into_owned()));
+        let has_marker = |file: &String| {
             let blob = Git::at(&self.root).args(["cat-file", "blob", &format!("{tree}:{file}")]);
             let text = blob.bytes().unwrap_or_default();
             text.split(|b| *b == b'\n').any(|line| line.starts_with(b"<<<<<<< "))
         };
-        files.split(", ").filter(has_marker).map(str::to_owned).collect()
+        files.retain(has_marker);
+        files
     }
 
     pub(super) fn rebase_work(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
@@ -79,10 +88,9 @@ impl GitRooms {
         // Its files move with it; what nobody committed stands in its snapshots.
         self.take(Some(lane), &work.dir, "before it is put on base", at()).map_err(failed)?;
         match merge::rebase(&self.root, &head, &start, &onto).map_err(of_merge)? {
-            merge::Rebase::Nothing { commit, tree } | merge::Rebase::UpToDate { commit, tree } => {
-                Ok(Rebase::Done { onto, commit, tree })
-            }
-            merge::Rebase::Clean { commit, tree, .. } => {
+            merge::Rebase::UpToDate { commit, tree } => Ok(Rebase::Done { onto, commit, tree }),
+            // Where base has all that the lane did, as other commits, its branch is at base too.
+            merge::Rebase::Nothing { commit, tree } | merge::Rebase::Clean { commit, tree, .. } => {
                 let fence = self.fenced()?;
                 worktree::move_to(Path::new(&work.dir), &commit, Files::Follow, &fence)
                     .map_err(of_worktree)?;
@@ -220,6 +228,11 @@ impl GitRooms {
                 .and_then(|commit| snapshot::load(&self.root, &commit).ok())
                 .map(|last| recorded(&last))
         };
+        if let Some(refusal) =
+            last.as_ref().and_then(|last| self.refuses_removal(work, last, head.as_deref()))
+        {
+            return Err(failed(format!("{}; {}", refusal.why, refusal.fix)));
+        }
         worktree::remove(&self.root, dir, &fence).map_err(of_worktree)?;
         let owner = (self.run_id.as_str(), &*lane.to_string());
         if work.dropped {
@@ -250,7 +263,7 @@ impl GitRooms {
 /// The first line that says something.
 fn first_line(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(SAID_MAX).collect())
+    Some(line.to_owned())
 }
 
 fn removed(
