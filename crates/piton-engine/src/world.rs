@@ -172,6 +172,9 @@ pub trait World {
     fn head(&mut self) -> Option<String>;
     /// Observes the last lines of an attempt's output.
     fn tail(&mut self, ended: &Ended, lines: usize) -> Vec<String>;
+    /// The last line that an attempt wrote to its standard output and that is not blank: what a
+    /// command answers. What it says to people goes to standard error.
+    fn answer(&mut self, ended: &Ended) -> Option<String>;
     /// Observes what an attempt said about itself.
     fn reported(&mut self, attempt: &Attempt) -> Reported;
 

@@ -97,6 +97,11 @@ impl World for SimWorld {
         output[from..].to_vec()
     }
 
+    fn answer(&mut self, ended: &Ended) -> Option<String> {
+        let lines = self.tail(ended, usize::MAX);
+        lines.into_iter().rev().find(|line| !line.trim().is_empty())
+    }
+
     fn reported(&mut self, attempt: &Attempt) -> Reported {
         let behaviour = self.behaviour(&attempt.step, attempt.number);
         let facts = Facts {

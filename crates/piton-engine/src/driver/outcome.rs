@@ -300,8 +300,7 @@ impl Driver<'_> {
                 self.reopen(&path, &lane, failed.class, failed.error, failed.lines, None)
             }
             (Role::PullRequest, Progress::Done) => {
-                let lines = self.world.tail(ended, LINES_TOLD);
-                let url = lines.iter().rev().find(|l| !l.trim().is_empty()).cloned();
+                let url = self.world.answer(ended);
                 let url = self.options.redactor.redact(url.unwrap_or_default().trim()).into_owned();
                 self.record(Event::PullRequestOpened(PullRequestOpened { lane: path, url }))
             }

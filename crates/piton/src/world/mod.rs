@@ -34,6 +34,9 @@ use crate::context::now;
 pub use scratch::folders as scratch_folders;
 pub use signals::Signals;
 
+/// Lines of an answer that are looked at: those after the last that says something are blank.
+const ANSWER_LINES: usize = 20;
+
 /// Where the output of running steps begins in their lanes' logs, for whoever shows it live.
 pub type Running = Rc<RefCell<BTreeMap<StepPath, (u64, u64)>>>;
 
@@ -136,6 +139,23 @@ fn failed(error: impl std::fmt::Display) -> Error {
     Error::World(error.to_string())
 }
 
+impl RealWorld {
+    fn log_of(&self, ended: &Ended) -> AttemptLog {
+        let (stdout, stderr) = lane_logs(&self.run_dir, &ended.attempt.step);
+        let range = |r: (u64, u64)| Range { start: r.0, end: r.1 };
+        AttemptLog {
+            stdout,
+            stderr,
+            stdout_range: range(ended.logs.stdout),
+            stderr_range: range(ended.logs.stderr),
+            dropped: Dropped {
+                stdout: ended.logs.stdout_dropped.map(range),
+                stderr: ended.logs.stderr_dropped.map(range),
+            },
+        }
+    }
+}
+
 impl World for RealWorld {
     fn now(&mut self) -> Timestamp {
         now()
@@ -168,19 +188,12 @@ impl World for RealWorld {
     }
 
     fn tail(&mut self, ended: &Ended, lines: usize) -> Vec<String> {
-        let (stdout, stderr) = lane_logs(&self.run_dir, &ended.attempt.step);
-        let range = |r: (u64, u64)| Range { start: r.0, end: r.1 };
-        let log = AttemptLog {
-            stdout,
-            stderr,
-            stdout_range: range(ended.logs.stdout),
-            stderr_range: range(ended.logs.stderr),
-            dropped: Dropped {
-                stdout: ended.logs.stdout_dropped.map(range),
-                stderr: ended.logs.stderr_dropped.map(range),
-            },
-        };
-        logs::tail_lines(&log, Selection::Both, lines).unwrap_or_default()
+        logs::tail_lines(&self.log_of(ended), Selection::Both, lines).unwrap_or_default()
+    }
+
+    fn answer(&mut self, ended: &Ended) -> Option<String> {
+        let lines = logs::tail_lines(&self.log_of(ended), Selection::Stdout, ANSWER_LINES);
+        lines.unwrap_or_default().into_iter().rev().find(|line| !line.trim().is_empty())
     }
 
     fn reported(&mut self, attempt: &Attempt) -> Reported {

@@ -280,3 +280,16 @@ fn a_push_without_network_is_a_network_failure_at_pre_pr() {
     std::fs::remove_file(scene.outside("gh/fail")).unwrap();
     piton(&scene, &["resume"]).exits(3);
 }
+
+/// Lost: what a command says to people would be taken for the address of the request.
+#[test]
+fn the_address_of_a_request_is_what_the_command_answers() {
+    let scene = scene();
+    let gh =
+        GH.replace("  cat \"$at/prs/$name\";;", "  cat \"$at/prs/$name\"; echo; echo Done >&2;;");
+    assert_ne!(gh, GH);
+    scene.program("gh", &gh);
+    piton(&scene, &["run", DOCUMENT]).exits(3);
+    let notes = scene.record("SL-1", "pre_pr")["notes"].as_str().unwrap().to_owned();
+    assert!(notes.contains("pull request https://forge.example/pull/lane_P1_SL-1;"), "{notes}");
+}
