@@ -51,7 +51,7 @@ pub(super) struct Startable {
     lane: Active,
 }
 
-/// A lane in the middle of its steps, or chosen to be.
+/// A lane in the middle of its steps, chosen to be, or on its way to base.
 #[derive(Clone)]
 pub(super) struct Active {
     path: LanePath,
@@ -61,6 +61,10 @@ pub(super) struct Active {
     alone: bool,
     /// Whether a step of it is at work now.
     running: bool,
+    /// Whether its steps are over and base is about to get its work.
+    homeward: bool,
+    /// Whether it holds the merge queue: others get to base after it.
+    queued: bool,
 }
 
 impl Active {
@@ -68,7 +72,7 @@ impl Active {
         let whole = view.phase.whole_of(view.lane);
         let (path, alone) = (path(view), whole.alone);
         let whole = LanePath { phase: view.phase.id.clone(), lane: whole.id.clone() };
-        Self { path, whole, alone, running }
+        Self { path, whole, alone, running, homeward: false, queued: view.lane.is_merging() }
     }
 }
 
@@ -76,9 +80,13 @@ pub(super) fn path(view: &View<'_>) -> LanePath {
     LanePath { phase: view.phase.id.clone(), lane: view.lane.id.clone() }
 }
 
-/// Notes a lane that is in the middle of its steps.
+/// Notes a lane that is in the middle of its steps, or on its way to base.
 pub(super) fn note_active(view: &View<'_>, survey: &mut Survey) {
     let lane = view.lane;
+    if is_homeward(view) {
+        survey.active.push(Active { homeward: true, ..Active::of(view, false) });
+        return;
+    }
     // One that was refused at its start has a record of that, and nothing else.
     let refused = |w: &LaneWork| {
         w.branch.is_empty() && w.record(crate::lane::Stage::BeforeLaneStart).is_some_and(not_begun)
@@ -91,6 +99,24 @@ pub(super) fn note_active(view: &View<'_>, survey: &mut Survey) {
     if lane.is_running() || (begun && !blocked && view.selected && at.is_some_and(going)) {
         survey.active.push(Active::of(view, lane.is_running()));
     }
+}
+
+/// Whether a lane's steps are over and it goes to base by itself: what starts beside it would start
+/// without its work.
+fn is_homeward(view: &View<'_>) -> bool {
+    let (Some(work), Some(lane)) = (&view.lane.work, planned(view)) else { return false };
+    if work.blocked.is_some() || work.merged.is_some() || view.lane.is_running() {
+        return false;
+    }
+    if work.merging.is_some() {
+        return true;
+    }
+    let goes = work.committed.as_ref().is_none_or(|c| c.changed)
+        && lane.rules.merge == Merge::Queue
+        && !work.isolation.is_in_place()
+        && !is_untested(view.lane, lane, work);
+    let may = view.selected && super::tasks::is_awaited(view.phase, view.lane);
+    goes && may && view.lane.current().is_none()
 }
 
 /// What a lane with a step to do does next: first it needs a place to work in.
@@ -227,10 +253,12 @@ pub(super) fn choose(survey: &Survey, free: usize) -> Vec<Action> {
         }
         let begun = active.iter().any(|a| a.whole == lane.whole);
         let mut others = active.iter().filter(|a| a.whole != lane.whole);
-        // Once it has begun it goes first: a lane on its way to base that must test again waits.
+        // Once it has begun it goes first: a lane on its way to base that must test again waits. But
+        // one that holds the queue is waited for by whoever is on its way too.
         let fits = match (lane.alone, begun) {
             (true, true) => others.all(|a| !a.running),
             (true, false) => others.next().is_none(),
+            (false, _) if lane.queued => others.all(|a| !a.alone || a.homeward),
             (false, _) => others.all(|a| !a.alone),
         };
         if !fits {
