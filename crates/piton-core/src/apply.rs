@@ -21,7 +21,7 @@ mod rewind;
 mod tasks;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 9;
+pub const APPLY_VERSION: u32 = 10;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -299,6 +299,8 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             state.ended = None;
             state.head.clone_from(&e.head);
             // What held a lane up is looked at again.
+            state.base = e.base.clone().or_else(|| state.base.take());
+            state.retries = e.retries.or(state.retries);
             let works = state.phases.iter_mut().flat_map(|p| &mut p.lanes);
             for work in works.filter_map(|l| l.work.as_mut()) {
                 if work.held || work.blocked.take().is_none() {

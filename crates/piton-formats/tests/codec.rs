@@ -142,6 +142,8 @@ fn events(p: &Parts) -> Vec<Event> {
             host: text(),
             head: p.more.clone(),
             takeover: p.flag,
+            base: p.more.clone(),
+            retries: p.flag.then_some(p.small),
         }),
         Event::DriverLeft(DriverLeft {
             verdict,

@@ -196,6 +196,8 @@ impl Rig {
             host: "sim".to_owned(),
             head: world.head(),
             takeover: how == Acquire::Takeover,
+            base: None,
+            retries: None,
         });
         let mut plan = self.plan.clone();
         let opening = if loaded.seq == 0 {
