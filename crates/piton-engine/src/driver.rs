@@ -27,6 +27,7 @@ mod lanes;
 mod leave;
 mod outcome;
 mod recover;
+mod reopen;
 mod rewind;
 mod tasks;
 mod views;

@@ -1,9 +1,9 @@
 //! What a driver does for lanes beside their steps: begin, make room, commit, rebase, merge, remove.
 
-use piton_core::decide::{LaneAct, Unmet, unmet, worker};
+use piton_core::decide::{LaneAct, Unmet, unmet};
 use piton_core::event::{
-    Class, Event, LaneBlocked, LaneCommitted, LaneMerged, LaneReady, LaneRebased, LaneRemoved,
-    LaneReopened, MergeIntended, MergeMissed, MergedBy, StepProven, StepReset,
+    Event, LaneBlocked, LaneCommitted, LaneMerged, LaneReady, LaneRebased, LaneRemoved,
+    MergeIntended, MergeMissed, MergedBy, StepProven, StepReset,
 };
 use piton_core::lane::{PULL_REQUEST_STEP, SnapshotRef, Stage, TESTS_STEP};
 use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX};
@@ -19,8 +19,6 @@ use crate::world::{Begin, Commit, Merging, Rebase, Refusal, Room, Rooms, World};
 
 /// How often a pull request is looked at while something else goes on.
 const PULL_REQUEST_EVERY_MS: u64 = 30_000;
-/// Files of a conflict that are named to the next attempt; more would drown the rest.
-const CONFLICTS_TOLD_MAX: usize = 50;
 /// So many acts for a lane without a step in between come to nothing: few are ever due.
 const ACTS_MAX: u32 = 1_000;
 
@@ -212,10 +210,7 @@ impl Driver<'_> {
                 let event = LaneCommitted { lane, commit, tree, changed, tests };
                 self.record(Event::LaneCommitted(event))
             }
-            Commit::Unresolved(files) => {
-                let error = format!("conflict markers are left in {}", files.join(", "));
-                self.reopen(path, lane, Class::Conflict, error, Vec::new(), None)
-            }
+            Commit::Unresolved(files) => self.reopen_unsettled(path, lane, &files),
         }
     }
 
@@ -276,45 +271,10 @@ impl Driver<'_> {
                 Ok(())
             }
             Rebase::Conflict { onto, head, files } => {
-                let error = format!("conflict with base in {}", files.join(", "));
-                let lines = files.into_iter().take(CONFLICTS_TOLD_MAX).collect();
-                self.reopen(path, lane, Class::Conflict, error, lines, Some((onto, head)))
+                self.reopen_conflict(path, lane, files, (onto, head))
             }
             Rebase::Refused(refusal) => self.block(path, Stage::PrePr, refusal),
         }
-    }
-
-    /// Lets a lane's work go on with what went wrong, within the retries of the step that does it.
-    pub(super) fn reopen(
-        &mut self,
-        path: &LanePath,
-        lane: &Lane,
-        class: Class,
-        error: String,
-        lines: Vec<String>,
-        conflict: Option<(String, String)>,
-    ) -> Result<()> {
-        if let Some((step, retries_max)) = self.reopens(path, lane) {
-            let (onto, head) = conflict.unzip();
-            let lane = path.clone();
-            let event = LaneReopened { lane, step, class, error, lines, onto, head, retries_max };
-            return self.record(Event::LaneReopened(Box::new(event)));
-        }
-        let dir = self.work(path).dir;
-        let refusal = Refusal {
-            why: error,
-            fix: format!("no retry is left: settle it in {dir} and commit, then `piton resume`"),
-        };
-        self.block(path, Stage::PrePr, refusal)
-    }
-
-    /// The step that would work again on a lane, with its retries, if one is left.
-    pub(super) fn reopens(&self, path: &LanePath, lane: &Lane) -> Option<(StepPath, u32)> {
-        let step = &lane.steps[worker(lane)?];
-        let retries = self.options.retries.unwrap_or(step.retries);
-        let step = StepPath::new(&path.phase, &path.lane, &step.id);
-        let reopened = self.state.lane(path)?.work.as_ref()?.reopened.count;
-        (reopened < retries).then_some((step, retries))
     }
 
     fn merge(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {

@@ -51,7 +51,7 @@ pub enum Commit {
         /// Whether it differs from what the lane started from.
         changed: bool,
     },
-    /// Conflict markers are left in these files.
+    /// The last conflict is not settled in these files; what is left of it is told with each.
     Unresolved(Vec<String>),
 }
 
@@ -182,6 +182,11 @@ pub trait Rooms {
     fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>>;
     /// Moves base; its intent is durable. Finishes what a former driver began.
     fn merge(&mut self, intent: &MergeIntended) -> Result<Merging>;
+    /// What both sides made of the files of a conflict, for whoever settles it; nothing where their
+    /// names say all.
+    fn sides(&mut self, _onto: &str, _head: &str) -> Vec<String> {
+        Vec::new()
+    }
     /// Observes whether a lane's pull request is merged; how, in words.
     fn is_merged(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Option<String>>;
     /// What the last look at a pull request that is not merged had to say.
