@@ -8,6 +8,8 @@
 
 mod common;
 
+#[path = "lanes/conflicts.rs"]
+mod conflicts;
 #[path = "lanes/contract.rs"]
 mod contract;
 #[path = "lanes/kills.rs"]

@@ -6,6 +6,7 @@
 
 mod begin;
 mod mend;
+mod conflict;
 mod merge;
 mod rewind;
 
@@ -375,6 +376,10 @@ impl Rooms for GitRooms {
     fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {
         let _held = self.hands.hold()?;
         Ok(self.refuses_merge(intent))
+    }
+
+    fn sides(&mut self, onto: &str, head: &str) -> Vec<String> {
+        self.told_sides(onto, head)
     }
 
     fn merge(&mut self, intent: &MergeIntended) -> Result<Merging> {

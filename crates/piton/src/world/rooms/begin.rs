@@ -228,27 +228,6 @@ impl GitRooms {
         let words = || format!("{lane}: copied into its worktree now: {}", copied.join(", "));
         Ok((!copied.is_empty()).then(words))
     }
-
-    /// Puts both sides of a conflict into the lane's workspace: base, with the lane's work merged
-    /// over it and markers where they differ. What was there stands in the lane's snapshots.
-    fn place_conflict(
-        &mut self,
-        lane: &LanePath,
-        work: &LaneWork,
-        onto: &str,
-        head: &str,
-    ) -> Result<Room> {
-        let dir = Path::new(&work.dir).to_owned();
-        let fence = self.fenced()?;
-        self.take(Some(lane), &work.dir, "before a conflict was put in", now()).map_err(failed)?;
-        let tree = merge::with_markers(&self.root, onto, head).map_err(failed)?;
-        worktree::stand_on(&dir, onto, &tree, &fence).map_err(of_worktree)?;
-        let mut made = ready(lane, &dir, &work.branch, onto.to_owned());
-        let taken = self.take(Some(lane), &work.dir, "both sides of a conflict", now());
-        made.snapshot = Some(noted(Some(lane), &work.dir, &taken.map_err(failed)?));
-        "both sides of the conflict are in its worktree, with markers".clone_into(&mut made.note);
-        Ok(Room::Ready(Box::new(made)))
-    }
 }
 
 /// The refusal of a branch that the settings do not expect.
