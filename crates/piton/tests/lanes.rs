@@ -28,3 +28,5 @@ mod rooms;
 mod scene;
 #[path = "lanes/tasks.rs"]
 mod tasks;
+#[path = "lanes/validation.rs"]
+mod validation;

@@ -8,9 +8,8 @@ use piton_core::event::{
 use piton_core::lane::{PULL_REQUEST_STEP, SnapshotRef, Stage, TESTS_STEP};
 use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX};
 use piton_core::plan::Lane;
-use piton_core::state::{LaneState, Progress};
+use piton_core::state::LaneState;
 use piton_core::{LanePath, StepPath};
-use piton_formats::lanes::fix::is_validation;
 
 use super::Driver;
 use crate::error::{Error, Result};
@@ -121,6 +120,7 @@ impl Driver<'_> {
                     self.fresh.insert(String::new(), snapshot.clone());
                 }
                 let isolated = !begun.isolation.is_in_place();
+                self.validate_anew(path, begun.base_sha.as_deref())?;
                 self.record(Event::LaneBegun(begun))?;
                 // The point before anything is created must be durable before it is.
                 if isolated { self.commit() } else { Ok(()) }
@@ -357,27 +357,14 @@ impl Driver<'_> {
         self.validate_again(path)
     }
 
-    /// Lets what was validated on an older base be validated on what it is now: the evidence of a
-    /// validation is the base it ran on.
-    fn validate_again(&mut self, path: &LanePath) -> Result<()> {
-        let lanes = self.state.phase(&path.phase).into_iter().flat_map(|p| &p.lanes);
-        let stale = lanes.filter(|l| is_validation(l) && l.needs.contains(path)).flat_map(|lane| {
-            let done = lane.steps.iter().filter(|s| s.progress == Progress::Done);
-            done.map(|s| StepPath::new(&path.phase, &lane.id, &s.id))
-        });
-        for step in stale.collect::<Vec<_>>() {
-            let reason = format!("base changed with {path}");
-            self.record(Event::StepReset(StepReset { step, reason }))?;
-        }
-        Ok(())
-    }
-
     fn check_pull_request(&mut self, path: &LanePath) -> Result<()> {
         self.commit()?;
         let work = self.work(path);
         if let Some(note) = self.rooms()?.is_merged(path, &work)? {
             let to = work.committed.map(|c| c.commit);
-            self.merged(path, MergedBy::PullRequest, None, to, &note)
+            // Where base stood then: what needs the lane can tell whether somebody pulled since.
+            let from = self.rooms()?.tip(&work.base_branch);
+            self.merged(path, MergedBy::PullRequest, from, to, &note)
         } else {
             self.options.limits.unmerged.push(path.clone());
             self.asked_at = Some(self.at);
@@ -433,7 +420,7 @@ impl Driver<'_> {
     }
 }
 
-fn rooms_of(world: &mut dyn World) -> Result<&mut dyn Rooms> {
+pub(super) fn rooms_of(world: &mut dyn World) -> Result<&mut dyn Rooms> {
     let missing = "lanes in worktrees need a git repository";
     world.rooms().ok_or_else(|| Error::World(missing.to_owned()))
 }

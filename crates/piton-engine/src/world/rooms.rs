@@ -153,6 +153,10 @@ pub trait Rooms {
     fn base_branch(&mut self, _state: &RunState) -> Option<String> {
         None
     }
+    /// The commit a branch stands at.
+    fn tip(&mut self, _branch: &str) -> Option<String> {
+        None
+    }
     /// Observes whether a lane may begin, and from where.
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin>;
     /// Makes a lane's workspace; after a conflict, puts both sides into it.
@@ -178,15 +182,15 @@ pub trait Rooms {
     ) -> Result<Commit>;
     /// Puts a lane's work on the base of now.
     fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase>;
-    /// Says whether base could be moved now.
-    fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>>;
-    /// Moves base; its intent is durable. Finishes what a former driver began.
-    fn merge(&mut self, intent: &MergeIntended) -> Result<Merging>;
     /// What both sides made of the files of a conflict, for whoever settles it; nothing where their
     /// names say all.
     fn sides(&mut self, _onto: &str, _head: &str) -> Vec<String> {
         Vec::new()
     }
+    /// Says whether base could be moved now.
+    fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>>;
+    /// Moves base; its intent is durable. Finishes what a former driver began.
+    fn merge(&mut self, intent: &MergeIntended) -> Result<Merging>;
     /// Observes whether a lane's pull request is merged; how, in words.
     fn is_merged(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Option<String>>;
     /// What the last look at a pull request that is not merged had to say.

@@ -4,9 +4,10 @@
 //! when, `piton-workspace` knows how. Every ref moves in a transaction that verifies this driver's
 //! epoch.
 
+mod base;
 mod begin;
-mod mend;
 mod conflict;
+mod mend;
 mod merge;
 mod rewind;
 
@@ -331,6 +332,10 @@ impl Rooms for GitRooms {
         self.wanted_base(state).or_else(current)
     }
 
+    fn tip(&mut self, branch: &str) -> Option<String> {
+        branch_head(&self.root, branch)
+    }
+
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin> {
         let _held = self.hands.hold()?;
         self.begin_lane(lane, rules, state)
@@ -373,13 +378,13 @@ impl Rooms for GitRooms {
         self.rebase_work(lane, work)
     }
 
+    fn sides(&mut self, onto: &str, head: &str) -> Vec<String> {
+        self.told_sides(onto, head)
+    }
+
     fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {
         let _held = self.hands.hold()?;
         Ok(self.refuses_merge(intent))
-    }
-
-    fn sides(&mut self, onto: &str, head: &str) -> Vec<String> {
-        self.told_sides(onto, head)
     }
 
     fn merge(&mut self, intent: &MergeIntended) -> Result<Merging> {

@@ -23,7 +23,10 @@ impl GitRooms {
         state: &RunState,
     ) -> Result<Begin> {
         if rules.isolation.is_in_place() {
-            return Ok(self.begin_in_place(lane));
+            return Ok(match self.off_base(lane, state) {
+                Some(refusal) => Begin::Refused(refusal),
+                None => self.begin_in_place(lane),
+            });
         }
         if let Some(refusal) = &self.refusal {
             return Ok(Begin::Refused(refusal.clone()));
@@ -41,6 +44,10 @@ impl GitRooms {
         {
             return Ok(Begin::Refused(other_branch(&base.branch, usual)));
         }
+        let lacking = match self.lacking(lane, state, &base) {
+            Ok(note) => note,
+            Err(refusal) => return Ok(Begin::Refused(refusal)),
+        };
         let before = state.lane(lane).and_then(|l| l.work.as_deref());
         let again = before.filter(|work| work.begins_again());
         let seeded = again.is_some_and(|work| {
@@ -66,7 +73,7 @@ impl GitRooms {
             isolation: rules.isolation,
             dir: dir.display().to_string(),
             branch: format!("lane/{}/{}", lane.phase, lane.lane),
-            note: self.behind(&base.branch).unwrap_or_default(),
+            note: lacking.or_else(|| self.behind(&base.branch)).unwrap_or_default(),
             base_branch: base.branch,
             base_sha: Some(base.commit),
             snapshot,
