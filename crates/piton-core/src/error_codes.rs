@@ -320,6 +320,12 @@ pub const TABLE: &[Entry] = &[
         next: "Write it, or take `spec` out of the plan.",
     },
     Entry {
+        code: "start-blocked",
+        title: "a new run could not begin",
+        cause: "It was to take the place of an unfinished run, and its first lanes could not have had worktrees. The unfinished run was not set aside.",
+        next: "Do what the message says, such as committing what is at hand, and give the command again.",
+    },
+    Entry {
         code: "state-read-only",
         title: "the folder with Piton's state cannot be written",
         cause: "The command has something to record, or must read a ledger that was not closed, and the folder that the message names is read-only or belongs to somebody else.",

@@ -68,7 +68,7 @@ fn value(kind: Kind) -> Value {
             ]
         }),
         Kind::Duration => {
-            json!({ "type": "string", "pattern": DURATION_PATTERN, "examples": ["500ms", "45m", "1h30m"] })
+            json!({ "type": "string", "pattern": duration_pattern(), "examples": ["500ms", "45m", "1h30m"] })
         }
         Kind::Size => json!({
             "oneOf": [{ "type": "integer", "minimum": 0 }, { "type": "string", "pattern": SIZE_PATTERN }],
@@ -89,13 +89,88 @@ fn value(kind: Kind) -> Value {
 }
 
 const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
-const DURATION_PATTERN: &str = r"^\s*([0-9][0-9_]*(\.[0-9]+)?\s*(ms|sec|s|min|m|h|d)\s*)+$";
-const SIZE_PATTERN: &str = r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*([kKmMgGtT]([iI])?)?[bB]?\s*$";
+const SIZE_PATTERN: &str = r"^\s*[0-9][0-9_]*(\.[0-9]{1,6})?\s*(([kKmMgGtT][iI]?)?[bB])?\s*$";
 const MONEY_PATTERN: &str = r"^\s*[0-9][0-9_]*(\.[0-9]{1,6})?\s*$";
+
+/// The pattern of a duration: units from large to small, each once, at least one.
+fn duration_pattern() -> String {
+    let units = ["d", "h", "(m|min)", "(s|sec)", "ms"];
+    let one = |unit: &&str| format!(r"[0-9][0-9_]*(\.[0-9]{{1,6}})?\s*{unit}\s*");
+    // Each choice begins with another unit; the smaller ones may follow.
+    let choices = (0..units.len()).map(|first| {
+        let rest = units[first + 1..].iter().map(|unit| format!("({})?", one(unit)));
+        format!("{}{}", one(&units[first]), rest.collect::<String>())
+    });
+    format!(r"^\s*({})$", choices.collect::<Vec<_>>().join("|"))
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::{parse_duration, parse_money, parse_size};
+
+    /// Lost: an editor would let pass what the reader refuses, or the other way round.
+    #[test]
+    fn patterns_and_reader_agree_on_quantities() -> Result<(), regex::Error> {
+        let pattern = regex::Regex::new(SIZE_PATTERN)?;
+        for text in [
+            "5",
+            "5B",
+            "5k",
+            "5K",
+            "5 m",
+            "5kb",
+            "5KB",
+            "5 MiB",
+            "1.5GB",
+            "1.2345678GB",
+            "5 Ti",
+            "1_000",
+            "_5",
+            "5_MB",
+            "1.5_0MB",
+            ".5MB",
+            "5.MB",
+            "",
+            " 5 GB ",
+            "-5",
+            "5 XB",
+            "MB",
+        ] {
+            assert_eq!(pattern.is_match(text), parse_size(text).is_ok(), "{text}");
+        }
+        let pattern = regex::Regex::new(&duration_pattern())?;
+        for text in [
+            "500ms",
+            "90s",
+            "90sec",
+            "10 min",
+            "1h30m",
+            "1h 30m 5s",
+            "2d",
+            "1.5h",
+            "5m1h",
+            "5s5s",
+            "",
+            " ",
+            "5",
+            "m",
+            "1.2345678s",
+            "_1s",
+            "1_0s",
+            " 1h ",
+            "1h30",
+            "1d2h3m4s5ms",
+            "1ms2s",
+        ] {
+            assert_eq!(pattern.is_match(text), parse_duration(text).is_ok(), "{text}");
+        }
+        let pattern = regex::Regex::new(MONEY_PATTERN)?;
+        for text in ["12.50", "12", "12.1234567", "1_000", "$5", "-1", "", ".5", "5.", " 5 "] {
+            assert_eq!(pattern.is_match(text), parse_money(text).is_ok(), "{text}");
+        }
+        Ok(())
+    }
 
     /// Every key of a section, and of those below it, is in its schema with type and explanation.
     fn covers(section: &Section, schema: &Value) {

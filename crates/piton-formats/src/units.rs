@@ -47,7 +47,7 @@ pub fn parse_duration(text: &str) -> Result<Millis, Error> {
     let mut smallest = u64::MAX;
     while !rest.is_empty() {
         let (number, after) = rest.split_at(number_len(rest));
-        let millionths = millionths(number).ok_or_else(|| bad("a number is expected"))?;
+        let millionths = millionths(number).map_err(|why| bad(&why))?;
         let after = after.trim_start();
         let unit_len = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
         let (unit, next) = after.split_at(unit_len);
@@ -86,7 +86,7 @@ pub fn parse_size(text: &str) -> Result<u64, Error> {
         return Err(bad("it is negative"));
     }
     let (number, unit) = text_trimmed.split_at(number_len(text_trimmed));
-    let millionths = millionths(number).ok_or_else(|| bad("a number is expected"))?;
+    let millionths = millionths(number).map_err(|why| bad(&why))?;
     let unit_bytes: u64 = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "kb" => 1_000,
@@ -119,7 +119,7 @@ pub fn parse_money(text: &str) -> Result<u64, Error> {
     if number.len() != number_len(number) {
         return Err(bad("only digits and a point are expected"));
     }
-    let micros = millionths(number).ok_or_else(|| bad("a number is expected"))?;
+    let micros = millionths(number).map_err(|why| bad(&why))?;
     match u64::try_from(micros) {
         Ok(micros) if micros <= MONEY_MICROS_MAX => Ok(micros),
         _ => Err(bad("it is too large")),
@@ -131,25 +131,24 @@ fn number_len(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len())
 }
 
-/// A decimal number in millionths; `None` when it is not one.
-fn millionths(number: &str) -> Option<u128> {
-    let number = number.replace('_', "");
-    let (whole, decimals) = number.split_once('.').unwrap_or((&number, ""));
-    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(decimals) || decimals.len() > DECIMALS_MAX {
-        return None;
+/// A decimal number in millionths, or what is wrong with it.
+fn millionths(number: &str) -> Result<u128, String> {
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let grouped = whole.replace('_', "");
+    if whole.starts_with('_') || !digits(&grouped) || !digits(decimals) {
+        return Err("a number is expected".to_owned());
     }
-    if number.ends_with('.') {
-        return None;
+    if decimals.len() > DECIMALS_MAX {
+        let count = decimals.len();
+        return Err(format!("it has {count} digits after the point; {DECIMALS_MAX} are the most"));
     }
     // 20 digits hold every 64-bit number; more could only overflow.
-    let whole: u128 = if whole.len() > 20 {
-        return Some(u128::MAX);
-    } else {
-        whole.parse().ok()?
-    };
-    let fraction: u128 = format!("{decimals:0<DECIMALS_MAX$}").parse().ok()?;
-    Some(whole * 1_000_000 + fraction)
+    if grouped.len() > 20 {
+        return Ok(u128::MAX);
+    }
+    let part = |text: &str| text.parse::<u128>().map_err(|error| error.to_string());
+    Ok(part(&grouped)? * 1_000_000 + part(&format!("{decimals:0<DECIMALS_MAX$}"))?)
 }
 
 #[cfg(test)]
@@ -187,6 +186,8 @@ mod tests {
             ("99999999999999999999999999999d", "too long"),
             ("1..5s", "a number is expected"),
             ("1.s", "a number is expected"),
+            ("_1s", "a number is expected"),
+            ("1.2345678901234567s", "it has 16 digits after the point; 6 are the most"),
         ] {
             let error = parse_duration(text).err().map(|e| e.message).unwrap_or_default();
             assert!(error.contains(why), "{text}: {error}");
@@ -207,5 +208,9 @@ mod tests {
         for bad in ["", "-1", "1e5", "12,50", "1.2345678", "99999999999999999999", "$5"] {
             assert!(parse_money(bad).is_err(), "{bad}");
         }
+        let long = parse_money("12.1234567").map_err(|error| error.message);
+        assert!(
+            long.is_err_and(|why| why.ends_with("it has 7 digits after the point; 6 are the most"))
+        );
     }
 }

@@ -11,6 +11,7 @@ pub mod checks;
 mod deflate;
 pub mod git;
 pub mod merge;
+mod packed;
 mod project;
 pub mod refs;
 mod remembered;

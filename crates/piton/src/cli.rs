@@ -8,6 +8,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use back::{RestoreArgs, RollbackArgs, UndoArgs};
 
+/// The command that Piton starts itself.
+pub const KEEPER: &str = "__keeper";
+
 /// Run long work done by coding agents so that a crash costs no more than the step in flight.
 #[derive(Debug, Parser)]
 #[command(name = "piton", version, max_term_width = 100, propagate_version = true)]
@@ -84,7 +87,7 @@ pub enum Command {
     /// Show a run that is killed and resumed, in a scratch repository.
     Demo(DemoArgs),
     /// Hold the children of a run (started by Piton itself).
-    #[command(name = "__keeper", hide = true)]
+    #[command(name = KEEPER, hide = true)]
     Keeper {
         /// The run's folder.
         dir: PathBuf,
@@ -123,7 +126,7 @@ pub struct DriveArgs {
     /// Run only this phase.
     #[arg(long, value_name = "PHASE")]
     pub phase: Option<String>,
-    /// Run only this lane.
+    /// Run only lanes with this id (or PHASE/LANE).
     #[arg(long, value_name = "LANE")]
     pub lane: Option<String>,
     /// Run at most so many lanes at once.
@@ -156,6 +159,23 @@ pub struct DriveArgs {
     /// Accept that the spec changed.
     #[arg(long)]
     pub accept_spec: bool,
+}
+
+impl DriveArgs {
+    /// Takes `PHASE/LANE` apart, as which a lane may be named; the phase that was named otherwise if
+    /// it is another one.
+    pub fn split_lane(&mut self) -> Result<(), String> {
+        let Some((phase, lane)) = self.lane.as_deref().and_then(|l| l.split_once('/')) else {
+            return Ok(());
+        };
+        let (phase, lane) = (phase.to_owned(), lane.to_owned());
+        match &self.phase {
+            Some(other) if *other != phase => return Err(other.clone()),
+            _ => {}
+        }
+        (self.phase, self.lane) = (Some(phase), Some(lane));
+        Ok(())
+    }
 }
 
 /// Arguments of `run`.

@@ -34,12 +34,21 @@ fn main() -> ExitCode {
 /// Help, the version, or what is wrong with the command line: in words, or as an object where one
 /// was asked for.
 fn told(error: &clap::Error) -> ExitCode {
+    // What Piton starts itself is no command for people; clap hides it from its help only.
+    let hidden = format!(", {}", cli::KEEPER);
     if !error.use_stderr() || !std::env::args_os().any(|arg| arg == "--json") {
-        // A terminal that is gone is no reason to say more.
-        let _ = error.print();
+        if error.kind() == clap::error::ErrorKind::MissingSubcommand {
+            let text = error.render();
+            let text =
+                if ui::Look::stderr().color { text.ansi().to_string() } else { text.to_string() };
+            ui::say_as_is(text.replace(&hidden, "").trim_end());
+        } else {
+            // A terminal that is gone is no reason to say more.
+            let _ = error.print();
+        }
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
     }
-    let text = error.to_string();
+    let text = error.to_string().replace(&hidden, "");
     let message = text.trim().trim_start_matches("error: ");
     let error = CommandError::usage("usage", message).hint("`piton --help` lists all commands");
     ui::error(&error, true);

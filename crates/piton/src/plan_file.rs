@@ -1,14 +1,15 @@
 //! Plans as files: reading them, naming them, keeping their secrets out of the ledger.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use piton_core::lane::{LaneRules, TaskWorktrees};
 use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{REPLACEMENT, Redactor, VALUE_BYTES_MIN, is_secret_name};
 use piton_core::{LanePath, Plan, StepPath};
 use piton_formats::lanes::phase;
-use piton_formats::{Input, diagnostic, read_plan};
+use piton_formats::{Diagnostic, Input, diagnostic, read_plan};
 
 use crate::cli;
 use crate::commands::document_error;
@@ -43,7 +44,7 @@ impl PlanFile {
     }
 
     /// Reads a plan; `asks` lets a person be asked what a document leaves open.
-    fn read_and(
+    pub fn read_and(
         context: &Context,
         path: &Path,
         tasks: Option<TaskWorktrees>,
@@ -81,6 +82,7 @@ impl PlanFile {
         let redactor = || context.redactor_of_text(&text);
         let (mut live, warnings) = read_plan(&input)
             .map_err(|problems| document_error(&problems, &text, context.json, &redactor()))?;
+        let warnings = not_told(warnings);
         if !warnings.is_empty() {
             crate::ui::diagnostics(&warnings, &text, &redactor());
         }
@@ -195,6 +197,19 @@ impl From<cli::TaskWorktrees> for TaskWorktrees {
             cli::TaskWorktrees::On => Self::On,
         }
     }
+}
+
+/// The warnings that were not told yet: a command may read its plan more than once, under several
+/// names.
+fn not_told(warnings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let key = |w: &Diagnostic| format!("{}:{}:{}:{}", w.line, w.column, w.code, w.message);
+    warnings.into_iter().filter(|w| is_news(key(w))).collect()
+}
+
+/// Whether something is said for the first time by this process.
+fn is_news(text: String) -> bool {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    TOLD.lock().is_ok_and(|mut told| told.insert(text))
 }
 
 /// A name as part of a run's: only what is allowed there, and not too long.

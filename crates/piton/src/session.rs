@@ -342,6 +342,15 @@ fn screen(
     Screen::Live(Box::new(ui::Live::new(tail).with_plan(plan, retries)))
 }
 
+/// Takes a lane that was named as `PHASE/LANE` apart.
+pub fn split_lane(args: &mut DriveArgs) -> Result<()> {
+    let named = args.lane.clone().unwrap_or_default();
+    args.split_lane().map_err(|phase| {
+        let message = format!("lane `{named}` is not in phase `{phase}`");
+        CommandError::usage("no-step", message).hint("leave out `--phase`: the lane names its own")
+    })
+}
+
 /// Refuses a selection that selects nothing: a mistyped name must not look like finished work.
 pub fn check_selection(plan: &Plan, args: &DriveArgs) -> Result<()> {
     let phases = || plan.phases.iter().filter(|p| args.phase.as_ref().is_none_or(|id| *id == p.id));

@@ -294,7 +294,7 @@ fn the_failure_policy_decides_what_still_runs() {
 fn a_selection_runs_and_the_rest_follows_later() {
     let project = Project::with_plan(PLAN);
     project.write("mended", "");
-    project.piton(&["run", "plan.toml", "--lane", "A"]).exits(0).says("piton resume");
+    project.piton(&["run", "plan.toml", "--lane", "P1/A"]).exits(0).says("piton resume");
     assert_eq!(project.lines("ran.txt"), ["one", "two", "three"]);
     assert_ne!(project.status(""), "complete");
     project.piton(&["resume", "--phase", "P1"]).exits(0);
@@ -302,6 +302,8 @@ fn a_selection_runs_and_the_rest_follows_later() {
     project.piton(&["resume"]).exits(0);
     assert_eq!(project.status(""), "complete");
     // What does not exist is not silently nothing.
+    project.piton(&["resume", "--lane", "P1/A", "--phase", "P2"]).exits(2).says("P1/A");
+    project.piton(&["run", "plan.toml", "--fresh", "--lane", "P9/A"]).exits(2).says("P9");
     for (option, name) in [("--lane", "Z"), ("--phase", "P9")] {
         project.piton(&["run", "plan.toml", "--fresh", option, name]).exits(2).says(name);
     }

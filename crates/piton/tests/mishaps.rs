@@ -98,7 +98,8 @@ fn a_run_that_never_began_stands_in_nobodys_way() {
     assert_eq!(project.lines("ran.txt"), ["ran"]);
     project.piton(&["doctor"]).exits(0);
     unbegun(&project);
-    project.piton(&["resume", "dead"]).exits(0);
+    // It is removed, so its name is free.
+    project.piton(&["run", "plan.toml", "--fresh", "--run-id", "dead"]).exits(0);
     assert_eq!(project.lines("ran.txt"), ["ran", "ran"]);
 }
 
@@ -134,6 +135,8 @@ fn nothing_is_set_aside_for_a_run_that_cannot_start() {
     project.piton(&["run", "plan.toml", "--fresh"]).exits(4).says("spec.md");
     project.write("spec.md", "wanted");
     project.piton(&["run", "plan.toml", "--fresh", "--run-id", "no/name"]).exits(2);
+    let taken = project.piton(&["run", "plan.toml", "--fresh", "--run-id", "r"]).exits(2);
+    taken.says("run-exists").says("piton resume r").silent_about("archived");
     assert_ne!(project.status("r"), "archived");
     project.write("go", "");
     project.piton(&["resume", "r"]).exits(0);

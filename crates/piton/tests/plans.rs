@@ -140,6 +140,38 @@ fn a_dry_run_prints_waves_and_commands_and_makes_nothing() {
     assert_eq!(json["gates"][0]["gate"], "P2");
 }
 
+/// If this fails, a command with blanks or signs in it looks like another one.
+#[test]
+fn a_dry_run_prints_lists_as_a_shell_would_take_them() {
+    let plan =
+        "[[phase]]\nid = \"P\"\nrun = [\"echo\", \"a b\", \"it's\", \"\", \"$HOME\", \"*\"]\n";
+    let project = Project::with_plan(plan);
+    let said = project.piton(&["run", "plan.toml", "--dry-run"]).exits(0);
+    let typed = r"echo 'a b' 'it'\''s' '' '$HOME' '*'";
+    assert!(said.stdout.contains(&format!("P/main/work: {typed}\n")), "{}", said.stdout);
+    let json = project.piton(&["run", "plan.toml", "--dry-run", "--json"]).exits(0).json();
+    let step = &json["waves"][0][0];
+    assert_eq!(step["command"], typed);
+    assert_eq!(step["argv"], serde_json::json!(["echo", "a b", "it's", "", "$HOME", "*"]));
+}
+
+/// If this fails, an unfinished run makes a dry run say things twice, or what is not so.
+#[test]
+fn a_dry_run_of_an_unfinished_run_says_each_thing_once() {
+    let plan = "[[phase]]\nid = \"P\"\n[[phase.lane]]\nid = \"x\"\nretries = 0\nrun = \"echo {{ failure_context }}; false\"\n\
+                [[phase.lane]]\nid = \"y\"\nneeds = [\"x\"]\nrun = \"true\"\n";
+    let project = Project::with_plan(plan);
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(1);
+    let said = project.piton(&["run", "plan.toml", "--dry-run"]).exits(0);
+    assert_eq!(said.stderr.matches("unquoted-text").count(), 1, "{}", said.stderr);
+    let json = project.piton(&["run", "plan.toml", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(json["resume"]["run_id"], "r");
+    assert_eq!(json["failed"], serde_json::json!(["P/x/work"]));
+    project.piton(&["retry", "r", "P/x/work"]).exits(0);
+    let said = project.piton(&["run", "plan.toml", "--dry-run", "--lane", "P/y"]).exits(0);
+    said.says("it needs P/x, which is not finished").silent_about("running");
+}
+
 /// If this fails, a person learns only afterwards which lanes leave their folder.
 #[test]
 fn a_dry_run_says_where_lanes_in_worktrees_would_work() {

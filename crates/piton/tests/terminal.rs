@@ -128,6 +128,18 @@ fn an_unfinished_run_is_asked_about() {
     assert_eq!(project.lines("ran.txt").len(), 3);
 }
 
+/// If this fails, declining to resume costs the old run although the new one can't start.
+#[test]
+fn nothing_is_set_aside_for_a_name_that_is_taken() {
+    let project = Project::with_plan(PLAN);
+    project.write("mended", "");
+    project.piton(&["run", "plan.toml", "--run-id", "r1"]).exits(3);
+    let Some(mut terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
+    terminal.answer("Resume from checkpoint? (Y/n)", "n\r");
+    assert!(terminal.ends(2).contains("run-exists"));
+    assert_eq!(project.status("r1"), "waiting");
+}
+
 /// If this fails, Ctrl-C does not end a question.
 #[test]
 fn an_interrupted_question_ends_the_command() {

@@ -4,6 +4,7 @@ use super::Limits;
 use crate::id::LanePath;
 use crate::plan::Plan;
 use crate::state::{PhaseState, RunState};
+use crate::status::Status;
 use crate::summary::lane_status;
 
 /// What a lane that was chosen waits for in vain.
@@ -67,7 +68,11 @@ fn lane_missing(plan: &Plan, state: &RunState, path: &LanePath) -> String {
     let gates = plan.lane(path).map(|l| l.rules.provides.join(", ")).unwrap_or_default();
     let gates = if gates.is_empty() { String::new() } else { format!(" (closes gate {gates})") };
     let phase = state.phase(&path.phase);
-    let status = phase.zip(state.lane(path)).map(|(p, l)| lane_status(state, p, l));
-    let status = status.map_or("not there", |s| s.as_str());
+    let status = phase.zip(state.lane(path)).map(|(p, l)| match lane_status(state, p, l) {
+        // It was begun, and nothing of it is at work: it is not among the chosen.
+        Status::Running if !l.is_running() => "not finished",
+        status => status.as_str(),
+    });
+    let status = status.unwrap_or("not there");
     format!("{path}{gates}, which is {status}")
 }

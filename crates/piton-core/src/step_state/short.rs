@@ -69,9 +69,8 @@ impl StepState {
         else {
             return Form::Whole;
         };
-        if !(inputs.is_empty() && artifacts.is_empty() && failure_context.is_empty())
-            || !logs.is_empty()
-        {
+        let lists = inputs.is_empty() && artifacts.is_empty() && failure_context.is_empty();
+        if !lists || !logs.is_empty() {
             return Form::Whole;
         }
         match (progress, attempts, successes, exit_code) {
@@ -150,8 +149,9 @@ mod tests {
     use crate::step_state::FailedAttempt;
 
     fn stored(step: &StepState) -> String {
-        let text = serde_json::to_string(step).unwrap();
-        assert_eq!(&serde_json::from_str::<StepState>(&text).unwrap(), step, "{text}");
+        let text = serde_json::to_string(step).expect("it is written");
+        let read: StepState = serde_json::from_str(&text).expect("it is read");
+        assert_eq!(&read, step, "{text}");
         text
     }
 

@@ -18,12 +18,12 @@ use super::pack::Written;
 use super::repo::{Repo, Settings};
 use super::side;
 use super::stat::{Stat, now_ns};
-use super::store::Store;
 use super::trees::{self, Line};
 use super::walk::{Body, Folder, Walk};
 use super::{Error, Rules, Workspace, content, convert};
 use crate::ask;
 use crate::git::Git;
+use crate::packed::Packs;
 
 /// Changed files from which it pays to look up what the repository already has.
 const LOOKUP_MIN: usize = 1000;
@@ -203,7 +203,7 @@ impl Capture {
         let (count, bytes) = dirty.fold((0, 0), |(n, sum), e| (n + 1, sum + e.stat.size));
         let small = is_few((count, bytes));
         if count >= LOOKUP_MIN || (self.cache.is_none() && !small) {
-            objects.there.store = Some(Store::open(&self.repo.objects()));
+            objects.there.packs = Some(Packs::open(&self.repo.objects()));
         }
         content::read_all(&walk, &mut folders, &mut objects, &scratch(workspace))?;
         let cache = self.cache.as_deref();

@@ -27,7 +27,6 @@ pub(crate) mod repo;
 pub(crate) mod rules;
 pub(crate) mod side;
 pub(crate) mod stat;
-mod store;
 mod taker;
 pub(crate) mod trees;
 mod visit;

@@ -6,20 +6,20 @@ use std::path::Path;
 use super::Error;
 use super::oid::{Kind, Oid};
 use super::pack::{Pack, Packed, Written};
-use super::store::Store;
+use crate::packed::Packs;
 
 /// Objects that are durable already, as far as it pays to know.
 #[derive(Default)]
 pub(crate) struct There {
     /// What lies in packs; only asked when there is much to write.
-    pub(crate) store: Option<Store>,
+    pub(crate) packs: Option<Packs>,
     /// What a snapshot of ours names that a ref holds.
     pub(crate) held: HashSet<Oid>,
 }
 
 impl There {
     pub(crate) fn contains(&self, oid: Oid) -> bool {
-        self.held.contains(&oid) || self.store.as_ref().is_some_and(|s| s.contains(oid))
+        self.held.contains(&oid) || self.packs.as_ref().is_some_and(|p| p.contains(oid))
     }
 }
 

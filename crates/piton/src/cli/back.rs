@@ -9,7 +9,7 @@ use clap::Args;
 pub struct RollbackArgs {
     /// The run; without it, the newest.
     pub run: Option<String>,
-    /// Only this lane.
+    /// Only lanes with this id (or PHASE/LANE).
     #[arg(long, value_name = "LANE")]
     pub lane: Option<String>,
     /// Only this phase.

@@ -4,19 +4,30 @@ use piton_core::decide::{Unmet, unmet};
 use piton_core::event::BudgetExhausted;
 use piton_core::evidence::Rerun;
 use piton_core::lane::{Merge, PULL_REQUEST_WORDS, Role, TaskOf};
-use piton_core::plan::{Lane, OnFailure};
+use piton_core::plan::{Command, Lane, OnFailure, Work};
 use piton_core::state::{LaneState, Progress};
 use piton_core::{Action, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
 
 use piton_formats::lanes::naming::task_branch;
+use piton_formats::lanes::shell_quote;
 
 use super::request::names;
 use crate::cli::DriveArgs;
 use crate::context::Context;
 use crate::ui::{self, words};
 
+/// What a dry run is of: a new run, or one that would go on.
+#[derive(Debug, Default)]
+pub struct Found<'a> {
+    /// What would run again.
+    pub reruns: &'a [Rerun],
+    /// What a resume has to say first, for programs.
+    pub resume: Option<serde_json::Value>,
+}
+
 /// Prints the waves of a plan from where a state stands.
-pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun], args: &DriveArgs) {
+pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>, args: &DriveArgs) {
+    let Found { reruns, resume } = found;
     let finished: Vec<(StepPath, &'static str)> = state
         .steps()
         .filter_map(|(path, step)| match step.progress {
@@ -30,10 +41,14 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
     if context.json {
         let steps = |wave: &Vec<StepPath>| {
             wave.iter()
-                .map(|p| serde_json::json!({"step": p, "command": command(plan, p)}))
+                .map(|p| {
+                    let (command, argv) = (command(plan, p), argv(plan, p));
+                    serde_json::json!({"step": p, "command": command, "argv": argv})
+                })
                 .collect::<Vec<_>>()
         };
         ui::data_json(&serde_json::json!({
+            "resume": resume,
             "waves": waves.iter().map(steps).collect::<Vec<_>>(),
             "unmet": unmet.iter().map(|u| serde_json::json!({"lane": u.lane, "why": u.why})).collect::<Vec<_>>(),
             "skipped": finished.iter().map(|(p, why)| serde_json::json!({"step": p, "reason": why})).collect::<Vec<_>>(),
@@ -84,11 +99,29 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, reruns: &[Rerun],
     }
 }
 
+/// The command of a step as a shell would take it.
 fn command(plan: &Plan, path: &StepPath) -> String {
-    plan.step(path).map_or(String::new(), |step| match step.role {
-        Role::PullRequest => PULL_REQUEST_WORDS.to_owned(),
-        _ => step.work.display(),
+    plan.step(path).map_or(String::new(), |step| match (&step.work, step.role) {
+        (_, Role::PullRequest) => PULL_REQUEST_WORDS.to_owned(),
+        (Work::Run(command), _) => typed(command),
+        (Work::Tests(tests), _) => tests.iter().map(typed).collect::<Vec<_>>().join(" && "),
+        (work, _) => work.display(),
     })
+}
+
+fn typed(command: &Command) -> String {
+    match command {
+        Command::Shell(line) => line.clone(),
+        Command::Args(args) => args.iter().map(|a| shell_quote(a)).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// The program of a step and its arguments, where no shell takes them apart.
+fn argv<'a>(plan: &'a Plan, path: &StepPath) -> Option<&'a [String]> {
+    match plan.step(path).map(|step| (&step.work, step.role)) {
+        Some((Work::Run(Command::Args(args)), role)) if role != Role::PullRequest => Some(args),
+        _ => None,
+    }
 }
 
 fn lanes(plan: &Plan) -> impl Iterator<Item = (LanePath, &Lane)> {

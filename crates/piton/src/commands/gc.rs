@@ -7,6 +7,7 @@
 mod repository;
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -116,7 +117,7 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
         chaff.delete(context);
         return report(context, &doomed, &chaff, false);
     }
-    if !context.yes && !confirmed(context)? {
+    if !context.yes && !confirmed(context, args)? {
         ui::say("nothing was deleted");
         return Ok(());
     }
@@ -260,15 +261,27 @@ fn print(doomed: &Doomed, chaff: &Chaff, all: usize) {
     ui::say(&format!("{} kept, {} to delete", ui::text::count(kept, "run"), doomed.runs.len()));
 }
 
-fn confirmed(context: &Context) -> Result<bool> {
+fn confirmed(context: &Context, args: &GcArgs) -> Result<bool> {
     if !context.interactive {
         let message = "deleting is final and nobody can be asked here; nothing was deleted";
+        let same = typed(args);
         return Err(CommandError::usage("needs-yes", message)
-            .hint("`piton gc --yes` deletes, `piton gc --dry-run` only shows"));
+            .hint(format!("`{same} --yes` deletes, `{same} --dry-run` only shows")));
     }
     let choices = [('y', "delete"), ('n', "keep all")];
     let question = "Delete these? This is final.";
     Ok(ui::ask(question, &choices, Some('n'), &mut || false) == Some('y'))
+}
+
+/// The command as it was given, without what answers its question.
+fn typed(args: &GcArgs) -> String {
+    let mut line = "piton gc".to_owned();
+    for (option, value) in [("--keep-runs", args.keep_runs), ("--keep-days", args.keep_days)] {
+        if let Some(value) = value {
+            let _ = write!(line, " {option} {value}");
+        }
+    }
+    line
 }
 
 fn execute(context: &Context, store: &mut Store, mut doomed: Doomed) -> Result<Doomed> {

@@ -24,7 +24,8 @@ use crate::ui;
 use crate::world::{kept, scratch_folders};
 
 /// Resumes a run.
-pub fn run(context: &Context, args: ResumeArgs) -> Result<()> {
+pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
+    session::split_lane(&mut args.drive)?;
     super::detach::leave_terminal();
     let dry = args.drive.dry_run;
     // Nothing to go on with is no reason to make a ledger.
@@ -155,7 +156,9 @@ fn prepare(
     if again {
         check.events.extend(retries(&loaded.state, args));
     }
-    report(context, &loaded, &check, args);
+    if let Some(resume) = report(context, &loaded, &check, args) {
+        ui::drive_json(&serde_json::json!({ "resume": resume }));
+    }
     if check.stops() {
         let mut error = CommandError::new(
             Kind::Blocked,
@@ -304,11 +307,12 @@ fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs)
     }
     let mut check = compare(context, store, loaded, args)?.check;
     check.events.extend(retries(&loaded.state, args));
-    report(context, loaded, &check, args);
+    let resume = report(context, loaded, &check, args);
     let mut state = loaded.state.clone();
     for event in &check.events {
         let _ = apply(&mut state, now(), event);
     }
-    dry_run::print(context, &check.plan, &state, &all_reruns(&loaded.state, &check), args);
+    let found = dry_run::Found { reruns: &all_reruns(&loaded.state, &check), resume };
+    dry_run::print(context, &check.plan, &state, found, args);
     Ok(())
 }

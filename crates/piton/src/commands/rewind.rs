@@ -139,7 +139,7 @@ pub fn drive(
     takeover: bool,
 ) -> Result<Ending> {
     let row = store.load(run_id)?.row;
-    let lease = acquire(store, &row, takeover).map_err(|error| driven(error, &rewind, run_id))?;
+    let lease = acquire(store, &row, takeover).map_err(|error| driven(error, run_id))?;
     let loaded = store.load(run_id)?;
     let plan = store.plan(&loaded.state)?;
     let opening =
@@ -156,18 +156,23 @@ pub fn drive(
     }
 }
 
-/// The refusal to act on a run that somebody drives: it names the command that takes it.
-fn driven(mut error: CommandError, rewind: &Rewind, run_id: &str) -> CommandError {
-    let verb = match rewind.intent.kind {
-        RewindKind::Restore => "restore … --run",
-        RewindKind::Undo => "undo",
-        RewindKind::Rollback | RewindKind::Unknown => "rollback",
-    };
+/// The refusal to act on a run that somebody drives: it says how this very act takes it.
+fn driven(mut error: CommandError, run_id: &str) -> CommandError {
     for hint in &mut error.hints {
-        let taken = format!("`piton {verb} {run_id} --takeover`, which ends what it runs first");
-        *hint = hint.replace(&format!("`piton resume {run_id} --takeover`"), &taken);
+        let taken = "this command and `--takeover`, which ends what it runs first";
+        *hint = hint.replace(&format!("`piton resume {run_id} --takeover`"), taken);
     }
     error
+}
+
+/// Refuses to change a run that a person ended for good.
+pub fn refuse_over(context: &Context, loaded: &Loaded) -> Result<()> {
+    let Some(status) = loaded.state.ended.filter(|s| s.is_final()) else { return Ok(()) };
+    let message = format!("run {} is {status} and can't be changed", loaded.row.run_id);
+    let plan = context.plan_argument(&loaded.state.plan_path);
+    Err(CommandError::usage("run-over", message)
+        .hint(format!("start anew: piton run {plan} --fresh"))
+        .hint("`piton restore CHECKPOINT --to DIR` brings files of it to a folder"))
 }
 
 /// An intent that is still to be filled in.

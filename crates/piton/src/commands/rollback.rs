@@ -25,6 +25,7 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_inside(context, &mut store, &loaded)?;
+    rewind::refuse_over(context, &loaded)?;
     let loaded = if args.dry_run {
         loaded
     } else {
@@ -206,8 +207,12 @@ fn selected(state: &RunState, args: &RollbackArgs, aim: &Aim) -> Result<Vec<Lane
         shared.iter().filter(|p| !lanes.contains(p)).map(ToString::to_string).collect();
     if lanes.iter().any(|p| shared.contains(p)) && !left_out.is_empty() {
         let message = format!("{} work in the same folder", left_out.join(", "));
+        let (first, start) = (&lanes[0], Stage::BeforeLaneStart.as_str());
         return Err(CommandError::usage("shared-folder", message)
-            .hint("lanes that share a folder go back only together: leave out --lane"));
+            .hint("lanes that share a folder go back only together: leave out --lane and --phase")
+            .hint(format!(
+                "`--to {first}@{start}` takes all of them back to where {first} began"
+            )));
     }
     Ok(lanes)
 }

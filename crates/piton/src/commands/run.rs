@@ -1,5 +1,6 @@
 //! `piton run`: starts a plan, or leads to the unfinished run of it.
 
+mod aside;
 mod next_phase;
 
 use std::fmt::Write as _;
@@ -7,7 +8,6 @@ use std::io::Read as _;
 
 use piton_core::event::{Event, FileHash, RunCreated, Shape};
 use piton_core::lane::TaskWorktrees;
-use piton_core::request::Request;
 use piton_core::{RunId, RunState, Status};
 use piton_engine::store::{Commit, Loaded};
 use piton_engine::{Store, World as _};
@@ -35,16 +35,29 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
     ended
 }
 
-fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
+fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
+    session::split_lane(&mut args.drive)?;
+    if let (Some(to), false) = (&args.to, args.rollback) {
+        let message = format!("`--to {to}` says how far `--rollback` goes, which is not given");
+        return Err(
+            CommandError::usage("usage", message).hint("add `--rollback`, or leave `--to` away")
+        );
+    }
     let Some(path) = &args.plan else {
         if args.fresh {
             return Err(CommandError::usage("no-plan", "`--fresh` needs a plan")
                 .hint("piton run PLAN --fresh"));
         }
+        if args.rollback {
+            return Err(CommandError::usage("no-plan", "`--rollback` needs a plan")
+                .hint("piton run PLAN --rollback")
+                .hint("`piton rollback` takes the newest run back"));
+        }
         return resume::run(context, ResumeArgs { run: None, drive: args.drive });
     };
     let tasks = args.task_worktrees.map(TaskWorktrees::from);
-    let plan = PlanFile::read(context, path, tasks)?;
+    // What a document leaves open was asked when the run began.
+    let plan = PlanFile::read_and(context, path, tasks, !args.resume && !args.rollback)?;
     session::check_selection(&plan.live, &args.drive)?;
     let mut store = match args.drive.dry_run.then(|| context.read_store()) {
         None => context.write_store()?,
@@ -68,6 +81,7 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
         return resume::run(context, ResumeArgs { run: Some(run), drive: args.drive });
     }
     let newest = runs.iter().map(|r| r.run).max();
+    let mut aside = None;
     match earlier_run(context, runs, &plan) {
         // A name of its own asks for another run beside a complete one, not beside one under way.
         Some(row) if !args.fresh && (args.run_id.is_none() || !is_final(&row.status)) => {
@@ -76,13 +90,9 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
                 let drive = args.drive;
                 return resume::run(context, ResumeArgs { run: Some(row.run_id), drive });
             }
-            check_start(context, &plan, &args)?;
-            archive(context, &mut store, &row)?;
+            aside = Some(row);
         }
-        Some(row) if !is_final(&row.status) && args.fresh && !args.drive.dry_run => {
-            check_start(context, &plan, &args)?;
-            archive(context, &mut store, &row)?;
-        }
+        Some(row) if !is_final(&row.status) && args.fresh => aside = Some(row),
         None if args.resume => {
             return Err(CommandError::usage("no-run", "there is no run of this plan to resume")
                 .hint(format!("piton run {}", context.plan_argument(&plan.path))));
@@ -97,7 +107,7 @@ fn run_plan(context: &Context, args: RunArgs) -> Result<()> {
     if lanes.any(|lane| !lane.rules.isolation.is_in_place()) {
         super::leftovers::settle(context, &mut store);
     }
-    start(context, &mut store, &plan, &args, newest)
+    start(context, &mut store, &plan, &args, newest, aside.as_ref())
 }
 
 /// Says that a run that goes on keeps the worktrees of its tasks as it was begun with: what is done
@@ -177,33 +187,12 @@ fn driven(row: &RunRow) -> CommandError {
         .hint("take it over with `--resume --takeover`")
 }
 
-/// Refuses what could not start, before the run it would take the place of is set aside for good.
-fn check_start(context: &Context, plan: &PlanFile, args: &RunArgs) -> Result<()> {
-    see_spec(context, plan)?;
-    args.run_id.as_deref().map_or(Ok(()), check_name)
-}
-
 fn check_name(name: &str) -> Result<()> {
     if piton_core::id::is_valid_id(name) {
         return Ok(());
     }
     Err(CommandError::usage("run-id", format!("`{name}` can't be the name of a run"))
         .hint("use letters, digits, dots, dashes and underscores"))
-}
-
-fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()> {
-    if Context::driver_lives(row) {
-        return Err(driven(row).hint(format!("or end it first: piton abort {}", row.run_id)));
-    }
-    if super::abort::forget_unbegun(store, &row.run_id)? {
-        return Ok(());
-    }
-    // What still runs of it is ended first: nothing of a run that was set aside may go on.
-    super::abort::end_steps(context, store, &row.run_id, "the run was archived")?;
-    session::carry_out(store, &row.run_id, &Request::Archive)?;
-    session::set_views_aside(context, store, &row.run_id)?;
-    ui::say(&format!("archived {}", row.run_id));
-    Ok(())
 }
 
 /// Prints what a new run of a plan would do.
@@ -215,7 +204,8 @@ pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
             .unwrap_or_default(),
         ..RunState::default()
     };
-    super::dry_run::print(context, &plan.recorded, &state, &[], args);
+    let found = super::dry_run::Found::default();
+    super::dry_run::print(context, &plan.recorded, &state, found, args);
 }
 
 /// The event that creates a run.
@@ -255,9 +245,10 @@ fn start(
     plan: &PlanFile,
     args: &RunArgs,
     newest: Option<RunKey>,
+    aside: Option<&RunRow>,
 ) -> Result<()> {
     let spec = see_spec(context, plan)?;
-    let (row, lease) = create_alone(context, store, plan, args, newest)?;
+    let (row, lease) = create_alone(context, store, plan, args, newest, aside)?;
     let event = created(context, plan, &row.run_id, spec);
     let state = RunState::default();
     let loaded = Loaded { row: row.clone(), state, seq: 0 };
@@ -340,13 +331,15 @@ fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
 }
 
 /// Creates the run unless somebody began one of the same plan since we looked: of two who start a
-/// plan at the same moment, one runs it and the other is told.
+/// plan at the same moment, one runs it and the other is told. The run that it takes the place of is
+/// set aside only when nothing refuses the new one any more.
 fn create_alone(
     context: &Context,
     store: &mut Store,
     plan: &PlanFile,
     args: &RunArgs,
     newest: Option<RunKey>,
+    aside: Option<&RunRow>,
 ) -> Result<(RunRow, Lease)> {
     let path = context.project.state_dir.join("start.lock");
     let failed = |e: std::io::Error| {
@@ -359,6 +352,10 @@ fn create_alone(
     since.retain(|r| newest.is_none_or(|n| r.run > n) && !is_final(&r.status));
     if let Some(row) = earlier_run(context, since, plan) {
         return Err(driven(&row));
+    }
+    if let Some(row) = aside {
+        aside::check(context, store, plan, args, row)?;
+        aside::archive(context, store, row)?;
     }
     create(context, store, plan, args)
 }

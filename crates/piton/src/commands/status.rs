@@ -19,14 +19,14 @@ use crate::cli::StatusArgs;
 use crate::context::{Context, now};
 use crate::error::Result;
 use crate::session;
+use crate::ui::glance::glance;
+use crate::ui::picture::Picture;
 use crate::ui::{self, Look};
 
 /// The pause between two looks: a clock that shows seconds needs no more.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// Largest artifact that a status hashes: a larger one counts as unchanged here, not on resume.
 const HASHED_BYTES_MAX: u64 = 16 << 20;
-/// Clears the terminal and goes to its top.
-const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 
 /// Shows where a run stands.
 pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
@@ -37,19 +37,24 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
     let mut lives = Context::driver_lives(&loaded.row);
     if !args.watch {
         let rerun = rerun(context, &mut store, &loaded, lives)?;
-        print(context, &loaded, lives, &rerun, false);
+        print(context, &loaded, lives, &rerun);
         // The process ends here: taking a large state apart first would only take time.
         std::mem::forget(loaded);
         return Ok(());
     }
-    let clear = std::io::stdout().is_terminal() && !context.json;
-    let mut shown = None;
+    let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb");
+    let draws = std::io::stdout().is_terminal() && !context.json && !dumb;
+    let (mut shown, mut picture) = (None, Picture::default());
     loop {
         // Elsewhere than on a terminal only what changed is worth a line.
         let version = (loaded.seq, lives);
-        if clear || shown != Some(version) {
+        if draws || shown != Some(version) {
             let rerun = rerun(context, &mut store, &loaded, lives)?;
-            print(context, &loaded, lives, &rerun, clear);
+            if draws {
+                draw(context, &loaded, lives, &rerun, &mut picture);
+            } else {
+                print(context, &loaded, lives, &rerun);
+            }
             shown = Some(version);
         }
         if !lives || run_status(&loaded.state, lives).is_final() {
@@ -60,6 +65,18 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
             loaded = store.load(&run_id)?;
         }
         lives = Context::driver_lives(&loaded.row);
+    }
+}
+
+/// Draws where a run stands over what was drawn before, as much as the screen has room for.
+fn draw(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], picture: &mut Picture) {
+    let look = Look::stdout();
+    let room = Picture::room(&look);
+    let full = text(context, loaded, lives, rerun, &room);
+    let lines = glance(&full, loaded, lives, now(), &room);
+    let bytes = picture.draw(lines, &look);
+    if !bytes.is_empty() {
+        ui::data_bytes(&bytes);
     }
 }
 
@@ -89,24 +106,28 @@ fn rerun(context: &Context, store: &mut Store, loaded: &Loaded, lives: bool) -> 
     Ok(evidence::stale(&plan, state, &files, &inputs))
 }
 
-fn print(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], clear: bool) {
-    let bytes = snapshot_bytes(context);
-    let left = leftovers::of_run(&session::root_of(context, &loaded.state), &loaded.state, false);
-    if context.json {
-        let status = ui::status_json::status(loaded, lives, rerun);
-        ui::data_json(&status.with_snapshot_bytes(bytes).with_left(&left));
+fn print(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun]) {
+    if !context.json {
+        ui::data(&text(context, loaded, lives, rerun, &Look::stdout()));
         return;
     }
-    let mut tree = ui::tree::render(loaded, lives, rerun, now(), &Look::stdout());
-    if let Some(bytes) = bytes.filter(|bytes| *bytes > 0) {
+    let left = leftovers::of_run(&session::root_of(context, &loaded.state), &loaded.state, false);
+    let status = ui::status_json::status(loaded, lives, rerun);
+    ui::data_json(&status.with_snapshot_bytes(snapshot_bytes(context)).with_left(&left));
+}
+
+/// All there is to say, without a newline at its end.
+fn text(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], look: &Look) -> String {
+    let left = leftovers::of_run(&session::root_of(context, &loaded.state), &loaded.state, false);
+    let mut tree = ui::tree::render(loaded, lives, rerun, now(), look);
+    if let Some(bytes) = snapshot_bytes(context).filter(|bytes| *bytes > 0) {
         // The blank line ends the header.
         let line = format!("disk     {} of snapshots, of all runs\n\n", size(bytes));
         tree = tree.replacen("\n\n", &format!("\n{line}"), 1);
     }
-    let clear = if clear { CLEAR } else { "" };
     let line = |left: &Leftover| format!("\nleft     {}; {}", left.words(), left.next());
     let left: String = left.iter().map(line).collect();
-    ui::data(&format!("{clear}{}{left}", tree.trim_end()));
+    format!("{}{left}", tree.trim_end())
 }
 
 /// What snapshots take here, from file sizes; nothing without git.

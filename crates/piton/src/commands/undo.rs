@@ -25,6 +25,7 @@ pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
         return Ok(());
     }
     super::request::refuse_inside(context, &mut store, &loaded)?;
+    rewind::refuse_over(context, &loaded)?;
     let loaded = if args.dry_run {
         loaded
     } else {

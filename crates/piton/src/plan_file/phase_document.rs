@@ -6,7 +6,7 @@ use piton_core::LanePath;
 use piton_core::lane::TaskWorktrees;
 use piton_formats::lanes::phase::{self, HoldKind, PlanDefaults};
 
-use super::PlanFile;
+use super::{PlanFile, is_news, not_told};
 use crate::commands::document_error;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
@@ -25,6 +25,7 @@ pub fn read(
     let redactor = || context.redactor_of_text(text);
     let refused = |problems: Vec<_>| document_error(&problems, text, context.json, &redactor());
     let (document, warnings) = phase::read(&file, text).map_err(refused)?;
+    let warnings = not_told(warnings);
     if !warnings.is_empty() {
         ui::diagnostics(&warnings, text, &redactor());
     }
@@ -51,6 +52,15 @@ pub fn read(
         confirm(
             context,
             &format!("{file} has no lane index; are its lanes {}?", lanes.join(", ")),
+            "add a `## Lane Index & Dependencies`",
+        )?;
+    }
+    for hold in planned.holds.iter().filter(|hold| hold.kind == HoldKind::Unknown && asks) {
+        let (lane, name) = (&hold.lane, ui::text::sanitize(&hold.name));
+        confirm(
+            context,
+            &format!("{lane} depends on \"{name}\", which is no lane, gate or phase; is it done?"),
+            "correct its `Depends on`",
         )?;
     }
     for (lane, why) in planned.mixed.iter().filter(|_| asks) {
@@ -65,17 +75,23 @@ pub fn read(
         let lane = LanePath { phase: document.id.clone(), lane: hold.lane.clone() };
         match hold.kind {
             HoldKind::OpenGate => plan.open_gates.entry(lane).or_default().push(hold.name),
-            HoldKind::Phase | HoldKind::Unknown => ui::say(&format!(
-                "{lane} depends on {}, which this document does not hold: see that it is done",
-                ui::text::sanitize(&hold.name)
-            )),
+            HoldKind::Unknown if asks => {}
+            HoldKind::Phase | HoldKind::Unknown => {
+                let name = ui::text::sanitize(&hold.name);
+                let line = format!(
+                    "{lane} depends on {name}, which this document does not hold: see that it is done"
+                );
+                if is_news(line.clone()) {
+                    ui::say(&line);
+                }
+            }
         }
     }
     plan.phase = Some(document.id);
     Ok(plan)
 }
 
-fn confirm(context: &Context, question: &str) -> Result<()> {
+fn confirm(context: &Context, question: &str, otherwise: &str) -> Result<()> {
     if context.yes {
         return Ok(());
     }
@@ -86,7 +102,7 @@ fn confirm(context: &Context, question: &str) -> Result<()> {
         }
     }
     Err(CommandError::new(Kind::Waiting, "not-confirmed", question.to_owned())
-        .hint("say `--yes`, or add a `## Lane Index & Dependencies`"))
+        .hint(format!("say `--yes`, or {otherwise}")))
 }
 
 /// Whether a lane that is safe beside others only in part may run beside them. Alone is always safe.

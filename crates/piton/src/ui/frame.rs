@@ -11,6 +11,7 @@ use piton_core::summary::{lane_status, phase_status, progress, step_status};
 use piton_core::{Millis, RunState, Status, StepPath, Timestamp};
 
 use super::look::{BAD, BUSY, DIM, Look, NOTE, PLAIN, STRONG, style_of};
+use super::picture::Line;
 use super::row::{Rank, Row, fit};
 use super::text::sanitize;
 use super::{here, lane_words, time, words};
@@ -40,12 +41,26 @@ pub struct Scene<'a> {
 }
 
 /// Draws a frame of at most the look's height: each line with the columns it takes.
-pub fn frame(scene: &Scene<'_>) -> Vec<(String, usize)> {
-    let look = scene.look;
-    let full = rows(scene, false);
-    let needed = full.iter().filter(|r| r.rank <= Rank::Lane).count();
-    let rows = if needed < look.height { full } else { rows(scene, true) };
+pub fn frame(scene: &Scene<'_>) -> Vec<Line> {
+    let mut all = vec![header(scene)];
+    all.extend(chosen(scene, 1));
+    painted(all, scene.look)
+}
+
+/// The same without its header, for where another one stands above.
+pub fn below(scene: &Scene<'_>) -> Vec<Line> {
+    painted(chosen(scene, 0), scene.look)
+}
+
+fn painted(rows: Vec<Row>, look: &Look) -> Vec<Line> {
     fit(rows, look.height, look).into_iter().map(|row| row.paint(look)).collect()
+}
+
+/// The rows below the header, with less of each lane where `taken` and they are too many.
+fn chosen(scene: &Scene<'_>, taken: usize) -> Vec<Row> {
+    let full = rows(scene, false);
+    let needed = taken + full.iter().filter(|r| r.rank <= Rank::Lane).count();
+    if needed < scene.look.height { full } else { rows(scene, true) }
 }
 
 /// One line per phase, for when the run is over and the picture goes.
@@ -62,7 +77,7 @@ pub fn closing(state: &RunState, look: &Look) -> Vec<String> {
 }
 
 fn rows(scene: &Scene<'_>, compact: bool) -> Vec<Row> {
-    let mut rows = vec![header(scene)];
+    let mut rows = Vec::new();
     for phase in &scene.state.phases {
         let status = phase_status(scene.state, phase);
         let rank = match status {

@@ -1,22 +1,20 @@
 //! The live tree on a terminal: drawn over itself on stderr, without the alternate screen.
 //!
-//! Draws what [`super::frame`] made; decides only when to draw and what stays above the tree. What a
-//! person must be able to scroll back to (failures, reasons, questions) is printed above as plain
-//! lines; the tree itself goes when the driver leaves or this value is dropped.
+//! Draws what [`super::frame`] made, with [`super::picture`]; decides when to draw and what stays
+//! above the tree. What a person must be able to scroll back to (failures, reasons, questions) is
+//! printed above as plain lines; the tree itself goes when the driver leaves or this value is dropped.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use crossterm::cursor::{MoveToColumn, MoveUp};
-use crossterm::queue;
-use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate};
 use piton_core::event::Outcome;
 use piton_core::{Event, Plan, RunState, StepPath, Timestamp};
 use piton_engine::{Note, Observer};
 
 use super::frame::{Scene, Tail, closing, frame};
 use super::look::{self, Look};
+use super::picture::Picture;
 use super::{plain, text, time, words};
 
 /// Least time between two frames: ten a second look smooth, and a thousand steps a second must not
@@ -30,8 +28,7 @@ pub struct Live {
     measured: bool,
     tail: Tail,
     retries: BTreeMap<StepPath, u32>,
-    /// The lines on the screen, each with its columns.
-    drawn: Vec<(String, usize)>,
+    picture: Picture,
     drawn_at: Option<Instant>,
 }
 
@@ -45,8 +42,8 @@ impl Live {
 
     /// Draws elsewhere, in a room that does not change.
     pub fn to(out: Box<dyn Write>, look: Look, tail: Tail) -> Self {
-        let (retries, drawn) = (BTreeMap::new(), Vec::new());
-        Self { out, look, measured: false, tail, retries, drawn, drawn_at: None }
+        let (retries, picture) = (BTreeMap::new(), Picture::default());
+        Self { out, look, measured: false, tail, retries, picture, drawn_at: None }
     }
 
     /// Lets it say `attempt 2/4`; `retries` takes the place of the plan's, as on the command line.
@@ -59,21 +56,14 @@ impl Live {
 
     /// Takes the tree off the screen, for example before a question; the next tick draws it again.
     pub fn clear(&mut self) {
-        let mut bytes = Vec::new();
-        self.erase(&mut bytes);
-        self.drawn.clear();
+        self.measure();
+        let bytes = self.picture.clear(&self.look);
         self.write(&bytes);
     }
 
-    fn erase(&mut self, bytes: &mut Vec<u8>) {
+    fn measure(&mut self) {
         if self.measured {
             self.look.measure();
-        }
-        let rows = rows(&self.drawn, self.look.width);
-        if rows > 0 {
-            // Writing to memory does not fail.
-            let up = u16::try_from(rows).unwrap_or(u16::MAX);
-            let _ = queue!(bytes, MoveToColumn(0), MoveUp(up), Clear(ClearType::FromCursorDown));
         }
     }
 
@@ -86,13 +76,8 @@ impl Live {
 
     /// Prints lines that stay, above the tree.
     fn above(&mut self, lines: &str) {
-        let mut bytes = Vec::new();
-        self.erase(&mut bytes);
-        bytes.extend_from_slice(lines.as_bytes());
-        for (line, _) in &self.drawn {
-            bytes.extend_from_slice(line.as_bytes());
-            bytes.push(b'\n');
-        }
+        self.measure();
+        let bytes = self.picture.above(lines, &self.look);
         self.write(&bytes);
     }
 
@@ -100,23 +85,11 @@ impl Live {
         if self.drawn_at.is_some_and(|at| at.elapsed() < FRAME_EVERY) {
             return;
         }
-        let mut bytes = Vec::with_capacity(4096);
-        let _ = queue!(bytes, BeginSynchronizedUpdate);
-        self.erase(&mut bytes);
-        // The cursor needs a row below, and a full last column would wrap on some terminals.
-        let room = Look {
-            width: self.look.width.saturating_sub(1).max(1),
-            height: self.look.height.saturating_sub(1).max(1),
-            ..self.look.clone()
-        };
+        self.measure();
+        let room = Picture::room(&self.look);
         let scene =
             Scene { state, now, look: &room, tail: self.tail.as_ref(), retries: &self.retries };
-        self.drawn = frame(&scene);
-        for (line, _) in &self.drawn {
-            bytes.extend_from_slice(line.as_bytes());
-            bytes.push(b'\n');
-        }
-        let _ = queue!(bytes, EndSynchronizedUpdate);
+        let bytes = self.picture.draw(frame(&scene), &self.look);
         self.write(&bytes);
         self.drawn_at = Some(Instant::now());
     }
@@ -154,11 +127,6 @@ impl Live {
         }
         Some(lines)
     }
-}
-
-/// Rows that lines take on a terminal of a width; it may have become narrower since.
-fn rows(lines: &[(String, usize)], width: usize) -> usize {
-    lines.iter().map(|(_, columns)| columns.div_ceil(width.max(1)).max(1)).sum()
 }
 
 impl Observer for Live {
@@ -199,7 +167,7 @@ impl Drop for Live {
 mod tests {
     use piton_core::event::{DriverLeft, StepReset, Verdict};
 
-    use super::super::fixture::{Shared, state};
+    use super::super::fixture::{Screen, Shared, state};
     use super::*;
 
     fn live(out: &Shared) -> Live {
@@ -217,7 +185,10 @@ mod tests {
         assert_eq!(out.text(), once, "a second frame at once");
         live.drawn_at = None;
         live.tick(Timestamp(18_000), &state());
-        assert!(out.text()[once.len()..].contains("\u{1b}[9A\u{1b}[J"), "{:?}", out.text());
+        assert!(out.text()[once.len()..].contains("\u{1b}[9A"), "{:?}", out.text());
+        let mut screen = Screen::new(80, 24);
+        screen.take(out.text().as_bytes());
+        assert!(screen.shown()[0].starts_with("Authentication") && screen.shown()[9].is_empty());
     }
 
     #[test]
@@ -236,15 +207,10 @@ mod tests {
         live.event(2, Timestamp(17_000), &left, &state());
         let text = out.text();
         assert!(text[..before].contains("P1/A/fetch is to run again: artifact a.txt is missing\n"));
-        assert!(text[before..].starts_with("\u{1b}[1G\u{1b}[9A\u{1b}[J"), "{:?}", &text[before..]);
-        assert!(live.drawn.is_empty());
-    }
-
-    #[test]
-    fn a_terminal_that_became_narrower_is_cleaned_whole() {
-        let lines = [("x".repeat(80), 80), (String::new(), 0), ("y".repeat(10), 10)];
-        assert_eq!(rows(&lines, 80), 3);
-        assert_eq!(rows(&lines, 30), 5);
-        assert_eq!(rows(&lines, 0), 91);
+        let mut screen = Screen::new(80, 24);
+        screen.take(text.as_bytes());
+        let left: Vec<String> = screen.shown().into_iter().filter(|l| !l.is_empty()).collect();
+        assert_eq!(left.len(), 2, "{left:?}");
+        assert!(left[1].starts_with("● P1"), "{left:?}");
     }
 }

@@ -8,11 +8,13 @@ pub mod ask;
 #[cfg(test)]
 mod fixture;
 pub mod frame;
+pub mod glance;
 pub mod here;
 pub mod json;
 pub mod lane_words;
 pub mod live;
 pub mod look;
+pub mod picture;
 pub mod plain;
 mod row;
 pub mod status_json;

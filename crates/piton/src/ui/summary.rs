@@ -260,8 +260,9 @@ fn commands_after(state: &RunState, verdict: Verdict) -> Vec<String> {
                 .map(|(path, _)| format!("piton skip {run} {path} --satisfy && {resume}"))
                 .into_iter()
                 .collect();
-            if !held(state).is_empty() {
-                all.push(resume);
+            if let Some((_, work)) = held(state).first() {
+                let (_, fix) = work.blocked.clone().unwrap_or_default();
+                all.extend(after_block(&sanitize(&fix), &resume));
             }
             all.push(format!("piton status {run}"));
             all
@@ -278,6 +279,21 @@ fn commands_after(state: &RunState, verdict: Verdict) -> Vec<String> {
             vec![resume]
         }
     }
+}
+
+/// What to do about a block, then the command: alone, that would only meet the block again.
+fn after_block(fix: &str, resume: &str) -> Vec<String> {
+    const SEED: &str = "--seed-dirty";
+    let asked = ["then `piton resume`", "then resume"];
+    let first = match asked.iter().find_map(|end| fix.strip_suffix(end)).map(str::trim_end) {
+        Some("") => format!("put that right, then {resume}"),
+        Some(first) => format!("{first} then {resume}"),
+        None if fix.is_empty() => resume.to_owned(),
+        None if fix.contains("resume") => fix.to_owned(),
+        None => format!("{fix}; then {resume}"),
+    };
+    let seeded = fix.contains(SEED).then(|| format!("{resume} {SEED}"));
+    std::iter::once(first).chain(seeded).collect()
 }
 
 fn after_failure(state: &RunState, run: &str, resume: &str) -> Vec<String> {
@@ -402,6 +418,19 @@ mod tests {
         assert_eq!(summary["saved_ms"], 65_000);
         assert_eq!(summary["redone"][0]["step"], "P1/A/build");
         assert_eq!(summary["failed"][0]["exit_code"], 7);
+    }
+
+    /// Lost: the command that is to be typed next would meet the same block, again and again.
+    #[test]
+    fn a_block_is_put_right_before_the_run_goes_on() {
+        let after = |fix: &str| after_block(fix, "piton resume r");
+        let dirty = "commit them, or start from them with --seed-dirty";
+        let first = format!("{dirty}; then piton resume r");
+        assert_eq!(after(dirty), [first.as_str(), "piton resume r --seed-dirty"]);
+        assert_eq!(after("mend it, then `piton resume`"), ["mend it, then piton resume r"]);
+        assert_eq!(after("then `piton resume`"), ["put that right, then piton resume r"]);
+        assert_eq!(after("resume when base is quiet"), ["resume when base is quiet"]);
+        assert_eq!(after(""), ["piton resume r"]);
     }
 
     #[test]

@@ -46,9 +46,10 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
     let Loaded { row, state, .. } = loaded;
     let status = run_status(state, driver_lives);
     let (over, all) = progress(state);
-    // The last sign of life of a driver that is gone: an event, or the heartbeat of its lease.
-    let heard = row.owner.as_ref().map_or(state.last_at, |l| Timestamp(l.heartbeat_at));
-    let end = if driver_lives { now } else { state.last_at.max(heard) };
+    // The last sign of life of a driver that is gone: an event of its own, or the heartbeat of its
+    // lease. What a person records later is no part of it.
+    let heard = row.owner.as_ref().map_or(state.counted_at, |l| Timestamp(l.heartbeat_at));
+    let end = if driver_lives { now } else { state.counted_at.max(heard) };
     let elapsed = end.since(state.created_at);
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
@@ -349,6 +350,17 @@ mod tests {
         assert!(text.contains("↯ interrupted"), "{text}");
         assert!(text.contains("driver   none (process 42 on box is gone)\n"), "{text}");
         assert!(text.contains("next     piton resume r-1\n"), "{text}");
+    }
+
+    /// Lost: a checkpoint recorded hours after a failure would make the run hours longer.
+    #[test]
+    fn what_a_person_does_later_makes_a_run_no_longer() {
+        let mut loaded = loaded();
+        (loaded.row.owner, loaded.state.driven) = (None, false);
+        loaded.state.counted_at = Timestamp(5_000);
+        loaded.state.last_at = Timestamp(16_000);
+        let text = header(&loaded, false, NOW, &Look::plain(80));
+        assert!(text.contains("elapsed 5.0s, last event 1.0s ago"), "{text}");
     }
 
     #[test]

@@ -29,6 +29,9 @@ fn snapshots_go_with_their_run_and_not_before() {
     }
     let both = refs(&project);
     assert!(both.contains("refs/piton/r/lanes/P/main") && both.contains("refs/piton/s/"), "{both}");
+    // What is said to be typed means the same runs.
+    let asked = project.piton(&["gc", "--keep-runs", "0", "--keep-days", "0"]).exits(2);
+    asked.says("`piton gc --keep-runs 0 --keep-days 0 --yes`");
     let dry = project.piton(&["gc", "--keep-runs", "0", "--dry-run", "--json"]).exits(0).json();
     assert_eq!(dry["runs"][0]["run_id"], "r");
     assert!(dry["runs"][0]["snapshot_bytes"].as_u64().unwrap() > 0, "{dry}");

@@ -41,8 +41,10 @@ fn a_lane_that_is_held_up_says_by_what_and_how_to_go_on() {
     project.write("dirt.txt", "x");
     let run = project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(4);
     let run = run.says("is blocked: 1 lane can't go on before a person acts");
-    run.says("P/main is blocked:").says("dirt.txt").says("next: piton resume r");
-    project.piton(&["status", "r"]).exits(0).says("blocked: ").says("dirt.txt");
+    let run = run.says("P/main is blocked:").says("dirt.txt").says("next: commit or stash them");
+    run.says("; then piton resume r\n").says("or: piton resume r --seed-dirty\n");
+    let status = project.piton(&["status", "r"]).exits(0).says("blocked: ").says("dirt.txt");
+    status.says("next     commit or stash them");
     let lane = &project.status_json("r")["phases"][0]["lanes"][0];
     assert!(lane["blocked"]["why"].as_str().unwrap().contains("dirt.txt"), "{lane:#}");
     assert!(lane["blocked"]["fix"].as_str().unwrap().contains("commit"), "{lane:#}");

@@ -307,3 +307,25 @@ fn retries_that_were_asked_for_hold_for_the_resume() {
     assert_eq!((&record["status"], &record["retry_attempt"]), (&json!("failed"), &json!(3)));
     assert!(record["failure_context"].to_string().contains("Attempt 4"), "{record:#}");
 }
+
+/// Lost: a person who pastes the way back of a lane that shares its folder would get a refusal.
+#[test]
+fn hints_of_lanes_that_share_a_folder_are_true_when_pasted() {
+    let lane = |id: &str, more: &str| {
+        format!("[[phase.lane]]\nid = \"{id}\"\nrun = \"echo {id} > {id}.txt\"\n{more}")
+    };
+    let plan = format!(
+        "title = \"Shared\"\n[[phase]]\nid = \"P1\"\n{}{}[[phase]]\nid = \"P2\"\n{}",
+        lane("A", ""),
+        lane("W", "isolation = \"worktree\"\n"),
+        lane("C", "")
+    );
+    let scene = Scene::planned(&plan);
+    scene.project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
+    let hint = scene.record("C", "before_lane_start")["rollback_hint"].as_str().unwrap().to_owned();
+    scene.paste(&format!("{hint} --yes")).exits(0);
+    assert!(scene.project.has("A.txt") && !scene.project.has("C.txt"));
+    // The words of a refusal lead there too.
+    let said = scene.project.finish(scene.command("piton").args(["rollback", "--phase", "P2"]));
+    said.exits(2).says("--to P2/C@before_lane_start");
+}

@@ -2,7 +2,7 @@
 //! and a resume goes on once it is fixed.
 
 use super::common::{Output, Project};
-use super::scene::{DOCUMENT, Scene, document, lane};
+use super::scene::{DOCUMENT, LaneDoc, Scene, document, lane};
 
 /// Checks that a lane was refused and nothing was made.
 #[track_caller]
@@ -32,6 +32,19 @@ fn a_dirty_base_is_refused_by_name_until_it_is_clean() {
     scene.paste(record["resume_hint"].as_str().unwrap()).exits(0);
     assert_eq!(scene.stage_status("SL-1", "before_lane_start"), "ready");
     scene.nothing_left();
+}
+
+/// Lost: a start that is held up at once would cost the unfinished run it was to replace.
+#[test]
+fn a_dirty_base_sets_no_run_aside() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.agent("SL-1", "exit 1");
+    scene.run(&["--run-id", "r"]).exits(1);
+    scene.project.write("README", "changed\n");
+    let said = scene.run(&["--fresh"]).exits(4).says("README").says("--seed-dirty");
+    said.says("piton resume r").silent_about("archived");
+    assert_eq!(scene.project.status("r"), "failed");
+    scene.run(&["--fresh", "--seed-dirty", "--run-id", "s"]).exits(1).says("archived r");
 }
 
 /// Lost: our own files would stop the next lane.
@@ -203,6 +216,21 @@ fn without_a_lane_index_the_lanes_are_confirmed() {
     assert_eq!(scene.worktrees(), Vec::<String>::new());
     scene.run(&["--yes"]).exits(0);
     scene.nothing_left();
+}
+
+/// Lost: a lane would start before what it waits for, only because the words were not understood.
+#[test]
+fn a_dependency_that_is_not_understood_is_asked_about_once() {
+    let waits = LaneDoc { index: &["Depends on: the other team"], ..lane("SL-1") };
+    let scene = Scene::of(&[waits]);
+    let said = scene.run(&[]).exits(3);
+    said.says("\"the other team\", which is no lane, gate or phase").says("--yes");
+    assert_eq!(scene.worktrees(), Vec::<String>::new());
+    scene.agent("SL-1", "exit 1");
+    scene.run(&["--yes"]).exits(1);
+    scene.agent("SL-1", "echo x > SL-1-01.txt");
+    let hint = scene.record("SL-1", "after_lane_start")["resume_hint"].as_str().unwrap().to_owned();
+    scene.paste(&hint).exits(0);
 }
 
 /// Lost: work would be merged to a branch that nobody named.

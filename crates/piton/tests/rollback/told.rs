@@ -131,7 +131,7 @@ fn a_driven_run_says_how_to_take_it_back() {
     let project = project(&format!("[[phase]]\nid = \"P\"\nrun = \"{wait}\"\n"));
     let driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
     project.wait_for("began");
-    project.piton(&["rollback", "--yes"]).exits(5).says("piton rollback r --takeover");
+    project.piton(&["rollback", "--yes"]).exits(5).says("this command and `--takeover`");
     fs::write(project.outside().join("home/go"), "").unwrap();
     driver.wait().exits(0);
 }

@@ -177,3 +177,17 @@ fn a_reader_that_leaves_changes_no_exit_code() {
     assert_eq!(project.read("code").trim(), "1");
     assert_eq!(project.status(""), "failed");
 }
+
+/// Lost: people would be offered what only Piton itself calls; an option would be dropped unsaid.
+#[test]
+fn wrong_command_lines_name_what_is_there() {
+    let project = Project::with_plan(PLAN);
+    let none = project.piton(&["--json"]).exits(2);
+    assert_eq!(none.json()["error"]["code"], "usage");
+    none.says("resume").silent_about("__keeper");
+    project.piton(&["--yes"]).exits(2).says("resume").silent_about("__keeper");
+    for more in [&[][..], &["--fresh"], &["--resume"]] {
+        let args = [&["run", "plan.toml", "--to", "pre_pr"], more].concat();
+        project.piton(&args).exits(2).says("--rollback");
+    }
+}

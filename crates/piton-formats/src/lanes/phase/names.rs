@@ -110,6 +110,16 @@ impl Known<'_> {
         if let Some(lane) = self.lanes.iter().find(same) {
             return Some((lane.clone(), DependencyKind::Lane));
         }
+        // `SL-1.T1`: a task with its lane before it.
+        let of_lane = |lane: &String| {
+            let (named, rest) = word.split_at_checked(lane.len())?;
+            let task = rest.strip_prefix(['.', '/', '-', ':'])?;
+            let known = self.tasks.iter().find(|known| known.eq_ignore_ascii_case(task));
+            known.filter(|_| named.eq_ignore_ascii_case(lane))
+        };
+        if let Some(task) = self.lanes.iter().find_map(of_lane) {
+            return Some((task.clone(), DependencyKind::Task));
+        }
         if id_at_start(word) != Some(word) {
             return None;
         }
@@ -177,7 +187,7 @@ mod tests {
 
     fn read(value: &str) -> Vec<(String, DependencyKind)> {
         let lanes = ["SL-1".to_owned(), "SL-10".to_owned(), "SL-docs".to_owned()];
-        let tasks = ["SL-1.1".to_owned()];
+        let tasks = ["SL-1.1".to_owned(), "T7".to_owned()];
         let known = Known { lanes: &lanes, tasks: &tasks };
         known.dependencies(value, 1).into_iter().map(|d| (d.raw, d.kind)).collect()
     }
@@ -225,6 +235,8 @@ mod tests {
                 "P2, P2-SL-API, OTHERPHASE",
                 vec![("P2", Phase), ("P2-SL-API", Phase), ("OTHERPHASE", Phase)],
             ),
+            ("SL-10.T7, sl-docs/t7, SL-1-T7", vec![("T7", Task)]),
+            ("SL-1.T8", vec![("SL-1.T8", Unknown)]),
             ("SL-9", vec![("SL-9", Unknown)]),
             ("the API is ready", vec![("the API is ready", Unknown)]),
             ("IF-0-P1-*", vec![("IF-0-P1-*", Unknown)]),

@@ -5,7 +5,7 @@
 
 use super::draft::Draft;
 use super::index::{lane_heading, lane_of_task};
-use super::model::{Field, Task, TaskKind};
+use super::model::{Dependency, DependencyKind, Field, Task, TaskKind};
 use super::names::Known;
 use crate::diagnostic::{code, quoted};
 use crate::markdown::inline::{code_spans, is_none, plain, split_outside, without_brackets};
@@ -175,7 +175,38 @@ fn task(found: &Found<'_>, known: Known<'_>, sink: &mut Sink<'_>) -> Task {
         }
     }
     report_missing(&task, found, sink);
+    report_strangers(&task, found, known, sink);
+    report_overflow(found, sink);
     task
+}
+
+/// Reports tasks that are waited for and not there.
+fn report_strangers(task: &Task, found: &Found<'_>, known: Known<'_>, sink: &mut Sink<'_>) {
+    let digits = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
+    let is_task = |raw: &str| {
+        let own = known.lanes.iter().any(|lane| raw.starts_with(lane.as_str()));
+        own || raw.strip_prefix(['T', 't']).is_some_and(|rest| digits(rest.trim_matches('-')))
+    };
+    let strange = |d: &&Dependency| {
+        matches!(d.kind, DependencyKind::Unknown | DependencyKind::Phase) && is_task(&d.raw)
+    };
+    for stranger in task.depends_on.iter().filter(strange) {
+        let (task, name) = (quoted(&task.id), quoted(&stranger.raw));
+        let message = format!("the task {task} depends on {name}, which is no task here");
+        let hint = "correct the id, or write `none`";
+        sink.error(code::UNKNOWN_ID, &found.line.span(), message, hint);
+    }
+}
+
+/// Reports cells that belong to no column: what was meant is then in the wrong ones.
+fn report_overflow(found: &Found<'_>, sink: &mut Sink<'_>) {
+    let (cells, columns) = (found.row.cells.len(), found.columns.len());
+    let beyond = found.row.cells.get(columns..).unwrap_or_default();
+    if beyond.iter().any(|cell| !cell.is_empty()) {
+        let message = format!("this row has {cells} cells, and its table {columns} columns");
+        let hint = "write a bar within a cell as `\\|`, also in a command";
+        sink.error(code::BAD_VALUE, &found.line.span(), message, hint);
+    }
 }
 
 fn report_missing(task: &Task, found: &Found<'_>, sink: &mut Sink<'_>) {

@@ -1,8 +1,8 @@
 //! The files of a fresh worktree, written by several threads at once.
 //!
 //! Git's own checkout spends most of its time creating files one after the other. Here each thread
-//! reads objects from a `git cat-file` of its own and creates files, and the index is written at
-//! the end from what the system said about them. That is right only where a file is the bytes of
+//! reads objects and creates files, and the index is written at the end from what the system said
+//! about them. That is right only where a file is the bytes of
 //! its object: filters, line ends, submodules, sparse selections and whatever else needs git's
 //! judgement are left to git, and so is everything that goes wrong here.
 
@@ -59,6 +59,7 @@ fn threaded(place: &Place, path: &Path, admin: &Path, head: &str, workers: usize
     if listing.files.len() < THREADED_FILES_MIN || !plain::attributes(path, &listing) {
         return false;
     }
-    let Some(stats) = write::all(path, &listing, workers) else { return false };
+    let objects = place.common.join("objects");
+    let Some(stats) = write::all(path, &objects, &listing, workers) else { return false };
     index::write(admin, &listing, &stats).is_some()
 }

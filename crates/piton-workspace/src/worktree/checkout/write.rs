@@ -1,18 +1,24 @@
-//! Objects become files: several threads, each with a `git cat-file` that reads ahead for it.
+//! Objects become files: several threads, which read what lies in packs themselves. For what does
+//! not, each has a `git cat-file` that reads ahead for it.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, symlink};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use rustix::fs::{Mode, OFlags};
+
 use super::listing::{Kind, Listed, Listing, as_path};
 use crate::git::Git;
+use crate::packed::{self, Packs};
+use crate::snapshot::oid::Oid;
 
-/// How many objects a thread asks for at once. Two requests of that size fit in a pipe of 64 KiB,
-/// so asking never blocks; and one is long enough that nobody waits for the next.
-const ASKED_AT_ONCE: usize = 256;
+/// How many files a thread takes at once. Two requests of that size fit in a pipe of 64 KiB, so
+/// asking never blocks; and one is long enough that nobody waits for the next.
+const TAKEN_AT_ONCE: usize = 256;
 
 /// What the system says about a file, in the width an index keeps.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +53,12 @@ impl Stat {
 
 /// Writes all files of a listing; returns what the system says about each, or `None` if anything
 /// is not as expected.
-pub(super) fn all(dir: &Path, listing: &Listing, workers: usize) -> Option<Vec<Stat>> {
+pub(super) fn all(
+    dir: &Path,
+    objects: &Path,
+    listing: &Listing,
+    workers: usize,
+) -> Option<Vec<Stat>> {
     for folder in listing.folders.iter().skip(1) {
         let path = dir.join(as_path(listing.folder_path(folder)));
         match fs::create_dir(&path) {
@@ -55,7 +66,9 @@ pub(super) fn all(dir: &Path, listing: &Listing, workers: usize) -> Option<Vec<S
             _ => {}
         }
     }
-    let shared = Shared { dir, listing, next: AtomicUsize::new(0), failed: AtomicBool::new(false) };
+    let packs = &Packs::open(objects);
+    let shared =
+        Shared { dir, packs, listing, next: AtomicUsize::new(0), failed: AtomicBool::new(false) };
     let parts = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..workers).map(|_| scope.spawn(|| shared.work())).collect();
         threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Option<Vec<_>>>()
@@ -69,8 +82,9 @@ pub(super) fn all(dir: &Path, listing: &Listing, workers: usize) -> Option<Vec<S
 
 struct Shared<'a> {
     dir: &'a Path,
+    packs: &'a Packs,
     listing: &'a Listing,
-    /// The first file nobody has asked for.
+    /// The first file nobody has taken.
     next: AtomicUsize,
     failed: AtomicBool,
 }
@@ -78,59 +92,98 @@ struct Shared<'a> {
 impl Shared<'_> {
     /// One thread's share.
     fn work(&self) -> Option<Vec<(usize, Stat)>> {
-        let stats = Reader::start(self.dir).and_then(|mut reader| {
-            let stats = self.share(&mut reader);
-            reader.end().and(stats)
-        });
+        let packed = packed::Reader::new(self.packs);
+        let mut worker = Worker { shared: self, packed, asked: None, folder: None };
+        let stats = worker.share();
+        let stats = worker.asked.take().map_or(Some(()), Reader::end).and(stats);
         if stats.is_none() {
             self.failed.store(true, Ordering::Relaxed);
         }
         stats
     }
+}
 
-    fn share(&self, reader: &mut Reader) -> Option<Vec<(usize, Stat)>> {
+/// One thread.
+struct Worker<'a> {
+    shared: &'a Shared<'a>,
+    packed: packed::Reader<'a>,
+    /// The git that reads what lies in no pack, once there is something.
+    asked: Option<Reader>,
+    /// The folder of the last file: the next one is mostly in it too.
+    folder: Option<(&'a [u8], OwnedFd)>,
+}
+
+impl<'a> Worker<'a> {
+    fn share(&mut self) -> Option<Vec<(usize, Stat)>> {
         let mut stats = Vec::new();
         let mut content = Vec::new();
-        let mut asked = self.ask(reader)?;
-        while !asked.is_empty() {
-            // The next request goes out before this one's answers are used.
-            let ahead = self.ask(reader)?;
-            for index in asked {
-                let file = self.listing.files.get(index)?;
-                reader.content(&mut content)?;
+        let mut taken = self.take()?;
+        while !taken.is_empty() {
+            // What must be asked for next is asked for before these are written.
+            let ahead = self.take()?;
+            for (index, place) in taken {
+                let file = self.shared.listing.files.get(index)?;
+                match place {
+                    Some(place) => self.packed.blob(place, &mut content)?,
+                    None => self.asked.as_mut()?.content(&mut content)?,
+                }
                 stats.push((index, self.create(file, &content).ok()?));
             }
-            if self.failed.load(Ordering::Relaxed) {
+            if self.shared.failed.load(Ordering::Relaxed) {
                 return None;
             }
-            asked = ahead;
+            taken = ahead;
         }
         Some(stats)
     }
 
-    /// Asks for the next files; an empty range when there are none.
-    fn ask(&self, reader: &mut Reader) -> Option<std::ops::Range<usize>> {
-        let count = self.listing.files.len();
-        let start = self.next.fetch_add(ASKED_AT_ONCE, Ordering::Relaxed).min(count);
-        let range = start..(start + ASKED_AT_ONCE).min(count);
-        reader.ask(self.listing.files.get(range.clone())?)?;
-        Some(range)
+    /// Takes the next files, with where each lies if that is a pack; none when there are no more.
+    fn take(&mut self) -> Option<Vec<(usize, Option<packed::Place>)>> {
+        let files = &self.shared.listing.files;
+        let start = self.shared.next.fetch_add(TAKEN_AT_ONCE, Ordering::Relaxed).min(files.len());
+        let range = start..(start + TAKEN_AT_ONCE).min(files.len());
+        let places: Vec<_> =
+            range.map(|at| (at, self.shared.packs.find(Oid(files[at].id)))).collect();
+        let missing = places.iter().filter(|(_, place)| place.is_none());
+        let missing: Vec<&Listed> = missing.map(|(at, _)| &files[*at]).collect();
+        if !missing.is_empty() {
+            let asked = match &mut self.asked {
+                Some(asked) => asked,
+                none => none.insert(Reader::start(self.shared.dir)?),
+            };
+            asked.ask(&missing)?;
+        }
+        Some(places)
     }
 
-    fn create(&self, file: &Listed, content: &[u8]) -> std::io::Result<Stat> {
-        let path = self.dir.join(as_path(self.listing.path(file)));
+    fn create(&mut self, file: &Listed, content: &[u8]) -> std::io::Result<Stat> {
+        let path = self.shared.listing.path(file);
         let mode = match file.kind {
             Kind::Link => {
+                let path = self.shared.dir.join(as_path(path));
                 symlink(as_path(content), &path)?;
                 return fs::symlink_metadata(&path).map(|found| Stat::of(&found));
             }
-            Kind::File => 0o666,
-            Kind::Program => 0o777,
+            Kind::File => Mode::from_raw_mode(0o666),
+            Kind::Program => Mode::from_raw_mode(0o777),
         };
-        let mut new: File =
-            OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let folder = self.folder(&path[..path.len() - name.len()])?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut new = File::from(rustix::fs::openat(folder, as_path(name), flags, mode)?);
         new.write_all(content)?;
         new.metadata().map(|found| Stat::of(&found))
+    }
+
+    /// The folder that files are created in.
+    fn folder(&mut self, path: &'a [u8]) -> std::io::Result<&OwnedFd> {
+        if self.folder.as_ref().is_none_or(|(open, _)| *open != path) {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let dir = self.shared.dir.join(as_path(path));
+            self.folder = Some((path, rustix::fs::open(dir, flags, Mode::empty())?));
+        }
+        let open = self.folder.as_ref().map(|(_, folder)| folder);
+        open.ok_or_else(|| std::io::ErrorKind::NotFound.into())
     }
 }
 
@@ -154,10 +207,7 @@ impl Reader {
         Some(Self { child, asks, answers, line: String::new() })
     }
 
-    fn ask(&mut self, files: &[Listed]) -> Option<()> {
-        if files.is_empty() {
-            return Some(());
-        }
+    fn ask(&mut self, files: &[&Listed]) -> Option<()> {
         let mut text = Vec::with_capacity(files.len() * 50);
         for file in files {
             text.extend_from_slice(b"contents ");

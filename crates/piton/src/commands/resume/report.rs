@@ -21,8 +21,14 @@ use crate::session;
 use crate::ui;
 use crate::world::views::Told;
 
-/// Prints where the run stands and what differs, before anything runs.
-pub(super) fn report(context: &Context, loaded: &Loaded, check: &Check, args: &DriveArgs) {
+/// Says where the run stands and what differs, before anything runs; to a program in one value,
+/// which the caller prints.
+pub(super) fn report(
+    context: &Context,
+    loaded: &Loaded,
+    check: &Check,
+    args: &DriveArgs,
+) -> Option<serde_json::Value> {
     let state = &loaded.state;
     let (over, count) = progress(state);
     let mut after = state.clone();
@@ -49,7 +55,7 @@ pub(super) fn report(context: &Context, loaded: &Loaded, check: &Check, args: &D
     );
     if context.json {
         let back = format!("piton rollback {} --to before_lane_start", loaded.row.run_id);
-        ui::drive_json(&serde_json::json!({"resume": {
+        return Some(serde_json::json!({
             "run_id": loaded.row.run_id,
             "current": here,
             "checkpoint": checkpoint,
@@ -59,8 +65,7 @@ pub(super) fn report(context: &Context, loaded: &Loaded, check: &Check, args: &D
             "differences": check.differences,
             "rerun": reruns,
             "plan_changes": plan_changes(context, check),
-        }}));
-        return;
+        }));
     }
     ui::say(&format!(
         "Resuming {} ({}), {over} of {count} steps finished",
@@ -107,6 +112,7 @@ pub(super) fn report(context: &Context, loaded: &Loaded, check: &Check, args: &D
     for change in plan_changes(context, check) {
         ui::say(&format!("  plan:          {change}"));
     }
+    None
 }
 
 /// What comes next in a run that is about to go on.

@@ -35,15 +35,10 @@ impl GitRooms {
             return Ok(self.begin_task(lane, task, state));
         }
         let wanted = self.wanted_base(state);
-        let base = match self.base(wanted.as_deref()) {
+        let base = match self.usual_base(wanted.as_deref()) {
             Ok(base) => base,
-            Err(found) => return Ok(Begin::Refused(refusal(found))),
+            Err(found) => return Ok(Begin::Refused(found)),
         };
-        if let (None, Some(usual)) = (wanted, self.options.usual_base.as_ref())
-            && *usual != base.branch
-        {
-            return Ok(Begin::Refused(other_branch(&base.branch, usual)));
-        }
         let lacking = match self.lacking(lane, state, &base) {
             Ok(note) => note,
             Err(refusal) => return Ok(Begin::Refused(refusal)),
@@ -55,8 +50,7 @@ impl GitRooms {
         });
         let mut snapshot = None;
         if let Some(dir) = &base.worktree {
-            let own: Vec<&str> = self.rules.exclude.iter().map(String::as_str).collect();
-            match checks::clean(dir, &own) {
+            match self.clean(dir) {
                 Ok(()) => {}
                 Err(found) if found.code == "dirty" && (self.options.seed_dirty || seeded) => {
                     let taken = self.take(None, "", &format!("seed of {lane}"), now());
@@ -78,6 +72,34 @@ impl GitRooms {
             base_sha: Some(base.commit),
             snapshot,
         })))
+    }
+
+    /// Why a lane that begins for the first time could not have a worktree now.
+    pub fn refuses_worktrees(&mut self) -> Option<Refusal> {
+        let wanted = self.options.base.clone();
+        let base = match self.usual_base(wanted.as_deref()) {
+            Ok(base) => base,
+            Err(found) => return Some(found),
+        };
+        let found = self.clean(base.worktree.as_deref()?).err()?;
+        (found.code != "dirty" || !self.options.seed_dirty).then(|| refusal(found))
+    }
+
+    /// Whether a work tree is clean but for what is Piton's own.
+    fn clean(&self, dir: &Path) -> Result<(), checks::Refusal> {
+        let own: Vec<&str> = self.rules.exclude.iter().map(String::as_str).collect();
+        checks::clean(dir, &own)
+    }
+
+    /// The base that is wanted; without a wish the one at hand, if it is the usual one.
+    fn usual_base(&mut self, wanted: Option<&str>) -> Result<checks::Base, Refusal> {
+        let base = self.base(wanted).map_err(refusal)?;
+        match &self.options.usual_base {
+            Some(usual) if wanted.is_none() && *usual != base.branch => {
+                Err(other_branch(&base.branch, usual))
+            }
+            _ => Ok(base),
+        }
     }
 
     fn base(&mut self, wanted: Option<&str>) -> Result<checks::Base, checks::Refusal> {

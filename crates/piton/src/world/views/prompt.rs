@@ -44,7 +44,7 @@ pub fn prompt(root: &Path, paths: &ViewPaths, state: &RunState, told: Told) -> V
             root,
             plan_path: &state.plan_path,
             run_id: &run_id.0,
-            lane: twins.words(&path),
+            lane: twins.words(&path, lane),
         };
         let (stage, status) = match newest(work) {
             Some(record) => (record.stage.as_str(), record.status.as_str()),

@@ -34,7 +34,7 @@ pub fn records(
     // recorded with its lane.
     for (path, lane) in state.lanes().filter(|(_, lane)| lane.task.is_none()) {
         let Some(work) = &lane.work else { continue };
-        let hints = Hints { root, plan_path, run_id: &run_id.0, lane: twins.words(&path) };
+        let hints = Hints { root, plan_path, run_id: &run_id.0, lane: twins.words(&path, lane) };
         let (resume, rollback) = (hints.command("--resume"), hints.command("--rollback"));
         let worktree_path = worktree(root, &path, lane, work);
         for record in Stage::ALL.into_iter().filter_map(|stage| work.record(stage)) {
@@ -79,8 +79,8 @@ pub struct Hints<'h> {
     pub plan_path: &'h str,
     /// The run.
     pub run_id: &'h str,
-    /// What chooses the lane on the command line; empty for all.
-    pub lane: Vec<String>,
+    /// What chooses the lane on the command line; nothing for all.
+    pub lane: Words,
 }
 
 impl Hints<'_> {
@@ -93,7 +93,7 @@ impl Hints<'_> {
         let run = shell_quote(self.run_id);
         let plan = shell_quote(&plan);
         let mut line = format!("cd {root} && piton run {plan} {mode} --run-id {run}");
-        for word in &self.lane {
+        for word in if mode == ROLLBACK { &self.lane.rollback } else { &self.lane.resume } {
             line.push(' ');
             line.push_str(&shell_quote(word));
         }
@@ -101,8 +101,24 @@ impl Hints<'_> {
     }
 }
 
+/// The option that takes a lane back.
+const ROLLBACK: &str = "--rollback";
+
+/// What chooses a lane on the command line.
+#[derive(Default)]
+pub struct Words {
+    /// To go on with.
+    resume: Vec<String>,
+    /// To take back.
+    rollback: Vec<String>,
+}
+
 /// Names that lanes of several phases have.
-pub struct Twins<'s>(BTreeSet<&'s str>);
+pub struct Twins<'s> {
+    names: BTreeSet<&'s str>,
+    /// Whether several lanes share the project's folder.
+    shared: bool,
+}
 
 impl<'s> Twins<'s> {
     /// Looks for them in a run.
@@ -113,14 +129,23 @@ impl<'s> Twins<'s> {
                 more.insert(lane.id.as_str());
             }
         }
-        Self(more)
+        let in_place = state.lanes().filter(|(_, lane)| lane.isolation.is_in_place());
+        Self { names: more, shared: in_place.count() > 1 }
     }
 
     /// What chooses a lane on the command line: its phase too where another has a lane of that name.
-    pub fn words(&self, path: &LanePath) -> Vec<String> {
-        let is_one = self.0.contains(path.lane.as_str());
+    /// One that shares its folder goes back with the others, to where it began itself.
+    pub fn words(&self, path: &LanePath, lane: &LaneState) -> Words {
+        let is_one = self.names.contains(path.lane.as_str());
         let phase = if is_one { vec!["--phase", &path.phase] } else { Vec::new() };
-        phase.into_iter().chain(["--lane", &path.lane]).map(str::to_owned).collect()
+        let resume: Vec<String> =
+            phase.into_iter().chain(["--lane", &path.lane]).map(str::to_owned).collect();
+        let rollback = if self.shared && lane.isolation.is_in_place() {
+            vec!["--to".to_owned(), format!("{path}@{}", Stage::BeforeLaneStart)]
+        } else {
+            resume.clone()
+        };
+        Words { resume, rollback }
     }
 }
 

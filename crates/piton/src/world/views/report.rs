@@ -13,7 +13,7 @@ use piton_formats::lanes::fix::fix_tasks;
 use piton_formats::lanes::phase;
 use piton_formats::lanes::report::{Failure, LaneLine, MergeLine, Report, render};
 
-use super::records::Hints;
+use super::records::{Hints, Words};
 
 /// Stands between our part and people's.
 const MARK: &str = "<!-- What you write below this line stays. -->\n";
@@ -89,7 +89,7 @@ pub fn report(root: &Path, plan: &Plan, state: &RunState, names: &Names) -> Repo
     report.merges = merges(state);
     if !matches!(status, Status::Complete | Status::Cancelled | Status::Archived) {
         let plan_path = &state.plan_path;
-        let hints = Hints { root, plan_path, run_id: &run_id, lane: Vec::new() };
+        let hints = Hints { root, plan_path, run_id: &run_id, lane: Words::default() };
         report.next = vec![hints.command("--resume"), hints.command("--rollback")];
     }
     report

@@ -105,3 +105,30 @@ fn a_hostile_document_is_only_read() {
     let (phase, found) = inspect("p.md", &"x".repeat(PHASE_BYTES_MAX + 1));
     assert_eq!((phase, found[0].code), (Phase::default(), code::TOO_LARGE));
 }
+
+/// A row of tasks below the usual columns.
+fn with_tasks(rows: &str) -> String {
+    let head = "\n## SL-1\n\n| Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n|---|---|---|---|---|---|\n";
+    format!("{}{head}{rows}", with_index("- SL-1 -- One\n"))
+}
+
+#[test]
+fn a_task_that_waits_for_one_that_is_not_there_is_refused() {
+    for (name, known) in [("T1", true), ("SL-1.T1", true), ("T99", false), ("SL-1.T9", false)] {
+        let text = with_tasks(&format!(
+            "| T1 | test | none | a | a | true |\n| T2 | impl | {name} | a | a | true |\n"
+        ));
+        let found = problems(&text);
+        let wanted = [(code::UNKNOWN_ID, Severity::Error, text.lines().count())];
+        assert_eq!(found, if known { &[][..] } else { &wanted }, "{name}");
+    }
+}
+
+#[test]
+fn a_row_with_more_cells_than_columns_is_refused() {
+    let row = |command: &str| with_tasks(&format!("| T1 | test | none | a | a | {command} |\n"));
+    assert_eq!(problems(&row(r"`echo a \| grep a`")), []);
+    assert_eq!(problems(&row("true | |")), []);
+    let text = row("`echo a | grep a`");
+    assert_eq!(problems(&text), [(code::BAD_VALUE, Severity::Error, text.lines().count())]);
+}

@@ -1,0 +1,100 @@
+//! The unfinished run that a new one takes the place of: all that could refuse the new one is looked
+//! at first, since a run that was set aside can't be gone on with.
+
+use piton_core::Plan;
+use piton_core::request::Request;
+use piton_engine::Store;
+use piton_engine::store::Loaded;
+use piton_engine::world::Refusal;
+use piton_ledger::RunRow;
+use piton_workspace::checks::{self, Level};
+
+use super::driven;
+use crate::cli::{DriveArgs, RunArgs};
+use crate::commands::{abort, request};
+use crate::context::Context;
+use crate::error::{CommandError, Kind, Result};
+use crate::plan_file::PlanFile;
+use crate::session;
+use crate::ui;
+
+/// Refuses what could not start, before the run it would take the place of is set aside for good.
+pub fn check(
+    context: &Context,
+    store: &mut Store,
+    plan: &PlanFile,
+    args: &RunArgs,
+    aside: &RunRow,
+) -> Result<()> {
+    // As it is now: somebody may have taken it up while a person was asked.
+    let old = store.load(&aside.run_id)?;
+    if Context::driver_lives(&old.row) {
+        return Err(driven(&old.row).hint(format!("or end it first: piton abort {}", aside.run_id)));
+    }
+    request::refuse_own_step(context, &old)?;
+    super::see_spec(context, plan)?;
+    if let Some(name) = &args.run_id {
+        super::check_name(name)?;
+        check_free(context, store, plan, name, &old)?;
+    }
+    match refusal(context, &plan.live, &args.drive, &old) {
+        None => Ok(()),
+        Some(Refusal { why, fix }) => {
+            let message = format!("a new run could not begin: {why}");
+            Err(CommandError::new(Kind::Blocked, "start-blocked", message)
+                .hint(fix)
+                .hint(format!("run {} was not set aside: piton resume {0}", aside.run_id)))
+        }
+    }
+}
+
+/// Refuses a name that another run has. One that never began is removed and leaves its name.
+fn check_free(
+    context: &Context,
+    store: &mut Store,
+    plan: &PlanFile,
+    name: &str,
+    old: &Loaded,
+) -> Result<()> {
+    let unbegun = old.seq == 0 && old.row.run_id == name;
+    if unbegun || store.ledger().run(name)?.is_none() {
+        return Ok(());
+    }
+    let typed = context.plan_argument(&plan.path);
+    let run = &old.row.run_id;
+    Err(CommandError::usage("run-exists", format!("there is a run `{name}` already"))
+        .hint(format!("start anew under another name: piton run {typed} --fresh --run-id NAME"))
+        .hint(format!("run {run} was not set aside: piton resume {run}")))
+}
+
+/// Why none of the lanes that come first could begin: what keeps one from a worktree keeps all.
+fn refusal(context: &Context, plan: &Plan, args: &DriveArgs, old: &Loaded) -> Option<Refusal> {
+    context.project.git_dir.as_ref()?;
+    let first = plan.phases.iter().find(|p| args.phase.as_ref().is_none_or(|id| *id == p.id))?;
+    if first.lanes.iter().any(|lane| lane.rules.isolation.is_in_place()) {
+        return None;
+    }
+    let root = &context.project.root;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut seen = checks::repository(root, &path).into_iter();
+    if let Some(found) = seen.find(|remark| remark.level == Level::Refuse) {
+        return Some(Refusal { why: found.what, fix: found.fix });
+    }
+    // What holds of the repository does not depend on the run; where it lies does.
+    let mut state = old.state.clone();
+    state.root = root.to_string_lossy().into_owned();
+    session::rooms(context, &state, args)?.refuses_worktrees()
+}
+
+/// Sets a run aside, for good.
+pub fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()> {
+    if abort::forget_unbegun(store, &row.run_id)? {
+        return Ok(());
+    }
+    // What still runs of it is ended first: nothing of a run that was set aside may go on.
+    abort::end_steps(context, store, &row.run_id, "the run was archived")?;
+    session::carry_out(store, &row.run_id, &Request::Archive)?;
+    session::set_views_aside(context, store, &row.run_id)?;
+    ui::say(&format!("archived {}", row.run_id));
+    Ok(())
+}
