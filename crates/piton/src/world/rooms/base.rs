@@ -9,6 +9,7 @@ use piton_engine::world::Refusal;
 use piton_formats::lanes::fix::is_validation;
 use piton_formats::template::quote_for_shell;
 use piton_workspace::checks::{self, Base};
+use piton_workspace::merge::Rebase::{Clean, Nothing, UpToDate};
 use piton_workspace::{Project, merge};
 
 use super::GitRooms;
@@ -65,7 +66,6 @@ impl GitRooms {
             }
             let start = work.base_sha.as_deref().unwrap_or(commit);
             let replayed = merge::rebase(&self.root, commit, start, &base.commit);
-            use merge::Rebase::{Clean, Nothing, UpToDate};
             let lacks = matches!(replayed, Ok(Clean { .. } | UpToDate { .. }));
             let (branch, run) = (&base.branch, &self.run_id);
             if lacks && merged.from.as_ref() == Some(&base.commit) {
