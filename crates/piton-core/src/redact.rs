@@ -1,62 +1,45 @@
 //! Keeps secrets out of what Piton writes: ledger, failure context, views, terminal.
 //!
-//! Known are the values of variables whose names look secret, and the shapes of well-known tokens.
-//! A secret that is neither (typed into a command by hand, say) cannot be seen; the docs say so.
+//! Known are the values of variables whose names look secret ([`names`]), and the shapes of well-known
+//! tokens and of private keys ([`shapes`]). They are looked for in a text as written and as it is seen
+//! on a screen ([`plain`]); what belongs to several secrets goes once. A secret that is neither (typed
+//! into a command by hand, say) cannot be seen; the docs say so.
+
+mod lines;
+mod names;
+mod plain;
+mod shapes;
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use regex::Regex;
+
+pub use lines::{HELD_BYTES_MIN, Key, Lines};
+pub use names::Names;
+
+use plain::Plain;
 
 /// Shortest value that is redacted: shorter ones would blank out ordinary words.
 pub const VALUE_BYTES_MIN: usize = 8;
 /// What stands where a secret stood.
 pub const REPLACEMENT: &str = "[redacted]";
 
-/// Parts of a variable's name that make its value a secret.
-const NAME_PARTS: &[&str] = &[
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "API_KEY",
-    "APIKEY",
-    "ACCESS_KEY",
-    "PRIVATE_KEY",
-    "AUTH",
-    "COOKIE",
-    "_PAT",
-    "_KEY",
-    "_PWD",
-    "DSN",
-];
-/// Names that contain one of the parts and are no secret.
-const NAME_EXCEPTIONS: &[&str] =
-    &["SSH_AUTH_SOCK", "XAUTHORITY", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
-
 /// Replaces secrets in text.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
+    /// Longest first.
     values: Vec<String>,
 }
 
-/// Tells whether the value of a variable with this name is a secret.
-pub fn is_secret_name(name: &str) -> bool {
-    let upper = name.to_uppercase();
-    !upper.starts_with("PITON_")
-        && !NAME_EXCEPTIONS.contains(&upper.as_str())
-        && NAME_PARTS.iter().any(|part| upper.contains(part))
-}
-
 impl Redactor {
-    /// Takes the secrets out of an environment; `extra` are names a user declared secret.
+    /// Takes the secrets out of an environment; `names` is what a person declared.
     pub fn new<'a>(
         environment: impl IntoIterator<Item = (&'a str, &'a str)>,
-        extra: &[String],
+        names: &Names,
     ) -> Self {
-        Self::default().and(environment, extra)
+        Self::default().and(environment, names)
     }
 
     /// The same, knowing the secrets of a further environment too.
@@ -64,17 +47,22 @@ impl Redactor {
     pub fn and<'a>(
         mut self,
         environment: impl IntoIterator<Item = (&'a str, &'a str)>,
-        extra: &[String],
+        names: &Names,
     ) -> Self {
-        for (name, value) in environment {
-            if is_secret_name(name) || extra.iter().any(|e| e == name) {
-                // Output is looked at line by line, so each line of a secret is one.
-                let parts = [value].into_iter().chain(value.lines());
-                let long = parts.filter(|part| part.len() >= VALUE_BYTES_MIN);
-                self.values.extend(long.map(str::to_owned));
+        // The length first: it is told more quickly than the name.
+        let is_secret =
+            |(name, value): &(&str, &str)| value.len() >= VALUE_BYTES_MIN && names.is_secret(name);
+        for (_, value) in environment.into_iter().filter(is_secret) {
+            // Output is looked at line by line, so each line of a secret is one.
+            let parts = [value].into_iter().chain(value.lines()).map(str::trim);
+            for part in parts.filter(|part| part.len() >= VALUE_BYTES_MIN) {
+                self.values.push(part.to_owned());
+                // As it stands in JSON, which agents speak.
+                let json = serde_json::to_string(part).unwrap_or_default();
+                let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
+                self.values.extend(inner.filter(|inner| *inner != part).map(str::to_owned));
             }
         }
-        // Longest first, so that a secret which contains another goes as a whole.
         self.values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         self.values.dedup();
         self
@@ -83,7 +71,7 @@ impl Redactor {
     /// The same, knowing what a text that could not be read as a document assigns to names that look
     /// secret: `NAME = "value"`, `NAME=value`, `"NAME": "value"`. Numbers are none.
     #[must_use]
-    pub fn and_assigned_in(self, text: &str, extra: &[String]) -> Self {
+    pub fn and_assigned_in(self, text: &str, names: &Names) -> Self {
         let Some(assigned) = assigned() else { return self };
         let (mut found, mut at) = (Vec::new(), 0);
         while let Some(c) = assigned.captures_at(text, at) {
@@ -95,25 +83,22 @@ impl Redactor {
             // On behind the name: what is given to it may give something itself.
             at = name.end();
         }
-        self.and(found, extra)
+        self.and(found, names)
     }
 
     /// The text with stars over its secrets: as long as it was, so that places in it stay true.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let stars = |secret: &str| "*".repeat(secret.len());
+        let stars = |secret: &str| -> String {
+            secret.bytes().map(|b| if b == b'\n' { '\n' } else { '*' }).collect()
+        };
         let mut text = Cow::Borrowed(text);
-        for value in &self.values {
-            if text.contains(value.as_str()) {
-                text = Cow::Owned(text.replace(value.as_str(), &stars(value)));
+        loop {
+            let masked = replace(&text, &self.ranges(&text), stars);
+            if masked == text {
+                return text;
             }
+            text = Cow::Owned(masked);
         }
-        if let Some(shapes) = shapes()
-            && shapes.is_match(&text)
-        {
-            let masked = shapes.replace_all(&text, |c: &regex::Captures<'_>| stars(&c[0]));
-            text = Cow::Owned(masked.into_owned());
-        }
-        text
     }
 
     /// Whether it knows no value.
@@ -121,21 +106,74 @@ impl Redactor {
         self.values.is_empty()
     }
 
-    /// Returns the text without its secrets.
+    /// Returns the text without its secrets. What comes out of it comes out of it again.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
-        for value in &self.values {
-            if text.contains(value.as_str()) {
-                text = Cow::Owned(text.replace(value.as_str(), REPLACEMENT));
+        loop {
+            let mut ranges = self.ranges(&text);
+            if !ranges.is_empty() {
+                // What was replaced before is no part of a secret: it goes with one, or stays.
+                ranges.extend(occurrences(&text, REPLACEMENT));
+                ranges = merged(ranges);
+                ranges.retain(|range| &text[range.clone()] != REPLACEMENT);
             }
+            if ranges.is_empty() {
+                return text;
+            }
+            // Again: a word may begin now that did not while a secret stood before it.
+            let gone = |secret: &str| format!("{REPLACEMENT}{}", plain::colours(secret));
+            text = Cow::Owned(replace(&text, &ranges, gone));
         }
-        if let Some(shapes) = shapes()
-            && shapes.is_match(&text)
-        {
-            text = Cow::Owned(shapes.replace_all(&text, REPLACEMENT).into_owned());
-        }
-        text
     }
+
+    /// Where secrets stand: as written, and as seen. In order, none touching the inside of another.
+    fn ranges(&self, text: &str) -> Vec<Range<usize>> {
+        let mut ranges = self.found(text);
+        if let Some(plain) = Plain::of(text) {
+            ranges.extend(self.found(&plain.text).iter().map(|seen| plain.written(seen)));
+        }
+        merged(ranges)
+    }
+
+    fn found(&self, text: &str) -> Vec<Range<usize>> {
+        let values = self.values.iter().flat_map(|value| occurrences(text, value));
+        values.chain(shapes::tokens(text)).chain(shapes::keys(text)).collect()
+    }
+}
+
+/// Where a value stands in a text, also where it overlaps itself.
+fn occurrences<'t>(text: &'t str, value: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
+    let mut from = 0;
+    let step = value.chars().next().map_or(1, char::len_utf8);
+    std::iter::from_fn(move || {
+        let at = from + text.get(from..)?.find(value)?;
+        from = at + step;
+        Some(at..at + value.len())
+    })
+}
+
+/// The ranges in order, those that overlap as one.
+fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| (range.start, range.end));
+    ranges.dedup_by(|next, range| {
+        let overlaps = next.start < range.end;
+        if overlaps {
+            range.end = range.end.max(next.end);
+        }
+        overlaps
+    });
+    ranges
+}
+
+fn replace(text: &str, ranges: &[Range<usize>], by: impl Fn(&str) -> String) -> String {
+    let (mut new, mut at) = (String::with_capacity(text.len()), 0);
+    for range in ranges {
+        new.push_str(&text[at..range.start]);
+        new.push_str(&by(&text[range.clone()]));
+        at = range.end;
+    }
+    new.push_str(&text[at..]);
+    new
 }
 
 /// What looks like a value given to a name: quoted, or up to the next blank.
@@ -148,30 +186,6 @@ fn assigned() -> Option<&'static Regex> {
     made.as_ref()
 }
 
-/// Shapes of tokens that are secret wherever they stand.
-fn shapes() -> Option<&'static Regex> {
-    static SHAPES: OnceLock<Option<Regex>> = OnceLock::new();
-    SHAPES
-        .get_or_init(|| {
-            let shapes = [
-                r"\bgh[pousr]_[A-Za-z0-9]{20,}",
-                r"\bgithub_pat_[A-Za-z0-9_]{20,}",
-                r"\bglpat-[A-Za-z0-9_-]{16,}",
-                r"\bsk-[A-Za-z0-9_-]{20,}",
-                r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
-                r"\bAIza[A-Za-z0-9_-]{30,}",
-                r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
-                r"\bnpm_[A-Za-z0-9]{30,}",
-                r"\bpypi-[A-Za-z0-9_-]{30,}",
-                r"\bhf_[A-Za-z0-9]{30,}",
-                r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
-                r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
-            ];
-            Regex::new(&shapes.join("|")).ok()
-        })
-        .as_ref()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,7 +194,7 @@ mod tests {
     fn values_of_secret_variables_go_wherever_they_stand() {
         let redactor = Redactor::new(
             [("DEPLOY_TOKEN", "hunter2hunter2"), ("PATH", "/usr/bin:/bin"), ("X_TOKEN", "short")],
-            &[],
+            &Names::default(),
         );
         assert_eq!(redactor.redact("a hunter2hunter2 b"), "a [redacted] b");
         assert_eq!(redactor.redact("/usr/bin:/bin short"), "/usr/bin:/bin short");
@@ -196,25 +210,94 @@ mod tests {
 
     #[test]
     fn each_line_of_a_secret_is_secret() {
-        let redactor = Redactor::default().and([("MY_SECRET", "first line\nx\nlast line")], &[]);
+        let redactor =
+            Redactor::default().and([("MY_SECRET", "first line\nx\nlast line")], &Names::default());
         assert_eq!(redactor.redact("a last line, x"), "a [redacted], x");
     }
 
     #[test]
+    fn a_secret_in_json_is_one() {
+        let environment = [("A_PASSWORD", r#"pass\1"word""#), ("B_KEY", "first line\nlast line")];
+        let redactor = Redactor::new(environment, &Names::default());
+        let line = r#"{"a":"pass\\1\"word\"","b":"first line\nlast line"}"#;
+        assert_eq!(redactor.redact(line), r#"{"a":"[redacted]","b":"[redacted]"}"#);
+    }
+
+    #[test]
     fn a_user_may_name_more() {
-        let redactor = Redactor::new([("LICENCE", "abcdefgh")], &["LICENCE".to_owned()]);
+        let names = Names { more: vec!["LICENCE".to_owned()], ..Names::default() };
+        let redactor = Redactor::new([("LICENCE", "abcdefgh")], &names);
         assert_eq!(redactor.redact("abcdefgh"), REPLACEMENT);
     }
 
     #[test]
     fn what_a_broken_document_gives_to_a_secret_name_is_known_and_places_stay() {
         let text = "tokens = 1000000000\nenv = { DB_PASSWORD = \"häslich-lang\", A = \"plain-text\" }\nrun = \"MY_TOKEN=abcdefghij make\"\n";
-        let redactor = Redactor::default().and_assigned_in(text, &[]);
+        let redactor = Redactor::default().and_assigned_in(text, &Names::default());
         let masked = redactor.mask(text);
         assert_eq!(masked.len(), text.len());
         for secret in ["häslich-lang", "abcdefghij"] {
             assert!(!masked.contains(secret), "{masked}");
         }
         assert!(masked.contains("plain-text") && masked.contains("1000000000"), "{masked}");
+    }
+
+    /// Lost: the end of a token beside the word that says there was one.
+    #[test]
+    fn secrets_that_overlap_go_as_one() {
+        let names = Names::default();
+        let redactor = Redactor::new([("PIN_SECRET", "12345678"), ("A_KEY", "abababab")], &names);
+        let token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+        assert_eq!(redactor.redact(token), REPLACEMENT);
+        assert_eq!(redactor.redact("x abababababa y"), "x [redacted]a y");
+        assert_eq!(redactor.redact("x ababababab y"), "x [redacted] y");
+        let both = Redactor::new([("A_KEY", "first-half"), ("B_KEY", "half-second")], &names);
+        assert_eq!(both.redact("first-half-second"), REPLACEMENT);
+        assert_eq!(both.mask("a first-half-second"), format!("a {}", "*".repeat(17)));
+    }
+
+    /// Lost: a search that marks what it found shows the whole secret around it.
+    #[test]
+    fn colours_hide_no_secret() {
+        let redactor = Redactor::new([("MY_TOKEN", "supersecretvalue123")], &Names::default());
+        let marked = "T=\u{1b}[01;31m\u{1b}[Ksuper\u{1b}[m\u{1b}[Ksecretvalue123\u{1b}[K.";
+        let shown = redactor.redact(marked);
+        assert_eq!(shown, "T=\u{1b}[01;31m\u{1b}[K[redacted]\u{1b}[m\u{1b}[K.");
+        assert_eq!(redactor.redact("a\u{1b}[1mb\u{1b}[0m"), "a\u{1b}[1mb\u{1b}[0m");
+        let token = format!("\u{1b}[1mghp_\u{1b}[0m{}", "a1".repeat(18));
+        assert_eq!(redactor.redact(&token), "\u{1b}[1m[redacted]\u{1b}[0m");
+    }
+
+    /// Lost: what is recorded redacted and read again would be taken for something else.
+    #[test]
+    fn what_was_redacted_stays_as_it_is() {
+        let environment =
+            [("A_KEY", "redacted"), ("B_KEY", "redacted]after"), ("C_KEY", "swordfish")];
+        let redactor = Redactor::new(environment, &Names::default());
+        let token = format!("ghp_{}", "a1".repeat(18));
+        for text in [
+            "[redacted]".to_owned(),
+            "redacted".to_owned(),
+            "swordfishafter".to_owned(),
+            format!("swordfish{token}"),
+            format!("{token}swordfish[redacted]after"),
+            "-----END PRIVATE KEY-----\nswordfish\n-----BEGIN PRIVATE KEY-----".to_owned(),
+        ] {
+            let once = redactor.redact(&text).into_owned();
+            assert!(once.contains(REPLACEMENT) && !once.contains("swordfish"), "{once}");
+            assert!(!once.contains("ghp_"), "{once}");
+            assert_eq!(redactor.redact(&once), once, "{text}");
+        }
+        assert_eq!(redactor.redact("[redacted]"), "[redacted]");
+    }
+
+    #[test]
+    fn stars_leave_lines_where_they_are() {
+        let key = "a\n-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\nb";
+        let masked = Redactor::default().mask(key).into_owned();
+        assert_eq!((masked.len(), masked.lines().count()), (key.len(), 5));
+        assert!(!masked.contains("MIIE"));
+        let stars = Redactor::new([("A_KEY", "********")], &Names::default());
+        assert_eq!(stars.mask("x ********"), "x ********");
     }
 }

@@ -105,8 +105,18 @@ pub fn phase_status(state: &RunState, phase: &PhaseState) -> Status {
 /// The status of a lane or phase of a run that stands still: what would go on was ended with it.
 /// Steps that still run without a driver are at work.
 pub fn standing(part: Status, run: Status, steps_run: bool) -> Status {
-    let ended = [Status::Interrupted, Status::Aborted, Status::Cancelled, Status::Archived];
-    if part == Status::Running && !steps_run && ended.contains(&run) { run } else { part }
+    if part != Status::Running || steps_run {
+        return part;
+    }
+    match run {
+        Status::Interrupted | Status::Aborted | Status::Cancelled | Status::Archived => run,
+        Status::Pending => Status::Pending,
+        // It would go on, if something else had not stopped the run.
+        Status::Failed | Status::Blocked | Status::Waiting | Status::RolledBack => {
+            Status::Interrupted
+        }
+        _ => part,
+    }
 }
 
 fn combine(parts: &[Status]) -> Status {

@@ -154,5 +154,9 @@ fn what_was_ended_with_its_run_is_not_shown_at_work() {
         assert_eq!(standing(Status::Running, run, true), Status::Running, "a step goes on");
         assert_eq!(standing(Status::Complete, run, false), Status::Complete);
     }
-    assert_eq!(standing(Status::Running, Status::Failed, false), Status::Running);
+    for run in [Status::Failed, Status::Blocked, Status::Waiting, Status::RolledBack] {
+        assert_eq!(standing(Status::Running, run, false), Status::Interrupted);
+    }
+    assert_eq!(standing(Status::Running, Status::Pending, false), Status::Pending);
+    assert_eq!(standing(Status::Running, Status::Running, false), Status::Running);
 }

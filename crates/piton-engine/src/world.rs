@@ -6,6 +6,7 @@
 
 use piton_core::event::{Facts, FileHash, LogRanges};
 use piton_core::evidence::Files;
+use piton_core::redact::Redactor;
 use piton_core::{Millis, StepPath, Timestamp};
 
 use crate::error::Result;
@@ -170,11 +171,12 @@ pub trait World {
     fn inputs(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>>;
     /// Observes the checked-out commit.
     fn head(&mut self) -> Option<String>;
-    /// Observes the last lines of an attempt's output.
-    fn tail(&mut self, ended: &Ended, lines: usize) -> Vec<String>;
+    /// Observes the last lines of an attempt's output, redacted before anything is cut: what is cut
+    /// off may be what tells a secret.
+    fn tail(&mut self, ended: &Ended, lines: usize, redactor: &Redactor) -> Vec<String>;
     /// The last line that an attempt wrote to its standard output and that is not blank: what a
     /// command answers. What it says to people goes to standard error.
-    fn answer(&mut self, ended: &Ended) -> Option<String>;
+    fn answer(&mut self, ended: &Ended, redactor: &Redactor) -> Option<String>;
     /// Observes what an attempt said about itself.
     fn reported(&mut self, attempt: &Attempt) -> Reported;
 

@@ -321,7 +321,10 @@ pub static GC: Section = Section::new(
 pub static SECRETS: Section = Section::new(
     "[secrets]",
     "What is redacted besides what looks like a secret.",
-    &[&[key("names", Kind::Words, "further variables whose values are secret")]],
+    &[&[
+        key("names", Kind::Words, "further variables whose values are secret"),
+        key("except", Kind::Words, "variables whose values are no secret, though they look it"),
+    ]],
 );
 
 /// The settings document.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use piton_core::Millis;
 use piton_core::budget::Budgets;
 use piton_core::plan::{Command, OnFailure};
+use piton_core::redact::Names;
 
 use crate::diagnostic::{Diagnostic, code, quoted};
 use crate::keys;
@@ -45,8 +46,8 @@ pub struct Settings {
     pub snapshots: Snapshots,
     /// What `piton gc` keeps.
     pub gc: Gc,
-    /// Further variables whose values are secret.
-    pub secret_names: Vec<String>,
+    /// Which variables are secret, and which are not, whatever their names look like.
+    pub secrets: Names,
 }
 
 /// Values for lanes and steps; `None` leaves the decision to the next wider place.
@@ -119,7 +120,7 @@ impl Default for Settings {
             pull_request: PullRequest::default(),
             snapshots: Snapshots::default(),
             gc: Gc::default(),
-            secret_names: Vec::new(),
+            secrets: Names::default(),
         }
     }
 }
@@ -179,21 +180,21 @@ fn read(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Settings {
         settings.gc.keep_runs = node.count32("keep_runs", sink).unwrap_or(settings.gc.keep_runs);
         settings.gc.keep_days = node.count32("keep_days", sink).unwrap_or(settings.gc.keep_days);
     }
-    for name in
-        root.table("secrets", sink).and_then(|node| node.texts("names", sink)).unwrap_or_default()
-    {
-        if name.value.is_empty() || name.value.contains('=') {
-            let message = format!("{} cannot be the name of a variable", quoted(&name.value));
-            sink.error(
-                code::BAD_ENV,
-                &name.span,
-                message,
-                "write the name of an environment variable",
-            );
-        }
-        settings.secret_names.push(name.value);
+    if let Some(node) = root.table("secrets", sink) {
+        settings.secrets.more = read_names(&node, "names", sink);
+        settings.secrets.except = read_names(&node, "except", sink);
     }
     settings
+}
+
+/// Reads names of variables.
+fn read_names(node: &Node<'_, '_>, key: &str, sink: &mut Sink<'_>) -> Vec<String> {
+    let names = node.texts(key, sink).unwrap_or_default();
+    for name in names.iter().filter(|name| name.value.is_empty() || name.value.contains('=')) {
+        let message = format!("{} cannot be the name of a variable", quoted(&name.value));
+        sink.error(code::BAD_ENV, &name.span, message, "write the name of an environment variable");
+    }
+    names.into_iter().map(|name| name.value).collect()
 }
 
 /// Reads `on_failure`.
@@ -343,6 +344,7 @@ keep_runs = 1
 keep_days = 2
 [secrets]
 names = ["DEPLOY_KEY"]
+except = ["CACHE_KEY"]
 "#;
         let settings = read_settings("piton.toml", text);
         let expected = Settings {
@@ -370,7 +372,10 @@ names = ["DEPLOY_KEY"]
                 },
             )]),
             gc: Gc { keep_runs: 1, keep_days: 2 },
-            secret_names: vec!["DEPLOY_KEY".to_owned()],
+            secrets: Names {
+                more: vec!["DEPLOY_KEY".to_owned()],
+                except: vec!["CACHE_KEY".to_owned()],
+            },
             ..Settings::default()
         };
         assert_eq!(settings, Ok(expected));

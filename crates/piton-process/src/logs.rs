@@ -1,4 +1,4 @@
-//! Reading what an attempt wrote: each stream apart, both together, and the last lines for people.
+//! Reading what an attempt wrote: each stream apart, both together, all of it or the end.
 //!
 //! The two log files of a lane hold the bytes exactly as written. The keeper adds marks (how far
 //! both files had grown, at the ticks in which they grew), by which the streams are put together
@@ -17,11 +17,9 @@ pub use crate::text::{SHOWN_CHARS_MAX, sanitize};
 use crate::marks::{self, Mark};
 use crate::protocol::{Dropped, Exit, Range};
 
-/// The longest line that is given whole; a longer one comes in pieces.
-pub const LINE_BYTES_MAX: usize = 64 << 10;
-
-/// How far from the end of each stream the last lines are looked for.
-const TAIL_BYTES: u64 = 256 << 10;
+/// The longest line that is given whole; a longer one comes in pieces. Agents write JSON with whole
+/// files in one line, which is of use only whole; this much is held in memory for each stream.
+pub const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes read from a log at once.
 const READ_BYTES: u64 = 64 << 10;
@@ -91,12 +89,14 @@ impl AttemptLog {
 /// A piece of an attempt's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// A line as written, with its line feed if it has one (a very long line comes in pieces).
+    /// A line as written, with its line feed if it has one.
     Line {
         /// Where it was written.
         stream: Stream,
         /// The bytes.
         bytes: Vec<u8>,
+        /// Whether the line goes on in the next piece of this stream: it is too long for one.
+        more: bool,
     },
     /// Bytes that were dropped to bound the log.
     Dropped {
@@ -130,34 +130,46 @@ pub fn merged(log: &AttemptLog) -> io::Result<Pieces> {
     read(log, Selection::Both)
 }
 
-/// The last `count` lines that are not empty, made harmless for a terminal or a prompt (see
-/// [`sanitize`]).
-pub fn tail_lines(log: &AttemptLog, selection: Selection, count: usize) -> io::Result<Vec<String>> {
+/// The end of an attempt's output.
+#[derive(Debug)]
+pub struct End {
+    /// What stands there, in order.
+    pub pieces: Pieces,
+    /// Whether there is more before it in standard output.
+    pub stdout_cut: bool,
+    /// Whether there is more before it in standard error.
+    pub stderr_cut: bool,
+}
+
+impl End {
+    /// Whether there is more before it in a stream: its first line has no beginning then.
+    pub fn is_cut(&self, stream: Stream) -> bool {
+        match stream {
+            Stream::Stdout => self.stdout_cut,
+            Stream::Stderr => self.stderr_cut,
+        }
+    }
+}
+
+/// Reads the end of an attempt's output: so many bytes of each stream.
+pub fn near_end(log: &AttemptLog, selection: Selection, bytes: u64) -> io::Result<End> {
     let near = |range: Range| {
-        let start = range.start.max(range.end.saturating_sub(TAIL_BYTES));
+        let start = range.start.max(range.end.saturating_sub(bytes));
         Range { start, end: range.end }
     };
     let mut near_end = log.clone();
     near_end.stdout_range = near(log.stdout_range);
     near_end.stderr_range = near(log.stderr_range);
-    let mut last = VecDeque::with_capacity(count + 1);
     // A live picture asks for this many times a second: all marks would be too many.
     let marks = match selection {
         Selection::Both => marks::last(&log.stdout),
         Selection::Stdout | Selection::Stderr => Vec::new(),
     };
-    for piece in read_with(&near_end, selection, &marks)? {
-        if let Piece::Line { bytes, .. } = piece? {
-            let text = sanitize(&bytes);
-            if !text.is_empty() {
-                last.push_back(text);
-                if last.len() > count {
-                    last.pop_front();
-                }
-            }
-        }
-    }
-    Ok(last.into())
+    Ok(End {
+        stdout_cut: near_end.stdout_range != log.stdout_range,
+        stderr_cut: near_end.stderr_range != log.stderr_range,
+        pieces: read_with(&near_end, selection, &marks)?,
+    })
 }
 
 /// Cuts the ranges of both streams at the marks.
@@ -234,8 +246,12 @@ impl Source {
         }
         for line in chunk[..count].split_inclusive(|&byte| byte == b'\n') {
             self.partial.extend_from_slice(line);
-            if line.ends_with(b"\n") || self.partial.len() >= LINE_BYTES_MAX {
+            if line.ends_with(b"\n") {
                 self.flush(ready);
+            } else if self.partial.len() >= LINE_BYTES_MAX {
+                let rest = self.partial.split_off(whole_chars(&self.partial));
+                let bytes = std::mem::replace(&mut self.partial, rest);
+                ready.push_back(Piece::Line { stream: self.stream, bytes, more: true });
             }
         }
         Ok(Range { start: range.start + count as u64, end: range.end })
@@ -244,9 +260,23 @@ impl Source {
     fn flush(&mut self, ready: &mut VecDeque<Piece>) {
         if !self.partial.is_empty() {
             let bytes = std::mem::take(&mut self.partial);
-            ready.push_back(Piece::Line { stream: self.stream, bytes });
+            ready.push_back(Piece::Line { stream: self.stream, bytes, more: false });
         }
     }
+}
+
+/// How many of the bytes are no beginning of a character that the next ones end.
+fn whole_chars(bytes: &[u8]) -> usize {
+    let starts = |b: &u8| b & 0xc0 != 0x80;
+    let Some(at) = bytes.iter().rev().take(4).position(starts) else { return bytes.len() };
+    let start = bytes.len() - 1 - at;
+    let length = match bytes[start] {
+        0xc0..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xff => 4,
+        _ => 1,
+    };
+    if at + 1 < length { start } else { bytes.len() }
 }
 
 /// The pieces of an attempt's output, in order.
@@ -308,7 +338,7 @@ mod tests {
         pieces
             .map(|piece| {
                 Ok(match piece? {
-                    Piece::Line { stream, bytes } => {
+                    Piece::Line { stream, bytes, .. } => {
                         format!("{stream:?} {}", String::from_utf8_lossy(&bytes).trim_end())
                     }
                     Piece::Dropped { stream, bytes } => format!("{stream:?} dropped {bytes}"),
@@ -360,12 +390,30 @@ mod tests {
         Ok(())
     }
 
-    /// Failure context is the last lines that say something.
+    /// A long line must stay one for whoever reads it, and its characters whole.
     #[test]
-    fn tails_skip_empty_lines() -> io::Result<()> {
+    fn a_line_is_whole_or_says_that_it_goes_on() -> io::Result<()> {
         let dir = tempfile::tempdir()?;
-        let log = log(dir.path(), b"one\n\n  \ntwo\n\x1b[31mthree\x1b[0m\r\n\n", b"", &[])?;
-        assert_eq!(tail_lines(&log, Selection::Both, 2)?, ["two", "three"]);
+        let long = format!("x{}\n", "ä".repeat(LINE_BYTES_MAX));
+        let log = log(dir.path(), format!("{}\n{long}", "y".repeat(3 << 20)).as_bytes(), b"", &[])?;
+        let (mut parts, mut whole) = (Vec::new(), String::new());
+        for piece in read(&log, Selection::Both)? {
+            let Piece::Line { bytes, more, .. } = piece? else { continue };
+            parts.push((bytes.len() >> 20, more));
+            whole.push_str(std::str::from_utf8(&bytes).map_err(io::Error::other)?);
+        }
+        assert_eq!(parts, [(3, false), (4, true), (3, false)]);
+        assert!(whole.ends_with(&long));
+        Ok(())
+    }
+
+    #[test]
+    fn the_end_says_whether_there_is_more() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let log = log(dir.path(), b"one\ntwo\nthree\n", b"E\n", &[])?;
+        let end = near_end(&log, Selection::Both, 7)?;
+        assert!(end.is_cut(Stream::Stdout) && !end.is_cut(Stream::Stderr));
+        assert_eq!(shown(end.pieces)?, ["Stdout ", "Stdout three", "Stderr E"]);
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use piton_core::event::{Facts, FileHash};
 use piton_core::evidence::Files;
+use piton_core::redact::{Lines, Redactor};
 use piton_core::{Millis, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
@@ -91,14 +92,16 @@ impl World for SimWorld {
         self.machine.borrow().head.clone()
     }
 
-    fn tail(&mut self, ended: &Ended, lines: usize) -> Vec<String> {
+    fn tail(&mut self, ended: &Ended, lines: usize, redactor: &Redactor) -> Vec<String> {
         let output = self.behaviour(&ended.attempt.step, ended.attempt.number).output;
         let from = output.len().saturating_sub(lines);
-        output[from..].to_vec()
+        let mut stream = Lines::default();
+        let clean = output.iter().map(|line| stream.next(redactor, line, false).into_owned());
+        clean.skip(from).collect()
     }
 
-    fn answer(&mut self, ended: &Ended) -> Option<String> {
-        let lines = self.tail(ended, usize::MAX);
+    fn answer(&mut self, ended: &Ended, redactor: &Redactor) -> Option<String> {
+        let lines = self.tail(ended, usize::MAX, redactor);
         lines.into_iter().rev().find(|line| !line.trim().is_empty())
     }
 

@@ -7,7 +7,7 @@ mod tree_support;
 
 use std::fs;
 
-use piton_workspace::merge::sides;
+use piton_workspace::merge::{Disputed, sides};
 use tree_support::{commit, git, hermetic, write};
 
 #[test]
@@ -35,7 +35,7 @@ fn sides_that_are_no_text_lie_beside_their_file() {
         assert_eq!(names, ["a.txt", "d", "gone.txt", "logo.png"]);
         let markers: Vec<_> = found.files.iter().map(|f| f.has_markers).collect();
         assert_eq!(markers, [true, false, false, false]);
-        let words: Vec<String> = found.files.iter().map(|f| f.words()).collect();
+        let words: Vec<String> = found.files.iter().map(Disputed::words).collect();
         assert!(words[1].starts_with("d (file/directory): base has none, the lane has d~lane"));
         assert!(words[2].contains("(modify/delete): base has gone.txt~base"), "{}", words[2]);
         assert!(words[2].contains("the lane has none"), "{}", words[2]);

@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use piton_core::Timestamp;
-use piton_core::redact::Redactor;
+use piton_core::redact::{Names, Redactor};
 use piton_engine::Store;
 use piton_formats::diagnostic::{self, Diagnostic};
 use piton_formats::settings::Settings;
@@ -63,12 +63,12 @@ impl Context {
         let environment: Vec<(String, String)> = std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
             .collect();
-        let knowing = |names: &[String]| {
+        let knowing = |names: &Names| {
             Redactor::new(environment.iter().map(|(k, v)| (k.as_str(), v.as_str())), names)
         };
         let path = project.root.join(SETTINGS_FILE);
         // A program that asked for JSON gets its answer; the problem goes to stderr then.
-        let read = read_settings(&path, json && !lenient, &|| knowing(&[]));
+        let read = read_settings(&path, json && !lenient, &|| knowing(&Names::default()));
         let leniency = match (lenient, &read) {
             (false, _) => Leniency::Strict,
             (true, Ok(_)) => Leniency::Unneeded,
@@ -81,11 +81,12 @@ impl Context {
                 }
                 let warning = format!("warning: {SETTINGS_FILE} is not used: defaults hold here");
                 crate::ui::say(&warning);
-                Settings { secret_names: words_in_quotes(&path), ..Settings::default() }
+                let secrets = Names { more: words_in_quotes(&path), ..Names::default() };
+                Settings { secrets, ..Settings::default() }
             }
             other => other?,
         };
-        let redactor = knowing(&settings.secret_names);
+        let redactor = knowing(&settings.secrets);
         let interactive = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         let (cwd, stands) = (cwd.to_owned(), cwd.to_owned());
         Ok(Self { project, cwd, stands, settings, redactor, json, yes, interactive, leniency })
@@ -122,7 +123,7 @@ impl Context {
     /// The redactor for what is said of a document that may not be readable: it also knows what the
     /// text gives to names that look secret.
     pub fn redactor_of_text(&self, text: &str) -> Redactor {
-        self.redactor.clone().and_assigned_in(text, &self.settings.secret_names)
+        self.redactor.clone().and_assigned_in(text, &self.settings.secrets)
     }
 
     /// Opens the ledger for reading; an error where there is none.
@@ -220,7 +221,7 @@ pub fn now() -> Timestamp {
 
 fn read_settings(path: &Path, json: bool, redactor: &dyn Fn() -> Redactor) -> Result<Settings> {
     let refused = |problems: &[Diagnostic], text: &str| {
-        let redactor = redactor().and_assigned_in(text, &[]);
+        let redactor = redactor().and_assigned_in(text, &Names::default());
         crate::commands::document_error(problems, text, json, &redactor)
     };
     match std::fs::read(path) {

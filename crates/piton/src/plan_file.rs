@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use piton_core::lane::{LaneRules, TaskWorktrees};
 use piton_core::plan::{Command, Step, Work};
-use piton_core::redact::{REPLACEMENT, Redactor, VALUE_BYTES_MIN, is_secret_name};
+use piton_core::redact::{Names, REPLACEMENT, Redactor, VALUE_BYTES_MIN};
 use piton_core::{LanePath, Plan, StepPath};
 use piton_formats::lanes::phase;
 use piton_formats::{Diagnostic, Input, diagnostic, read_plan};
@@ -96,7 +96,7 @@ impl PlanFile {
 
     /// A plan of a file, with its secrets taken out of what is recorded.
     fn of(context: &Context, full: &Path, live: Plan) -> Result<Self> {
-        let redactor = knowing(&context.redactor, &live, &context.settings.secret_names);
+        let redactor = knowing(&context.redactor, &live, &context.settings.secrets);
         refuse_secret_paths(&live, &redactor)?;
         let recorded = without_secrets(&live, &redactor);
         let path = recorded_path(&context.project.root, full);
@@ -232,7 +232,7 @@ pub fn recorded_path(root: &Path, full: &Path) -> String {
 }
 
 /// The redactor that knows the secrets of a plan's own variables too.
-pub fn knowing(redactor: &Redactor, plan: &Plan, names: &[String]) -> Redactor {
+pub fn knowing(redactor: &Redactor, plan: &Plan, names: &Names) -> Redactor {
     let variables = plan.steps().flat_map(|(_, step)| &step.env);
     redactor.clone().and(variables.map(|(name, value)| (name.as_str(), value.as_str())), names)
 }
@@ -252,12 +252,12 @@ pub fn redactor_of_run(context: &Context, recorded_path: &str) -> Redactor {
         read: &|name| std::fs::read_to_string(root.join(name)),
     };
     match read_plan(&input) {
-        Ok((plan, _)) => knowing(&context.redactor, &plan, &context.settings.secret_names),
+        Ok((plan, _)) => knowing(&context.redactor, &plan, &context.settings.secrets),
         Err(_) => context.redactor.clone(),
     }
 }
 
-/// The plan with every secret replaced.
+/// The plan with every secret replaced; the redactor knows those of the plan.
 pub fn without_secrets(plan: &Plan, redactor: &Redactor) -> Plan {
     let mut plan = plan.clone();
     plan.title = redactor.redact(&plan.title).into_owned();
@@ -270,11 +270,6 @@ pub fn without_secrets(plan: &Plan, redactor: &Redactor) -> Plan {
         }
     }
     for step in plan.phases.iter_mut().flat_map(|p| &mut p.lanes).flat_map(|l| &mut l.steps) {
-        for (name, value) in &mut step.env {
-            if is_secret_name(name) && value.len() >= VALUE_BYTES_MIN {
-                REPLACEMENT.clone_into(value);
-            }
-        }
         for text in texts(step) {
             *text = redactor.redact(text).into_owned();
         }
@@ -367,7 +362,7 @@ mod tests {
         let read = |_: &str| Err(std::io::ErrorKind::NotFound.into());
         let input = Input { file: "p.toml", text, settings: &settings, git: true, read: &read };
         let Ok((live, _)) = read_plan(&input) else { panic!("a good plan") };
-        let redactor = knowing(&Redactor::default(), &live, &[]);
+        let redactor = knowing(&Redactor::default(), &live, &Names::default());
         let recorded = without_secrets(&live, &redactor);
         let json = serde_json::to_string(&recorded).unwrap_or_default();
         assert!(json.contains("curl -H [redacted]") && !json.contains("hunter2"), "{json}");

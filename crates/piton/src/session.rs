@@ -173,7 +173,7 @@ pub fn drive(
     }
     // What was asked for when it began holds for whoever goes on.
     let retries = args.retries.or(state.retries);
-    let redactor = knowing(&context.redactor, &live, &context.settings.secret_names);
+    let redactor = knowing(&context.redactor, &live, &context.settings.secrets);
     let options = Options {
         limits: Limits {
             jobs: args.jobs.unwrap_or(context.settings.jobs) as usize,
@@ -335,9 +335,10 @@ fn screen(
         return Screen::Plain(ui::Plain::new());
     }
     let (running, run_dir) = (world.running(), run_dir.to_owned());
-    let redactor = knowing(&context.redactor, plan, &context.settings.secret_names);
+    let redactor = knowing(&context.redactor, plan, &context.settings.secrets);
     let tail = Box::new(move |step: &piton_core::StepPath| {
-        last_line(&run_dir, &running, step).map(|line| redactor.redact(&line).into_owned())
+        let begins = *running.borrow().get(step)?;
+        last_line(&run_dir, step, begins, &redactor)
     });
     Screen::Live(Box::new(ui::Live::new(tail).with_plan(plan, retries)))
 }

@@ -18,6 +18,8 @@ use crate::world::{Begin, Commit, Merging, Rebase, Refusal, Room, Rooms, World};
 
 /// How often a pull request is looked at while something else goes on.
 const PULL_REQUEST_EVERY_MS: u64 = 30_000;
+/// Most characters that are told of what a command says about a pull request.
+const SAID_CHARS_MAX: usize = 200;
 /// So many acts for a lane without a step in between come to nothing: few are ever due.
 const ACTS_MAX: u32 = 1_000;
 
@@ -369,7 +371,8 @@ impl Driver<'_> {
             self.options.limits.unmerged.push(path.clone());
             self.asked_at = Some(self.at);
             let said = self.rooms()?.why_unmerged().unwrap_or_default();
-            let said = self.options.redactor.redact(&said).into_owned();
+            let said = self.options.redactor.redact(&said);
+            let said: String = said.chars().take(SAID_CHARS_MAX).collect();
             if !said.is_empty()
                 && self.unmerged.insert(path.clone(), said.clone()).as_ref() != Some(&said)
             {

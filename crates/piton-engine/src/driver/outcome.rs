@@ -20,6 +20,8 @@ use crate::world::{Attempt, Cause, Ended, SealError};
 
 /// `SIGKILL`: sent by nobody's program on purpose, but by people, the kernel and falling machines.
 const SIGKILL: i32 = 9;
+/// Longest note of a step that is kept; cut here, because half a secret is no longer known as one.
+const NOTE_CHARS_MAX: usize = 2000;
 /// How a shell reports that its child was killed.
 const EXIT_KILLED: i32 = 137;
 
@@ -36,6 +38,7 @@ impl Driver<'_> {
         };
         let reported = self.world.reported(&ended.attempt);
         if let Some(problem) = reported.problem {
+            let problem = self.options.redactor.redact(&problem);
             let text = format!("{}: {problem}", ended.attempt.step);
             self.observer.note(&Note::Warning(text));
         }
@@ -157,12 +160,7 @@ impl Driver<'_> {
     }
 
     fn failed(&mut self, step: &Step, ended: &Ended, class: Class, error: &str) -> Outcome {
-        let lines: Vec<String> = self
-            .world
-            .tail(ended, LINES_LOOKED_AT)
-            .into_iter()
-            .map(|line| self.options.redactor.redact(&line).into_owned())
-            .collect();
+        let lines = self.world.tail(ended, LINES_LOOKED_AT, &self.options.redactor);
         let classified = match class {
             Class::Command => failure::classify(
                 Remains {
@@ -217,7 +215,7 @@ impl Driver<'_> {
 
     fn redacted(&self, mut facts: Facts) -> Facts {
         for note in &mut facts.notes {
-            *note = self.options.redactor.redact(note).into_owned();
+            *note = self.options.redactor.redact(note).chars().take(NOTE_CHARS_MAX).collect();
         }
         facts
     }
@@ -279,8 +277,9 @@ impl Driver<'_> {
             Ok(after) => return (outcome, after),
             Err(why) => format!("its files could not be checkpointed: {why}"),
         };
+        let why = self.options.redactor.redact(&why).into_owned();
         if outcome == Outcome::Succeeded {
-            let error = self.options.redactor.redact(&why).into_owned();
+            let error = why;
             let (class, lines, next) = (Class::Input, Vec::new(), Next::Fail);
             return (Outcome::Failed { class, error, lines, next }, None);
         }
@@ -300,8 +299,8 @@ impl Driver<'_> {
                 self.reopen(&path, &lane, failed.class, failed.error, failed.lines)
             }
             (Role::PullRequest, Progress::Done) => {
-                let url = self.world.answer(ended);
-                let url = self.options.redactor.redact(url.unwrap_or_default().trim()).into_owned();
+                let url = self.world.answer(ended, &self.options.redactor);
+                let url = url.map(|url| url.trim().to_owned()).unwrap_or_default();
                 self.record(Event::PullRequestOpened(PullRequestOpened { lane: path, url }))
             }
             _ => Ok(()),

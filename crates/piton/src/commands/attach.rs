@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +13,9 @@ use std::thread;
 use std::time::Duration;
 
 use piton_core::event::{DriverLeft, Event, Verdict};
-use piton_core::{LanePath, RunState, StepPath, apply};
+use piton_core::{LanePath, RunState, apply};
 use piton_engine::{Loaded, Observer, Store};
 use piton_ledger::RunRow;
-use piton_process::logs::{AttemptLog, Selection, tail_lines};
 use signal_hook::consts::SIGINT;
 
 use super::request::unfinished;
@@ -26,6 +24,7 @@ use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::redactor_of_run;
 use crate::ui::{self, JsonStream, Live, Plain};
+use crate::world::last_line;
 
 /// The pause between two looks: asking whether anything was committed is nearly free.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -112,25 +111,17 @@ fn observer(
     if !std::io::stderr().is_terminal() {
         return Box::new(Plain::new());
     }
-    let logs = context.run_dir(&loaded.row.run_id).join("logs");
+    let run_dir = context.run_dir(&loaded.row.run_id);
     let redactor = redactor_of_run(context, &loaded.state.plan_path);
     let ends = Rc::clone(ends);
     let live = Live::new(Box::new(move |step| {
-        let line = last_line(&logs, step, ends.borrow().get(&step.lane()).copied())?;
-        Some(redactor.redact(&line).into_owned())
+        let begins = ends.borrow().get(&step.lane()).copied().unwrap_or_default();
+        last_line(&run_dir, step, begins, &redactor)
     }));
     match store.plan(&loaded.state) {
         Ok(plan) => Box::new(live.with_plan(&plan, None)),
         Err(_) => Box::new(live),
     }
-}
-
-fn last_line(logs: &std::path::Path, step: &StepPath, start: Option<(u64, u64)>) -> Option<String> {
-    let file =
-        |end: &str| -> PathBuf { logs.join(&step.phase).join(format!("{}.{end}", step.lane)) };
-    let (out, err) = start.unwrap_or_default();
-    let log = AttemptLog::of_running(&file("out"), &file("err"), out, err);
-    tail_lines(&log, Selection::Both, 1).ok()?.pop()
 }
 
 /// How the driver left, if it did between being found and the history being read.

@@ -55,6 +55,7 @@ pub fn run(context: &Context, args: &LogArgs) -> Result<()> {
         dir: context.run_dir(&loaded.row.run_id).join("logs"),
         attempts: Attempts::default(),
         cursors: BTreeMap::new(),
+        ends: BTreeMap::new(),
         printer: Printer::new(&redactor, form),
     };
     let seq = view.learn(&mut store, &loaded.row, 0)?;
@@ -118,6 +119,9 @@ struct View<'a> {
     attempts: Attempts,
     /// How far each attempt has been shown: places in the lane's two files.
     cursors: BTreeMap<usize, (u64, u64)>,
+    /// Where the output of each attempt ended at the last look: a long line that is not whole is
+    /// not read again before it has grown.
+    ends: BTreeMap<usize, (u64, u64)>,
     printer: Printer<'a>,
 }
 
@@ -155,10 +159,16 @@ impl View<'_> {
             let at =
                 self.cursors.get(&index).map_or(start, |c| (c.0.max(start.0), c.1.max(start.1)));
             let whole = all || attempt.outcome.is_some();
+            if self.ends.insert(index, end) == Some(end) && !whole {
+                continue;
+            }
             let reached = self
                 .piece(&attempt, (out, err), at, end, whole)
                 .map_err(|e| CommandError::failed("log", format!("cannot read the log: {e}")))?;
             self.cursors.insert(index, reached);
+        }
+        if all {
+            self.printer.end_all();
         }
         self.printer.flush();
         Ok(())
@@ -195,12 +205,11 @@ impl View<'_> {
         };
         for piece in logs::read(&log, selection)? {
             let (stream, bytes) = match piece? {
-                Piece::Line { stream, bytes } => {
-                    let is_whole = bytes.ends_with(b"\n") || bytes.len() >= logs::LINE_BYTES_MAX;
-                    if !is_whole && !whole {
+                Piece::Line { stream, bytes, more } => {
+                    if !bytes.ends_with(b"\n") && !more && !whole {
                         continue;
                     }
-                    self.printer.line(attempt, stream, &bytes);
+                    self.printer.line(attempt, stream, &bytes, more);
                     (stream, bytes.len() as u64)
                 }
                 Piece::Dropped { stream, bytes } => {

@@ -14,8 +14,6 @@ use serde_json::Value;
 const BYTES_MAX: u64 = 1 << 20;
 /// Most notes that are kept of one attempt.
 const NOTES_MAX: usize = 20;
-/// Longest note that is kept.
-const NOTE_CHARS_MAX: usize = 2000;
 
 /// Reads the file; it stays until what it says is recorded.
 pub fn read(path: &Path) -> Reported {
@@ -69,8 +67,7 @@ fn add(reported: &mut Reported, key: &str, value: &Value) {
         }
         "notes" | "note" => {
             let room = NOTES_MAX.saturating_sub(facts.notes.len());
-            let cut = |t: String| t.chars().take(NOTE_CHARS_MAX).collect();
-            facts.notes.extend(texts(value).into_iter().take(room).map(cut));
+            facts.notes.extend(texts(value).into_iter().take(room));
         }
         "tokens" => facts.tokens = facts.tokens.saturating_add(tokens(value)),
         "cost_usd" | "money" => {

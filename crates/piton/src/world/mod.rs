@@ -8,6 +8,7 @@ pub mod remarks;
 pub mod rooms;
 mod scratch;
 mod signals;
+mod tail;
 pub mod views;
 
 use std::cell::RefCell;
@@ -19,13 +20,14 @@ use std::time::{Duration, Instant};
 use piton_core::event::FileHash;
 use piton_core::evidence::Files;
 use piton_core::plan::Command;
+use piton_core::redact::Redactor;
 use piton_core::{Millis, Plan, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
     Attached, Attempt, Ended, Happening, Notice, Reported, Rooms, SealError, World,
 };
 use piton_engine::{Error, Result};
-use piton_process::logs::{self, AttemptLog, Selection};
+use piton_process::logs::{AttemptLog, Selection};
 use piton_process::protocol::{Dropped, Range};
 use piton_workspace::Project;
 
@@ -127,12 +129,16 @@ pub fn lane_logs(run_dir: &Path, step: &StepPath) -> (PathBuf, PathBuf) {
     (base.join(format!("{}.out", step.lane)), base.join(format!("{}.err", step.lane)))
 }
 
-/// The last line a running step wrote.
-pub fn last_line(run_dir: &Path, running: &Running, step: &StepPath) -> Option<String> {
-    let (out, err) = *running.borrow().get(step)?;
+/// The last line a running step wrote, whose output begins at these places; without secrets.
+pub fn last_line(
+    run_dir: &Path,
+    step: &StepPath,
+    (out, err): (u64, u64),
+    redactor: &Redactor,
+) -> Option<String> {
     let (stdout, stderr) = lane_logs(run_dir, step);
     let log = AttemptLog::of_running(&stdout, &stderr, out, err);
-    logs::tail_lines(&log, Selection::Both, 1).ok()?.pop()
+    tail::last_lines(&log, Selection::Both, 1, redactor).ok()?.pop()
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
@@ -187,12 +193,14 @@ impl World for RealWorld {
         self.project.head()
     }
 
-    fn tail(&mut self, ended: &Ended, lines: usize) -> Vec<String> {
-        logs::tail_lines(&self.log_of(ended), Selection::Both, lines).unwrap_or_default()
+    fn tail(&mut self, ended: &Ended, lines: usize, redactor: &Redactor) -> Vec<String> {
+        let log = self.log_of(ended);
+        tail::last_lines(&log, Selection::Both, lines, redactor).unwrap_or_default()
     }
 
-    fn answer(&mut self, ended: &Ended) -> Option<String> {
-        let lines = logs::tail_lines(&self.log_of(ended), Selection::Stdout, ANSWER_LINES);
+    fn answer(&mut self, ended: &Ended, redactor: &Redactor) -> Option<String> {
+        let log = self.log_of(ended);
+        let lines = tail::last_lines(&log, Selection::Stdout, ANSWER_LINES, redactor);
         lines.unwrap_or_default().into_iter().rev().find(|line| !line.trim().is_empty())
     }
 

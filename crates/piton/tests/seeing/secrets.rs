@@ -210,3 +210,67 @@ fn a_path_with_a_secret_in_it_is_refused() {
     let said = project.finish(command.env("DEPLOY_TOKEN", SECRET).args(["run", "plan.toml"]));
     said.exits(2).says("secret-path").silent_about(SECRET);
 }
+
+/// A key as it is read from a file: too long for the last lines of a failure.
+fn key() -> String {
+    let body = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2g\n".repeat(30);
+    format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{body}-----END OPENSSH PRIVATE KEY-----\n")
+}
+
+/// Lost: the last lines of a private key, which alone do not look like one, would be recorded with
+/// the failure and given to the next attempt.
+#[test]
+fn a_private_key_is_nowhere() {
+    let plan = LEAK.replace("echo \"using $DEPLOY_TOKEN\"", "echo using; cat id_key");
+    let plan = plan.replace("echo \"errors $DEPLOY_TOKEN too\"", "cat id_key");
+    let project = Project::with_plan(&plan.replace("noted $DEPLOY_TOKEN", "noted"));
+    project.write("id_key", &key());
+    let ran = project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(1).says("| [redacted]");
+    let mut shown = format!("{}{}", ran.stdout, ran.stderr) + &project.read("context-2.json");
+    let views: [&[&str]; 5] = [
+        &["log", "r"],
+        &["log", "r", "--json"],
+        &["log", "r", "-f", "--stream", "stderr"],
+        &["show", "r/P/L/s"],
+        &["status", "r", "--json"],
+    ];
+    for view in views {
+        shown += &project.piton(view).exits(0).stdout;
+    }
+    shown += &String::from_utf8_lossy(&state(&project.state_dir()));
+    assert!(!shown.contains("b3Bl"), "{shown}");
+    assert!(project.read("context-2.json").contains("[redacted]"));
+}
+
+/// Lost: a variable whose name only resembles that of a secret would blank out half of a log, and
+/// make plans impossible.
+#[test]
+fn what_only_resembles_a_secret_is_shown() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"A\"\nrun = \"mkdir -p build/out && echo $CACHE_KEY > build/out/x\"\n\
+         artifacts = [\"build/out/x\"]\nenv = { DATA_PATH = \"build/out\", CACHE_KEY = \"build/out/x\" }\n",
+    );
+    project.piton(&["run", "plan.toml"]).exits(2).says("secret-path");
+    project.write("piton.toml", "[secrets]\nexcept = [\"CACHE_KEY\"]\n");
+    project.piton(&["run", "plan.toml"]).exits(0);
+    project.piton(&["show", "--json"]).exits(0).silent_about("[redacted]");
+}
+
+/// Lost: a line of an agent, with a whole file in it, that no program can read any more; or a
+/// secret in two halves.
+#[test]
+fn a_long_line_stays_one() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"A\"\nrun = '''\nhead -c 65530 /dev/zero | tr '\\0' a\n\
+         echo $DEPLOY_TOKEN\nprintf '\\033[1mhunter2\\033[0m-correct-horse\\n'\nexit 1\n'''\n",
+    );
+    let command = |args: &[&str]| {
+        project.finish(project.command(PITON).env("DEPLOY_TOKEN", SECRET).args(args))
+    };
+    command(&["run", "plan.toml"]).exits(1).silent_about("hunter2").silent_about("horse");
+    for form in [&["log"][..], &["log", "--json"], &["show", "A"]] {
+        command(form).exits(0).silent_about("hunter2").silent_about("horse");
+    }
+    let log = command(&["log"]).stdout;
+    assert_eq!(log.lines().map(str::len).collect::<Vec<_>>(), [65530 + 10, 10 + 8]);
+}

@@ -1,20 +1,22 @@
 //! Writes lines of output: a heading per attempt, redacted, harmless to a terminal.
 //!
 //! Where stdout is no terminal the text stays as it was written, but for secrets and bytes that are
-//! no UTF-8.
+//! no UTF-8. What a stream said before is remembered for each attempt, however they take turns: a
+//! private key that has begun, a long line that goes on.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use piton_core::StepPath;
 use piton_core::budget::size;
-use piton_core::redact::{REPLACEMENT, Redactor};
+use piton_core::redact::{Lines, Redactor};
 use piton_process::logs::Stream;
 
 use super::attempts::Attempt;
 use crate::ui;
 
 /// Text gathered before it is written: one write for many lines, little memory.
-const BUFFER_BYTES: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 256 * 1024;
 /// So many zero bytes in a row are a hole in the log of a running attempt, not output: holes are
 /// punched in whole pages.
 const HOLE_BYTES_MIN: usize = 4096;
@@ -38,46 +40,90 @@ pub struct Printer<'a> {
     pub printed: bool,
     redactor: &'a Redactor,
     form: Form,
-    last: Option<(String, u32)>,
-    /// Whether the line before stood inside a private key, per stream.
-    in_key: [bool; 2],
+    /// The attempt that wrote last, and what its streams are in the middle of.
+    current: Option<(Attempt, [Flow; 2])>,
+    /// Other attempts whose streams are in the middle of something.
+    others: BTreeMap<(StepPath, u32), (Attempt, [Flow; 2])>,
+    /// The stream of the current attempt whose last line has no line feed yet.
+    open: Option<Stream>,
     out: String,
+}
+
+/// What a stream is in the middle of.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Flow {
+    lines: Lines,
+    /// Whether the last line goes on.
+    more: bool,
 }
 
 impl<'a> Printer<'a> {
     /// Makes a printer.
     pub fn new(redactor: &'a Redactor, form: Form) -> Self {
-        let (headings, printed, last, in_key) = (false, false, None, [false; 2]);
-        Self { headings, printed, redactor, form, last, in_key, out: String::new() }
+        Self {
+            headings: false,
+            printed: false,
+            redactor,
+            form,
+            current: None,
+            others: BTreeMap::new(),
+            open: None,
+            out: String::new(),
+        }
     }
 
-    /// Writes a line of an attempt, as read from its log.
-    pub fn line(&mut self, attempt: &Attempt, stream: Stream, bytes: &[u8]) {
+    /// Writes a line of an attempt as read from its log, or a part of it if there is `more`.
+    pub fn line(&mut self, attempt: &Attempt, stream: Stream, bytes: &[u8], more: bool) {
         let zeros = bytes.iter().take_while(|b| **b == 0).count();
         if zeros >= HOLE_BYTES_MIN {
             self.dropped(attempt, stream, zeros as u64);
             if zeros < bytes.len() {
-                self.line(attempt, stream, &bytes[zeros..]);
+                self.line(attempt, stream, &bytes[zeros..], more);
             }
             return;
         }
-        self.heading(attempt);
         let text = String::from_utf8_lossy(bytes);
-        let text = text.strip_suffix('\n').unwrap_or(&text);
-        let text = self.redact(stream, text).into_owned();
+        let redactor = self.redactor;
+        let flow = &mut self.turn_to(attempt)[stream as usize];
+        let text = flow.lines.next(redactor, text.strip_suffix('\n').unwrap_or(&text), more);
+        let goes_on = std::mem::replace(&mut flow.more, more);
         match self.form {
-            Form::Json => self.object(attempt, stream, "line", &text.into()),
-            Form::Terminal => self.push(&ui::text::sanitize(&text)),
-            Form::Plain => self.push(&text),
+            Form::Json => self.object(attempt, stream, "line", &(*text).into(), more),
+            // Of a line that is far wider than any terminal the beginning is shown.
+            Form::Terminal if goes_on => {}
+            Form::Terminal => {
+                // Once more: whatever is made of the line, what is shown holds no secret.
+                let shown = redactor.redact(&ui::text::sanitize(&text)).into_owned();
+                self.push(&shown);
+            }
+            Form::Plain => self.write(stream, &text, more),
         }
     }
 
     /// Says that bytes of an attempt are no longer there.
     pub fn dropped(&mut self, attempt: &Attempt, stream: Stream, bytes: u64) {
-        self.heading(attempt);
+        self.end(attempt, stream);
+        self.turn_to(attempt)[stream as usize].lines.skip();
         match self.form {
-            Form::Json => self.object(attempt, stream, "dropped", &bytes.into()),
+            Form::Json => self.object(attempt, stream, "dropped", &bytes.into(), false),
             _ => self.push(&format!("… {} dropped …", size(bytes))),
+        }
+    }
+
+    /// Writes what is held back of a line that goes on no more.
+    pub fn end(&mut self, attempt: &Attempt, stream: Stream) {
+        if self.turn_to(attempt)[stream as usize].more {
+            self.line(attempt, stream, b"", false);
+        }
+    }
+
+    /// The same for all lines of all attempts.
+    pub fn end_all(&mut self) {
+        let open = |flows: &[Flow; 2]| flows.iter().any(|flow| flow.more);
+        let all = self.others.values().chain(&self.current).filter(|(_, flows)| open(flows));
+        for attempt in all.map(|(attempt, _)| attempt.clone()).collect::<Vec<_>>() {
+            self.end(&attempt, Stream::Stdout);
+            self.end(&attempt, Stream::Stderr);
         }
     }
 
@@ -89,57 +135,86 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn heading(&mut self, attempt: &Attempt) {
-        let this = (attempt.step.to_string(), attempt.number);
-        if self.last.as_ref() == Some(&this) {
-            return;
+    /// Makes an attempt the one that writes; a heading says so.
+    fn turn_to(&mut self, attempt: &Attempt) -> &mut [Flow; 2] {
+        let is_it = |(a, _): &(Attempt, _)| a.number == attempt.number && a.step == attempt.step;
+        if !self.current.as_ref().is_some_and(is_it) {
+            let id = |a: &Attempt| (a.step.clone(), a.number);
+            let flows = self.others.remove(&id(attempt)).map(|(_, flows)| flows);
+            if let Some(before) = self.current.take()
+                && before.1 != <[Flow; 2]>::default()
+            {
+                self.others.insert(id(&before.0), before);
+            }
+            if self.headings && self.form != Form::Json {
+                let outcome = attempt.outcome.unwrap_or("running");
+                let (step, number) = (&attempt.step, attempt.number);
+                self.push(&format!("== {step} attempt {number} ({outcome}) =="));
+            }
+            self.current = Some((attempt.clone(), flows.unwrap_or_default()));
         }
-        if self.headings && self.form != Form::Json {
-            let outcome = attempt.outcome.unwrap_or("running");
-            self.push(&format!("== {} attempt {} ({outcome}) ==", this.0, this.1));
-        }
-        self.in_key = [false; 2];
-        self.last = Some(this);
+        &mut self.current.get_or_insert_with(|| (attempt.clone(), Default::default())).1
     }
 
-    fn object(&mut self, attempt: &Attempt, stream: Stream, key: &str, value: &serde_json::Value) {
+    fn object(
+        &mut self,
+        attempt: &Attempt,
+        stream: Stream,
+        key: &str,
+        value: &serde_json::Value,
+        more: bool,
+    ) {
         let name = match stream {
             Stream::Stdout => "stdout",
             Stream::Stderr => "stderr",
         };
         let step = attempt.step.to_string();
-        let object = serde_json::json!(
+        let mut object = serde_json::json!(
             { "step": step, "attempt": attempt.number, "stream": name, key: value }
         );
+        if more {
+            object["more"] = true.into();
+        }
         self.push(&object.to_string());
     }
 
+    /// Writes a line of its own.
     fn push(&mut self, line: &str) {
+        if self.open.take().is_some() {
+            self.out.push('\n');
+        }
         self.printed = true;
         let _ = writeln!(self.out, "{line}");
+        self.bound();
+    }
+
+    /// Writes a line of a stream, or a part of one: the next part stands right behind it.
+    fn write(&mut self, stream: Stream, text: &str, more: bool) {
+        if self.open.take().is_some_and(|open| open != stream) {
+            self.out.push('\n');
+        }
+        self.printed = true;
+        self.out.push_str(text);
+        if more {
+            self.open = Some(stream);
+        } else {
+            self.out.push('\n');
+        }
+        self.bound();
+    }
+
+    fn bound(&mut self) {
         if self.out.len() >= BUFFER_BYTES {
             self.flush();
         }
-    }
-
-    /// Secrets are looked for line by line; of a private key the lines between go as well.
-    fn redact<'t>(&mut self, stream: Stream, line: &'t str) -> Cow<'t, str> {
-        let in_key = &mut self.in_key[usize::from(stream == Stream::Stderr)];
-        let marks = line.contains("PRIVATE KEY-----");
-        if *in_key {
-            *in_key = !(marks && line.contains("-----END "));
-            return Cow::Borrowed(REPLACEMENT);
-        }
-        *in_key = marks && line.contains("-----BEGIN ") && !line.contains("-----END ");
-        self.redactor.redact(line)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use piton_core::StepPath;
     use piton_core::event::{Event, StepStarted};
     use piton_core::hash::Sha;
+    use piton_core::redact::Names;
 
     use super::super::attempts::Attempts;
     use super::*;
@@ -157,10 +232,10 @@ mod tests {
     }
 
     fn printed(form: Form, lines: &[&[u8]]) -> String {
-        let redactor = Redactor::new([("MY_TOKEN", "hunter2hunter2")], &[]);
+        let redactor = Redactor::new([("MY_TOKEN", "hunter2hunter2")], &Names::default());
         let mut printer = Printer::new(&redactor, form);
         for line in lines {
-            printer.line(&attempt(1), Stream::Stdout, line);
+            printer.line(&attempt(1), Stream::Stdout, line, false);
         }
         std::mem::take(&mut printer.out)
     }
@@ -181,6 +256,67 @@ mod tests {
             b"after\n",
         ];
         assert_eq!(printed(Form::Plain, &lines), "[redacted]\n[redacted]\n[redacted]\nafter\n");
+    }
+
+    /// Lost: the lines of a key that two steps writing at once take turns with.
+    #[test]
+    fn a_key_is_remembered_while_others_write() {
+        let redactor = Redactor::default();
+        let mut printer = Printer::new(&redactor, Form::Plain);
+        let begin = b"-----BEGIN RSA PRIVATE KEY-----\n";
+        for (number, stream, line) in [
+            (1, Stream::Stdout, &begin[..]),
+            (2, Stream::Stdout, b"other\n"),
+            (1, Stream::Stderr, b"error\n"),
+            (1, Stream::Stdout, b"MIIE\n"),
+        ] {
+            printer.line(&attempt(number), stream, line, false);
+        }
+        assert_eq!(printer.out, "[redacted]\nother\nerror\n[redacted]\n");
+    }
+
+    /// Lost: lines of a search that marks what it found, on a terminal and in a pipe.
+    #[test]
+    fn a_marked_secret_goes() {
+        let line: [&[u8]; 1] = [b"a \x1b[01;31m\x1b[Khunter\x1b[m\x1b[K2hunter2 b\n"];
+        assert_eq!(printed(Form::Terminal, &line), "a [redacted] b\n");
+        for form in [Form::Plain, Form::Json] {
+            let text = printed(form, &line);
+            assert!(text.contains("[redacted]") && !text.contains("hunter"), "{text}");
+        }
+    }
+
+    /// Lost: a secret in two halves; a line that no program can put together again.
+    #[test]
+    fn parts_of_a_line_are_one() {
+        let long = format!("{}hunter2", "x ".repeat(50_000));
+        let of = |form| {
+            let redactor = Redactor::new([("MY_TOKEN", "hunter2hunter2")], &Names::default());
+            let mut printer = Printer::new(&redactor, form);
+            for (stream, line, more) in [
+                (Stream::Stdout, long.as_bytes(), true),
+                (Stream::Stdout, b"hunter2 end\n", false),
+                (Stream::Stdout, b"next ", true),
+                (Stream::Stderr, b"E\n", false),
+            ] {
+                printer.line(&attempt(1), stream, line, more);
+            }
+            printer.end_all();
+            std::mem::take(&mut printer.out)
+        };
+        let first = format!("{}[redacted] end", "x ".repeat(50_000));
+        // What goes on after another stream had its turn begins a line of its own.
+        assert_eq!(of(Form::Plain), format!("{first}\n\nE\nnext \n"));
+        let objects: Vec<serde_json::Value> =
+            of(Form::Json).lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
+        let more: Vec<bool> = objects.iter().map(|o| o["more"] == true).collect();
+        assert_eq!(more, [true, false, true, false, false]);
+        let text = |at: usize| objects[at]["line"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(text(0) + &text(1), first);
+        assert_eq!(text(2) + &text(4), "next ");
+        let terminal = of(Form::Terminal);
+        let lines: Vec<&str> = terminal.lines().collect();
+        assert_eq!((lines.len(), lines[0].trim_end()), (3, first[..4095].trim_end()));
     }
 
     #[test]
@@ -205,7 +341,7 @@ mod tests {
         let mut printer = Printer::new(&redactor, Form::Plain);
         printer.headings = true;
         for number in [1, 1, 2] {
-            printer.line(&attempt(number), Stream::Stdout, b"x\n");
+            printer.line(&attempt(number), Stream::Stdout, b"x\n", false);
         }
         let expected = "== P1/A/build attempt 1 (running) ==\nx\nx\n\
                         == P1/A/build attempt 2 (running) ==\nx\n";

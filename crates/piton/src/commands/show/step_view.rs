@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use piton_core::event::{Event, FileHash, LogRanges, Next, Outcome, StepFinished};
 use piton_core::plan::Step;
+use piton_core::redact::Redactor;
 use piton_core::state::StepState;
 use piton_core::{StepPath, Timestamp};
 use piton_engine::{Loaded, Store};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::history;
 use crate::context::Context;
@@ -162,9 +163,20 @@ fn finish(attempt: &mut Attempt, at: String, e: &StepFinished) {
 }
 
 /// The step as JSON; commands may hold secrets that the environment knows.
-fn redacted(context: &Context, step: &Step) -> serde_json::Value {
-    let text = serde_json::to_string(step).unwrap_or_default();
-    serde_json::from_str(&context.redactor.redact(&text)).unwrap_or_default()
+fn redacted(context: &Context, step: &Step) -> Value {
+    let mut value = serde_json::to_value(step).unwrap_or_default();
+    redact_texts(&mut value, &context.redactor);
+    value
+}
+
+/// Text by text: in JSON a secret may be written in another way, and a key end with the document.
+fn redact_texts(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.redact(text).into_owned(),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_texts(item, redactor)),
+        Value::Object(map) => map.values_mut().for_each(|item| redact_texts(item, redactor)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 fn definition(out: &mut String, context: &Context, step: &Step) {

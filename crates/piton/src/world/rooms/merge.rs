@@ -25,8 +25,6 @@ const ASKED_MAX: Duration = Duration::from_secs(30);
 const ASKED_EVERY: Duration = Duration::from_millis(20);
 /// Where that command says something, in the folder of stat caches; the run's id follows.
 const SAID: &str = "pull-request-said-";
-/// Most characters of that which are told.
-const SAID_MAX: usize = 200;
 
 impl GitRooms {
     pub(super) fn commit_work(
@@ -236,7 +234,7 @@ impl GitRooms {
 /// The first line that says something.
 fn first_line(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(SAID_MAX).collect())
+    Some(line.to_owned())
 }
 
 fn removed(
