@@ -258,19 +258,19 @@ fn gate_name<'a>(state: &'a RunState, gate: &GateRef) -> Option<&'a String> {
 /// Adds the time since the last event to what the run and its busy phases used, while driven.
 fn account_time(state: &mut RunState, at: Timestamp, event: &Event) {
     state.last_at = state.last_at.max(at);
-    let attaches = matches!(event, Event::DriverAttached(_));
-    if !attaches && !is_drivers(event) {
+    let until = match event {
+        // The driver before fell: it was at work for as long as it showed signs of life.
+        Event::DriverAttached(e) => e.driven_until.map(|until| until.min(at)),
+        event if is_drivers(event) => Some(at),
         // A person's act may come hours after a driver fell; the next event of a driver counts.
-        return;
-    }
-    if state.driven && !attaches {
-        let passed = at.since(state.counted_at);
-        if passed.0 > 0 {
-            state.used.driven_ms.0 += passed.0;
-            for phase in &mut state.phases {
-                if phase.lanes.iter().any(LaneState::is_running) {
-                    phase.driven_ms.0 += passed.0;
-                }
+        _ => return,
+    };
+    let passed = until.map_or(0, |until| until.since(state.counted_at).0);
+    if state.driven && passed > 0 {
+        state.used.driven_ms.0 += passed;
+        for phase in &mut state.phases {
+            if phase.lanes.iter().any(LaneState::is_running) {
+                phase.driven_ms.0 += passed;
             }
         }
     }

@@ -95,19 +95,31 @@ pub const TABLE: &[Entry] = &[
         code: "ledger-content",
         title: "the ledger holds something unreadable",
         cause: "An event or a plan in the ledger cannot be understood: it was written by a newer Piton, or it is damaged.",
-        next: "Use the newest Piton that worked here; `piton doctor` names the event.",
+        next: "Use the newest Piton that worked here; `piton doctor` names the event, or the plan and how it is put back.",
     },
     Entry {
         code: "ledger-corrupt",
         title: "the ledger is damaged",
         cause: "The database is damaged or is no Piton ledger. It was left exactly as it is.",
-        next: "Copy its folder away, then restore a backup made with `piton doctor --backup`, or move the file aside to start anew.",
+        next: "Copy its folder away, then restore a backup made with `piton doctor --backup`, or begin a new ledger with `piton doctor --new-ledger`: the damaged file is kept beside it.",
+    },
+    Entry {
+        code: "ledger-lost",
+        title: "the ledger is gone, though there were runs",
+        cause: "The file is missing or empty, but folders or snapshots of runs are there. A new ledger would forget what ran.",
+        next: "Restore a backup made with `piton doctor --backup`, or begin a new ledger with `piton doctor --new-ledger`: what the runs left stays until `piton gc --unknown`.",
     },
     Entry {
         code: "ledger-newer",
         title: "the ledger was written by a newer Piton",
         cause: "Its format is newer than this program knows. It was not touched.",
         next: "Use the newer Piton.",
+    },
+    Entry {
+        code: "ledger-sound",
+        title: "the ledger needs no successor",
+        cause: "`piton doctor --new-ledger` sets aside what can't be read; this ledger can.",
+        next: "Go on with it, or move its folder away yourself.",
     },
     Entry {
         code: "log",

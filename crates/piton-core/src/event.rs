@@ -11,7 +11,7 @@ use crate::lane::SnapshotRef;
 pub use crate::lane_event::*;
 pub use crate::shape::{Shape, ShapeLane, ShapePhase};
 pub use crate::step_event::*;
-use crate::time::Millis;
+use crate::time::{Millis, Timestamp};
 
 /// One thing that happened to a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,6 +159,9 @@ pub struct DriverAttached {
     /// The retries of each step, as asked for; hold until others are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
+    /// Until when the driver before it, if that fell, may have been at work: the time counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driven_until: Option<Timestamp>,
 }
 
 /// See [`Event::DriverLeft`].

@@ -55,14 +55,65 @@ pub fn steps_with_inputs<'a>(plan: &'a Plan, state: &RunState) -> Vec<(StepPath,
         .collect()
 }
 
+/// Files that steps will make again before later ones are judged by them: the place of each, and where
+/// in the plan the step stands that makes it.
+type Awaited = BTreeMap<String, usize>;
+
 /// Names the finished steps whose evidence is gone, in the plan's order.
+///
+/// An input that an earlier step makes again is judged after that step has run: it may come back as
+/// it was.
 pub fn stale(plan: &Plan, state: &RunState, files: &Files, inputs: &Inputs) -> Vec<Rerun> {
+    let mut awaited = Awaited::new();
+    let mut reruns = stale_but(plan, state, files, inputs, &awaited);
+    if !reruns.iter().any(|r| r.reason.starts_with("input")) {
+        return reruns;
+    }
+    // What waits for one step is itself no reason for the next to wait: once more for each, at most.
+    for _ in 0..=reruns.len() {
+        let found = made_again(plan, state, &reruns);
+        if found == awaited {
+            break;
+        }
+        awaited = found;
+        reruns = stale_but(plan, state, files, inputs, &awaited);
+    }
+    reruns
+}
+
+fn stale_but(
+    plan: &Plan,
+    state: &RunState,
+    files: &Files,
+    inputs: &Inputs,
+    awaited: &Awaited,
+) -> Vec<Rerun> {
     done(state)
         .filter_map(|(path, step)| {
-            let reason = reason(plan, state, files, inputs, &path, step)?;
+            let reason = reason(plan, state, files, inputs, awaited, &path, step)?;
             Some(Rerun { step: path, reason })
         })
         .collect()
+}
+
+/// The artifacts of steps that succeeded once and are to run again: those named, and those that are
+/// under way to it already.
+fn made_again(plan: &Plan, state: &RunState, reruns: &[Rerun]) -> Awaited {
+    let mut found = Awaited::new();
+    for (position, (path, _)) in plan.steps().enumerate() {
+        let Some(step) = state.step(&path).filter(|step| !step.artifacts.is_empty()) else {
+            continue;
+        };
+        let runs = matches!(step.progress, Progress::Pending | Progress::Running { .. })
+            || reruns.iter().any(|r| r.step == path);
+        if runs {
+            let places = step.artifacts.iter().map(|f| state.place_of(&path, &f.path));
+            places.for_each(|place| {
+                found.entry(place).or_insert(position);
+            });
+        }
+    }
+    found
 }
 
 /// Whether a step's work is in base, in its own commits: later merges may change the same files.
@@ -80,6 +131,7 @@ fn reason(
     state: &RunState,
     files: &Files,
     inputs: &Inputs,
+    awaited: &Awaited,
     path: &StepPath,
     step: &StepState,
 ) -> Option<String> {
@@ -103,7 +155,12 @@ fn reason(
         }
     }
     let seen = inputs.get(path)?;
-    changed_input(plan, state, path, &step.inputs, seen)
+    let own = || plan.steps().position(|(p, _)| p == *path);
+    let waits = |file: &FileHash| {
+        let maker = awaited.get(&state.place_of(path, &file.path));
+        maker.is_some_and(|maker| own().is_some_and(|own| *maker < own))
+    };
+    changed_input(plan, state, path, &step.inputs, seen, &waits)
 }
 
 /// Says that artifacts are missing, and which.
@@ -123,16 +180,18 @@ fn changed_input(
     path: &StepPath,
     before: &[FileHash],
     now: &[FileHash],
+    waits: &dyn Fn(&FileHash) -> bool,
 ) -> Option<String> {
     for file in now {
         let known = before.iter().find(|b| b.path == file.path);
         let same = known.is_some_and(|b| b.sha256 == file.sha256);
-        if !same && !rewritten_later(plan, state, path, file) {
+        if !same && !rewritten_later(plan, state, path, file) && !waits(file) {
             let what = if known.is_some() { "changed" } else { "is new" };
             return Some(format!("input {} {what}", file.path));
         }
     }
-    let gone = before.iter().find(|b| !now.iter().any(|n| n.path == b.path))?;
+    let is_gone = |b: &&FileHash| !now.iter().any(|n| n.path == b.path) && !waits(b);
+    let gone = before.iter().find(is_gone)?;
     Some(format!("input {} is missing", gone.path))
 }
 

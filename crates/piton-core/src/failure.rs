@@ -119,10 +119,46 @@ pub fn next(
     if state.attempts >= budgets.attempts {
         return Next::Fail;
     }
-    let waiting = match failure.class {
+    if failure.class == Class::Input {
+        return Next::Fail;
+    }
+    let waiting = waiting(budgets, state, failure, now).filter(Waiting::fits).map(|w| w.wait);
+    if let Some(wait) = waiting {
+        return Next::Wait { until: now.after(wait) };
+    }
+    if state.failures < step.retries {
+        let wait = doubled(step.backoff, state.failures, BACKOFF_MAX).unwrap_or(BACKOFF_MAX);
+        return Next::Retry { at: now.after(wait) };
+    }
+    Next::Fail
+}
+
+/// A wait that a failure asks for, and what may be waited.
+struct Waiting {
+    wait: Millis,
+    waited: Millis,
+    limit: Millis,
+    /// The budget that the limit is.
+    name: &'static str,
+}
+
+impl Waiting {
+    fn fits(&self) -> bool {
+        self.waited.0.saturating_add(self.wait.0) <= self.limit.0
+    }
+}
+
+/// How long a failure that passes by itself would have to be waited for.
+fn waiting(
+    budgets: &Budgets,
+    state: &StepState,
+    failure: Classified,
+    now: Timestamp,
+) -> Option<Waiting> {
+    let (wait, waited, limit, name) = match failure.class {
         Class::Network => {
             let wait = doubled(NETWORK_WAIT_FIRST, state.network_waits, NETWORK_WAIT_MAX);
-            within(wait, state.network_waited_ms, budgets.network_wait)
+            (wait?, state.network_waited_ms, budgets.network_wait, "network_wait")
         }
         Class::RateLimit => {
             let wait = match failure.reset {
@@ -134,31 +170,36 @@ pub fn next(
                 }
                 None => doubled(RATE_WAIT_FIRST, state.rate_limit_waits, RATE_WAIT_MAX),
             };
-            within(wait, state.rate_limit_waited_ms, budgets.rate_limit_wait)
+            (wait?, state.rate_limit_waited_ms, budgets.rate_limit_wait, "rate_limit_wait")
         }
-        Class::Input => return Next::Fail,
-        _ => None,
+        _ => return None,
     };
-    if let Some(wait) = waiting {
-        return Next::Wait { until: now.after(wait) };
-    }
-    if state.failures < step.retries {
-        let wait = doubled(step.backoff, state.failures, BACKOFF_MAX).unwrap_or(BACKOFF_MAX);
-        return Next::Retry { at: now.after(wait) };
-    }
-    Next::Fail
+    Some(Waiting { wait, waited, limit, name })
 }
 
-/// Tells whether the budget of attempts ends the retries of a step that has some left.
-pub fn ends_retries(step: &Step, budgets: &Budgets, state: &StepState) -> bool {
-    state.attempts >= budgets.attempts && state.failures < step.retries
+/// Says which budget keeps a failed step from its retries, or from waiting until its failure passes;
+/// nothing if none does.
+pub fn ended_by(
+    step: &Step,
+    budgets: &Budgets,
+    state: &StepState,
+    failure: Classified,
+    now: Timestamp,
+) -> Option<String> {
+    let waiting = waiting(budgets, state, failure, now);
+    if state.attempts >= budgets.attempts && (state.failures < step.retries || waiting.is_some()) {
+        return Some(format!("the budget attempts is used up ({})", budgets.attempts));
+    }
+    let Waiting { wait, waited, limit, name } = waiting.filter(|waiting| !waiting.fits())?;
+    let used = if waited.0 > 0 { format!(", of which {waited} are used") } else { String::new() };
+    let what = match failure.reset {
+        Some(_) => "the reset that it names is",
+        None => "the next try would be",
+    };
+    Some(format!("{what} {wait} away, and the budget {name} is {limit}{used}"))
 }
 
 fn doubled(first: Millis, times: u32, max: Millis) -> Option<Millis> {
     let factor = 1u64.checked_shl(times.min(32))?;
     Some(Millis(first.0.saturating_mul(factor).min(max.0)))
-}
-
-fn within(wait: Option<Millis>, waited: Millis, limit: Millis) -> Option<Millis> {
-    wait.filter(|w| waited.0.saturating_add(w.0) <= limit.0)
 }

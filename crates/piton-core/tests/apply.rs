@@ -3,8 +3,8 @@
 mod support;
 
 use piton_core::event::{
-    Class, DriverLeft, Event, GateAsked, GateDecided, Next, Outcome, PlanAccepted, RunAborted,
-    RunArchived, Shape, StepReset, StepRetried, StepSkipped, Verdict,
+    Class, DriverAttached, DriverLeft, Event, GateAsked, GateDecided, Next, Outcome, PlanAccepted,
+    RunAborted, RunArchived, Shape, StepReset, StepRetried, StepSkipped, Verdict,
 };
 use piton_core::state::{FAILURES_KEPT_MAX, Progress};
 use piton_core::{GateRef, Illegal, Millis, Plan, RunState, Status, Timestamp, apply};
@@ -258,4 +258,23 @@ fn only_time_with_a_driver_counts() {
     let left = DriverLeft { verdict: Verdict::Waiting, head: None, signal: None };
     run.take(Event::DriverLeft(left));
     assert_eq!(run.state.used.driven_ms, Millis(1_110));
+}
+
+/// Lost, a run whose driver is killed again and again would never reach its budget of time.
+#[test]
+fn the_time_of_a_driver_that_fell_counts_up_to_its_last_sign_of_life() {
+    let mut run = Run::new(plan());
+    run.start(STEP, vec![]);
+    let begun = run.at;
+    let mut attach = |epoch, until: u64, at: u64| {
+        run.at = begun.after(Millis(at));
+        let Event::DriverAttached(event) = attached(epoch) else { return Millis(0) };
+        let driven_until = Some(begun.after(Millis(until)));
+        run.take(Event::DriverAttached(DriverAttached { driven_until, ..event }));
+        assert_eq!(run.state.phases[0].driven_ms, run.state.used.driven_ms);
+        run.state.used.driven_ms
+    };
+    assert_eq!(attach(2, 4_000, 3_600_000), Millis(4_000));
+    assert_eq!(attach(3, 3_605_000, 3_602_000), Millis(6_000), "not beyond now");
+    assert_eq!(attach(4, 1_000, 3_700_000), Millis(6_000), "nothing counts twice");
 }

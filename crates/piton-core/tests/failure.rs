@@ -2,7 +2,7 @@
 
 use piton_core::budget::Budgets;
 use piton_core::event::{Class, Next};
-use piton_core::failure::{Classified, Remains, classify, next};
+use piton_core::failure::{Classified, Remains, classify, ended_by, next};
 use piton_core::state::StepState;
 use piton_core::{Millis, Timestamp};
 use piton_testkit::plans;
@@ -73,6 +73,19 @@ fn the_reset_of_a_rate_limit_is_read_in_every_form() {
         ("rate limit, resets 3am", at(1_763_258_400)),
         ("weekly limit reached ∙ resets Nov 17, 1pm", at(1_763_380_800)),
         ("rate limit, resets on January 2nd at 12:00 am", at(1_767_308_400)),
+        ("rate limit\nRetry-After: Sat, 15 Nov 2025 20:53:20 GMT", at(1_763_240_000)),
+        ("rate limit; resets at 2025-11-15 20:53:20 UTC", at(1_763_240_000)),
+        ("rate limit, resets at 2025-11-15T20:53Z", at(1_763_239_980)),
+        ("rate limit, reset: 2025-11-15 21:53:20", at(1_763_240_000)),
+        ("rate limit; resets 15 Nov 2025 21:53", at(1_763_239_980)),
+        ("rate limit; resets on Sat 15 Nov, 20:53 +0000", at(1_763_239_980)),
+        ("rate limit, wait 20 more minutes", after(1_200_000)),
+        ("rate limit, resets in 1,200 seconds", after(1_200_000)),
+        ("rate limit, available again in 00:20:00", after(1_200_000)),
+        ("rate limit, reset: 2025/11/15", None),
+        ("rate limit, resets 15.11.2025", None),
+        ("rate limit, please wait 20 blinks", None),
+        ("rate limit, try again in 20:00", None),
         ("rate limit exceeded", None),
         ("rate limit, try again later (error 42)", None),
         ("rate limit, resets 25:00", None),
@@ -145,4 +158,27 @@ fn no_class_gets_more_attempts_than_the_budget() {
     for class in [Class::Network, Class::RateLimit, Class::Command, Class::Agent] {
         assert_eq!(follows(99, &state, classified(class)), Next::Fail, "{class:?}");
     }
+}
+
+/// Lost, a step would end without a word of what a person has to change for it to wait.
+#[test]
+fn the_budget_that_ends_a_wait_is_named() {
+    let step = plans::step("work");
+    let said = |budgets: &Budgets, attempts, failure| {
+        let state = StepState { attempts, ..StepState::default() };
+        ended_by(&step, budgets, &state, failure, NOW)
+    };
+    let reset = Some(Timestamp(NOW.0 + 60_000));
+    let limited = Classified { class: Class::RateLimit, reset };
+    let short = Budgets { rate_limit_wait: Millis(5_000), ..Budgets::default() };
+    let words = said(&short, 1, limited).unwrap_or_default();
+    assert!(words.contains("rate_limit_wait is 5.0s") && words.contains("1m"), "{words}");
+    let network = Classified { class: Class::Network, reset: None };
+    let short = Budgets { network_wait: Millis(0), ..Budgets::default() };
+    assert!(said(&short, 1, network).is_some_and(|words| words.contains("network_wait")));
+    let few = Budgets { attempts: 3, ..Budgets::default() };
+    assert_eq!(said(&few, 3, network).as_deref(), Some("the budget attempts is used up (3)"));
+    assert_eq!(said(&few, 2, network), None);
+    let plain = Classified { class: Class::Command, reset: None };
+    assert_eq!(said(&few, 3, plain), None, "there was nothing left to be kept from");
 }

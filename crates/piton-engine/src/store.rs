@@ -139,6 +139,17 @@ impl Store {
         serde_json::from_slice(&body).map_err(|_| Error::NoPlan(run_id))
     }
 
+    /// What is wrong with the plan a run was last driven with; nothing if it is there as it was kept.
+    pub fn plan_problem(&mut self, state: &RunState) -> Result<Option<&'static str>> {
+        let Some(hash) = &state.plan_hash else { return Ok(Some("is not named")) };
+        let Some(body) = self.ledger.blob(&hash.0)? else { return Ok(Some("is missing")) };
+        if piton_core::hash::Sha::of(&body) != *hash {
+            return Ok(Some("is damaged: it does not fit its hash"));
+        }
+        let readable = serde_json::from_slice::<Plan>(&body).is_ok();
+        Ok((!readable).then_some("can't be read"))
+    }
+
     /// Appends events that were already applied to `state`, in one commit.
     pub fn append(&mut self, commit: &Commit<'_>) -> Result<u64> {
         let encoded: Vec<codec::Encoded> = commit.events.iter().map(codec::encode).collect();

@@ -36,7 +36,7 @@ pub enum Error {
     /// The file is damaged or no ledger. It was not touched.
     #[error(
         "{} is damaged or not a Piton ledger ({detail}); it was left as it is: copy its directory \
-         away, then restore a backup or move the file aside to start anew", path.display()
+         away, then restore a backup or begin a new one", path.display()
     )]
     Corrupt {
         /// The file.

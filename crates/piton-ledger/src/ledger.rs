@@ -37,6 +37,10 @@ pub trait Ledger {
         alive: &dyn Fn(&Owner) -> Liveness,
     ) -> Result<Lease>;
 
+    /// Raises the epoch of a lease that is held, above one that was found elsewhere: a ledger that was
+    /// restored from a copy knows less than the world.
+    fn raise(&mut self, run: RunKey, epoch: u64, to: u64) -> Result<()>;
+
     /// Shows a sign of life; fails with [`Error::Fenced`](crate::Error::Fenced) if the lease went
     /// to somebody else.
     fn heartbeat(&mut self, run: RunKey, epoch: u64, at: Millis) -> Result<()>;

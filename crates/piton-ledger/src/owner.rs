@@ -60,11 +60,15 @@ pub enum Liveness {
 
 /// Looks whether an owner still lives.
 pub fn owner_liveness(owner: &Owner) -> Liveness {
-    if owner.host != os::host() {
-        return Liveness::Unknown;
-    }
-    if owner.boot_id != os::boot_id() {
-        return Liveness::Dead;
+    let boot = os::boot_id();
+    // The boot is the machine, whatever it is called: names change while it runs.
+    if owner.boot_id != boot || boot.is_empty() {
+        if owner.host != os::host() {
+            return Liveness::Unknown;
+        }
+        if owner.boot_id != boot {
+            return Liveness::Dead;
+        }
     }
     if owner.pid_namespace != os::pid_namespace() {
         return Liveness::Unknown;
@@ -98,8 +102,14 @@ mod tests {
     #[test]
     fn what_cannot_be_seen_is_unknown_and_what_cannot_be_is_dead() {
         let me = Owner::current();
-        let elsewhere = Owner { host: "elsewhere.invalid".into(), ..me.clone() };
+        let (host, boot_id) = ("elsewhere.invalid".to_owned(), "another boot".to_owned());
+        let elsewhere = Owner { host: host.clone(), boot_id, ..me.clone() };
         assert_eq!(owner_liveness(&elsewhere), Liveness::Unknown);
+        // A machine that was renamed is still the same machine.
+        let renamed = Owner { host, ..me.clone() };
+        assert_eq!(owner_liveness(&renamed), Liveness::Alive);
+        let dead = Owner { process_start: me.process_start + 1, ..renamed };
+        assert_eq!(owner_liveness(&dead), Liveness::Dead);
         let other_namespace = Owner { pid_namespace: me.pid_namespace + 1, ..me.clone() };
         assert_eq!(owner_liveness(&other_namespace), Liveness::Unknown);
         let before_reboot = Owner { boot_id: "another boot".into(), ..me.clone() };

@@ -59,6 +59,8 @@ pub struct Lease {
     pub epoch: u64,
     /// The last sign of life.
     pub heartbeat_at: Millis,
+    /// The last sign of life of the owner before, where that one did not give the lease up.
+    pub former_heartbeat: Option<Millis>,
     /// When it lapses if the owner cannot be looked at.
     pub expires_at: Millis,
 }

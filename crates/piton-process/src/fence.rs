@@ -34,6 +34,11 @@ pub(crate) fn raise(dir: &Path, epoch: u64) -> Result<()> {
     Ok(())
 }
 
+/// The epoch that the fence of a run directory stands at; nothing where nobody raised it.
+pub fn highest_epoch(dir: &Path) -> Option<u64> {
+    highest(dir).ok().filter(|epoch| *epoch > 0)
+}
+
 /// The epoch the fence stands at; 0 where nobody raised it.
 pub(crate) fn highest(dir: &Path) -> Result<u64> {
     let what = || format!("could not list {}", dir.display());

@@ -25,6 +25,7 @@ mod text;
 
 pub use client::Keeper;
 pub use error::{Error, Result};
+pub use fence::highest_epoch;
 pub use journal::{Fact, Journal, JournalFacts};
 pub use lock::{had_keeper, keeper_alive, keeper_elsewhere};
 pub use os::Tether;

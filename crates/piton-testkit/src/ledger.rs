@@ -62,6 +62,10 @@ impl Ledger for CrashingLedger {
         self.inner()?.acquire(run, owner, at, how, alive)
     }
 
+    fn raise(&mut self, run: RunKey, epoch: u64, to: u64) -> Result<()> {
+        self.inner()?.raise(run, epoch, to)
+    }
+
     fn heartbeat(&mut self, run: RunKey, epoch: u64, at: Millis) -> Result<()> {
         self.inner()?.heartbeat(run, epoch, at)
     }

@@ -124,7 +124,8 @@ fn row_of(run: &mut Run) -> Result<&mut RunRow> {
 }
 
 fn lease(owner: &Owner, epoch: u64, at: Millis) -> Lease {
-    Lease { owner: owner.clone(), epoch, heartbeat_at: at, expires_at: at + LEASE_MS }
+    let expires_at = at + LEASE_MS;
+    Lease { owner: owner.clone(), epoch, heartbeat_at: at, former_heartbeat: None, expires_at }
 }
 
 fn holds(row: &RunRow, epoch: u64) -> Result<()> {
@@ -191,6 +192,18 @@ impl Ledger for MemoryLedger {
             let lease = lease(owner, row.epoch, at);
             row.owner = Some(lease.clone());
             Ok(lease)
+        })
+    }
+
+    fn raise(&mut self, run: RunKey, epoch: u64, to: u64) -> Result<()> {
+        self.with(run, |run| {
+            let row = row_of(run)?;
+            holds(row, epoch)?;
+            row.epoch = to;
+            if let Some(lease) = &mut row.owner {
+                lease.epoch = to;
+            }
+            Ok(())
         })
     }
 

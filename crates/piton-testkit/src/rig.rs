@@ -198,6 +198,7 @@ impl Rig {
             takeover: how == Acquire::Takeover,
             base: None,
             retries: None,
+            driven_until: None,
         });
         let mut plan = self.plan.clone();
         let opening = if loaded.seq == 0 {

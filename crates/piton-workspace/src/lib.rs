@@ -18,6 +18,7 @@ mod remembered;
 pub mod restore;
 pub mod snapshot;
 mod stay;
+pub mod whole;
 pub mod worktree;
 
 pub use git::{Git, git};

@@ -17,6 +17,13 @@ const REF_DEPTH_MAX: usize = 5;
 /// What stands in HEAD where refs are not files: only git can tell.
 pub(crate) const ELSEWHERE: &str = "refs/heads/.invalid";
 
+/// The folder of the state where there is no git, and where there was none when it was made.
+const STATE: &str = ".piton";
+/// The folder of the state within that of git.
+const IN_GIT: &str = "piton";
+/// The file without which a folder holds no state worth a word.
+const LEDGER: &str = "ledger.db";
+
 /// What tells the `.git` of a linked work tree from another that had its path: device, number, size,
 /// and when it was written.
 type Link = (u64, u64, u64, (i64, i64));
@@ -54,7 +61,7 @@ impl Project {
     /// Finds the project a folder belongs to.
     ///
     /// The nearest `.git` above decides; without one the nearest `.piton`; without either, the
-    /// folder itself is the project.
+    /// folder itself is the project. State that was begun before there was git is gone on with.
     pub fn discover(folder: &Path) -> Result<Self, Error> {
         for dir in folder.ancestors() {
             let dot_git = dir.join(".git");
@@ -68,13 +75,35 @@ impl Project {
                 return Ok(Self::in_git(dir, git_dir, common));
             }
         }
-        let own = folder.ancestors().find(|dir| dir.join(".piton").is_dir()).unwrap_or(folder);
-        Ok(Self {
-            root: own.to_owned(),
-            state_dir: own.join(".piton"),
-            git_dir: None,
-            common_dir: None,
-        })
+        let own = folder.ancestors().find(|dir| dir.join(STATE).is_dir()).unwrap_or(folder);
+        Ok(Self::without_git(own))
+    }
+
+    /// The project of a folder that a person stands in: like [`Project::discover`], but a folder
+    /// between it and the top of the work tree that was a project before there was git goes on as one,
+    /// without git, because its runs and their paths begin there.
+    pub fn of_person(folder: &Path) -> Result<Self, Error> {
+        let project = Self::discover(folder)?;
+        if project.git_dir.is_none() || project.state_dir.join(LEDGER).exists() {
+            return Ok(project);
+        }
+        let within = folder.ancestors().take_while(|dir| *dir != project.root);
+        let mut within = within.filter(|dir| dir.join(STATE).join(LEDGER).is_file());
+        Ok(within.next().map_or(project, Self::without_git))
+    }
+
+    /// Ledgers of this project beside the one in use: of the time before there was git, as a rule.
+    pub fn other_ledgers(&self) -> Vec<PathBuf> {
+        let own = self.state_dir.join(LEDGER);
+        let all = self.common_dir.iter().flat_map(|common| {
+            [common.join(IN_GIT).join(LEDGER), self.root.join(STATE).join(LEDGER)]
+        });
+        all.filter(|ledger| *ledger != own && ledger.is_file()).collect()
+    }
+
+    /// Whether the state lies in the work tree, where git can see it.
+    pub fn keeps_state_in_tree(&self) -> bool {
+        self.state_dir.ends_with(STATE)
     }
 
     /// Like [`Project::discover`], but reads the `.git` of a linked work tree once: a lane asks some
@@ -100,10 +129,15 @@ impl Project {
         Ok(project)
     }
 
+    fn without_git(root: &Path) -> Self {
+        let state_dir = root.join(STATE);
+        Self { root: root.to_owned(), state_dir, git_dir: None, common_dir: None }
+    }
+
     fn in_git(root: &Path, git_dir: PathBuf, common: PathBuf) -> Self {
         Self {
             root: root.to_owned(),
-            state_dir: common.join("piton"),
+            state_dir: begun_before(root, &common).unwrap_or_else(|| common.join(IN_GIT)),
             git_dir: Some(git_dir),
             common_dir: Some(common),
         }
@@ -155,6 +189,16 @@ impl Project {
         }
         None
     }
+}
+
+/// The state of a repository that was made where a project was already: nothing must be lost sight of
+/// because somebody, or a step, called `git init`. State within git goes first.
+fn begun_before(root: &Path, common: &Path) -> Option<PathBuf> {
+    // Seen from a linked work tree, it lies in the main one.
+    let main = common.parent().filter(|main| *main != root && common.ends_with(".git"));
+    let mut all = std::iter::once(root).chain(main).map(|dir| dir.join(STATE));
+    let found = all.find(|state| state.join(LEDGER).is_file())?;
+    (!common.join(IN_GIT).join(LEDGER).exists()).then_some(found)
 }
 
 /// The ref that HEAD leads to, or [`ELSEWHERE`]; `None` if it is detached.
@@ -246,6 +290,42 @@ fn as_path(bytes: &[u8]) -> &Path {
 mod tests {
     use super::*;
     use crate::git::git;
+
+    /// Lost, a step that calls `git init` would make the run that it belongs to disappear.
+    #[test]
+    fn state_from_before_there_was_git_is_gone_on_with() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().join("main");
+        let below = root.join("below");
+        let ledger = |state: PathBuf| {
+            fs::create_dir_all(&state).unwrap();
+            fs::write(state.join(LEDGER), "x").unwrap();
+            state
+        };
+        fs::create_dir_all(&below).unwrap();
+        let before = ledger(root.join(STATE));
+        git(&root, &["init", "-q", "-b", "main"]).unwrap();
+        let who = ["-c", "user.name=n", "-c", "user.email=e"];
+        git(&root, &[&who[..], &["commit", "-q", "--allow-empty", "-m", "m"]].concat()).unwrap();
+        git(&root, &["worktree", "add", "-q", "-b", "side", "../side"]).unwrap();
+        for dir in [&root, &below, &home.path().join("side")] {
+            let found = Project::of_person(dir).unwrap();
+            assert!(found.git_dir.is_some());
+            assert_eq!(found.state_dir.canonicalize().unwrap(), before.canonicalize().unwrap());
+            assert_eq!(Project::known(dir).unwrap(), Project::discover(dir).unwrap());
+        }
+        assert_eq!(Project::discover(&root).unwrap().other_ledgers(), Vec::<PathBuf>::new());
+        let within = ledger(root.join(".git").join(IN_GIT));
+        let found = Project::of_person(&below).unwrap();
+        assert_eq!((&found.state_dir, found.other_ledgers()), (&within, vec![before.join(LEDGER)]));
+        // A folder that was a project of its own stays one, as long as the repository has no state.
+        fs::remove_dir_all(&within).unwrap();
+        fs::remove_dir_all(&before).unwrap();
+        let own = ledger(below.join(STATE));
+        let found = Project::of_person(&below).unwrap();
+        assert_eq!((found.root, found.state_dir, found.git_dir), (below, own, None));
+        assert!(Project::of_person(&root).unwrap().git_dir.is_some());
+    }
 
     #[test]
     fn what_is_known_of_a_work_tree_is_what_a_look_finds_whatever_became_of_it() {

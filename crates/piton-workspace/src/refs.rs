@@ -307,6 +307,14 @@ pub struct Standing {
     pub committed_at: Option<i64>,
 }
 
+/// Whether a repository may have refs below a prefix that ends in `/`, told from its files alone:
+/// where it says no, no git need be asked.
+pub fn may_exist(common: &Path, prefix: &str) -> bool {
+    let packed = || std::fs::read(common.join("packed-refs")).unwrap_or_default();
+    let names = |text: &[u8]| text.windows(prefix.len()).any(|part| part == prefix.as_bytes());
+    common.join(prefix).is_dir() || durable::has_tables(common) || names(&packed())
+}
+
 /// All refs below a prefix that ends in `/`.
 pub fn below(dir: &Path, prefix: &str) -> Result<Vec<Standing>, Error> {
     let format = "--format=%(refname) %(objectname) %(committerdate:unix)";

@@ -391,6 +391,9 @@ pub struct GcArgs {
     /// Keep runs younger than so many days.
     #[arg(long, value_name = "N")]
     pub keep_days: Option<u32>,
+    /// Delete also what is left of runs that the ledger does not know.
+    #[arg(long)]
+    pub unknown: bool,
 }
 
 /// Arguments of `doctor`.
@@ -399,6 +402,9 @@ pub struct DoctorArgs {
     /// Copy the live ledger, consistently, to a new file.
     #[arg(long, value_name = "FILE")]
     pub backup: Option<PathBuf>,
+    /// Begin a new ledger where the old one was lost or damaged; what is there of it is kept.
+    #[arg(long, conflicts_with = "backup")]
+    pub new_ledger: bool,
 }
 
 /// Arguments of `inspect`.

@@ -2,6 +2,8 @@
 //!
 //! The one place that reads the environment and the clock; libraries get values.
 
+mod lost;
+
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
@@ -58,7 +60,7 @@ impl Context {
     /// told and the defaults hold: nobody must be kept from looking at a run, or ending it, by a
     /// typing error.
     pub fn new(cwd: &Path, json: bool, yes: bool, lenient: bool) -> Result<Self> {
-        let project = Project::discover(cwd)
+        let project = Project::of_person(cwd)
             .map_err(|e| CommandError::failed("no-project", e.to_string()))?;
         let environment: Vec<(String, String)> = std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
@@ -128,14 +130,36 @@ impl Context {
 
     /// Opens the ledger for reading; an error where there is none.
     pub fn read_store(&self) -> Result<Store> {
-        let ledger = Sqlite::open(&self.project.state_dir, Open::ReadOnly)?;
+        match Sqlite::open(&self.project.state_dir, Open::ReadOnly) {
+            Err(error @ piton_ledger::Error::NoLedger { .. }) => {
+                Err(self.lost_ledger().unwrap_or_else(|| error.into()))
+            }
+            opened => Ok(Store::new(Box::new(opened?))),
+        }
+    }
+
+    /// Opens the ledger for reading and writing, making it where there never was one.
+    pub fn write_store(&self) -> Result<Store> {
+        if let Some(lost) = self.lost_ledger() {
+            return Err(lost);
+        }
+        let ledger = Sqlite::open(&self.project.state_dir, Open::ReadWrite)?;
+        self.hide_state();
         Ok(Store::new(Box::new(ledger)))
     }
 
-    /// Opens the ledger for reading and writing, making it where there is none.
-    pub fn write_store(&self) -> Result<Store> {
-        let ledger = Sqlite::open(&self.project.state_dir, Open::ReadWrite)?;
-        Ok(Store::new(Box::new(ledger)))
+    /// What is to be said of a ledger that is gone, or empty, though runs left traces.
+    pub fn lost_ledger(&self) -> Option<CommandError> {
+        lost::look(&self.project)
+    }
+
+    /// Keeps git from taking up state that lies in the work tree: now, or once there is git.
+    fn hide_state(&self) {
+        let file = self.project.state_dir.join(".gitignore");
+        if self.project.keeps_state_in_tree() && !file.exists() {
+            // Without it `git add` takes more than it should; nothing else depends on it.
+            let _ = std::fs::write(file, "*\n");
+        }
     }
 
     /// The folder of a run: keeper, logs, failure contexts.

@@ -103,7 +103,8 @@ impl From<piton_ledger::Error> for CommandError {
             }
             L::Newer { .. } => Self::new(Kind::Blocked, "ledger-newer", message),
             L::Corrupt { .. } => Self::new(Kind::Blocked, "ledger-corrupt", message)
-                .hint("`piton doctor` says what is wrong"),
+                .hint("`piton doctor` says what is wrong")
+                .hint("`piton doctor --new-ledger` sets it aside and begins a new one"),
             L::Held { .. } => Self::new(Kind::Driven, "run-driven", message)
                 .hint("watch it with `piton attach`, or take it over with `--takeover`"),
             L::Fenced { .. } | L::NotHeld => {

@@ -56,6 +56,9 @@ fn told(error: &clap::Error) -> ExitCode {
 }
 
 fn start(cli: cli::Cli) -> Result<()> {
+    if let cli::Command::Keeper { dir, .. } = &cli.command {
+        return commands::keep(dir);
+    }
     let here = || {
         std::env::current_dir()
             .map_err(|e| CommandError::usage("directory", format!("no current folder: {e}")))

@@ -1,6 +1,8 @@
 //! Driving a run from the terminal: the driver, its observers, the summary, and the questions that
 //! follow when a person is there.
 
+pub mod epoch;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -8,12 +10,12 @@ use piton_core::event::{DriverAttached, Event, RunAborted, Verdict};
 use piton_core::plan::OnFailure;
 use piton_core::request::{self, Request};
 use piton_core::state::Progress;
-use piton_core::{LanePath, Limits, Plan, RunState};
+use piton_core::{LanePath, Limits, Plan, RunState, Timestamp};
 use piton_engine::store::{Asked, Loaded};
 use piton_engine::world::{Rewind, Rooms as _, World as _};
 use piton_engine::{Driver, Ending, Observer, Options, Store};
 use piton_formats::settings;
-use piton_ledger::{Lease, owner_liveness};
+use piton_ledger::{HEARTBEAT_EVERY_MS, Lease, owner_liveness};
 use piton_workspace::snapshot::Rules;
 
 use crate::cli::DriveArgs;
@@ -61,6 +63,8 @@ pub fn attached(context: &Context, lease: &Lease, args: &DriveArgs) -> Event {
         takeover: args.takeover,
         base: args.base.clone(),
         retries: args.retries,
+        // One that fell lived until the heartbeat that did not come, at most.
+        driven_until: lease.former_heartbeat.map(|at| Timestamp(at + HEARTBEAT_EVERY_MS)),
     })
 }
 
@@ -99,7 +103,8 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
     let rules = Rules {
         file_bytes_max: settings.snapshots.file_max,
         files_max: usize::try_from(settings.snapshots.files_max).unwrap_or(usize::MAX),
-        home: std::env::var_os("HOME").map(PathBuf::from),
+        // A work tree is known by its real path.
+        home: std::env::var_os("HOME").map(PathBuf::from).map(|h| h.canonicalize().unwrap_or(h)),
         ..Rules::default()
     };
     let cache = project.state_dir.join(CACHE_DIR);
@@ -140,10 +145,11 @@ pub fn say_lanes(context: &Context, state: &RunState, told: Told) {
 pub fn drive(
     context: &Context,
     store: &mut Store,
-    session: Session,
+    mut session: Session,
     epoch: u64,
     args: &DriveArgs,
 ) -> Result<Ending> {
+    let epoch = epoch::of_new(context, store, &mut session, epoch)?;
     let state = &session.opening_state();
     let run_id = session.loaded.row.run_id.clone();
     let run_dir = context.run_dir(&run_id);
@@ -246,8 +252,11 @@ pub fn write_views(
 /// Renames the views of a run that was archived, so that its successor's are not taken for them.
 pub fn set_views_aside(context: &Context, store: &mut Store, run_id: &str) -> Result<()> {
     let loaded = store.load(run_id)?;
-    let plan = store.plan(&loaded.state)?;
-    if let Err(error) = views(context, &loaded.state).set_aside(&plan, &loaded.state) {
+    let plan = store.plan(&loaded.state).map_err(|error| error.to_string());
+    let mut views = views(context, &loaded.state);
+    let aside =
+        plan.and_then(|plan| views.set_aside(&plan, &loaded.state).map_err(|e| e.to_string()));
+    if let Err(error) = aside {
         ui::say(&format!("warning: the views of {run_id} were not renamed: {error}"));
     }
     Ok(())

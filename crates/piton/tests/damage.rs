@@ -88,3 +88,31 @@ fn a_ledger_that_may_not_be_read_is_said_to_be_that() {
     }
     project.piton(&["doctor"]).exits(4).says("cannot read");
 }
+
+/// Lost: a run whose recorded plan is gone could neither go on nor be found out about.
+#[test]
+fn a_recorded_plan_that_was_lost_is_named_and_put_back_from_its_file() {
+    for damage in [
+        "DELETE FROM blobs",
+        "UPDATE blobs SET body = x'7b7d'",
+        "UPDATE blobs SET body = CAST(replace(CAST(body AS TEXT), 'false', 'true ') AS BLOB)",
+    ] {
+        let project = failed_run();
+        project.wait_quiet();
+        let change = |sql: &str| {
+            let conn = Connection::open(project.state_dir().join(DATABASE_FILE)).unwrap();
+            conn.execute_batch(sql).unwrap();
+        };
+        change(damage);
+        project.piton(&["doctor"]).exits(1).says("run r: the plan on record").says("resume r");
+        let other = PLAN.replace("echo one", "echo other");
+        project.write("plan.toml", &other);
+        project.piton(&["resume", "r"]).exits(4).says("put plan.toml back");
+        project.write("plan.toml", PLAN);
+        project.piton(&["resume", "r"]).exits(1).says("takes its place");
+        project.piton(&["doctor"]).exits(0);
+        assert_eq!(project.lines("ran.txt"), ["one"]);
+        change(damage);
+        project.piton(&["run", "plan.toml", "--fresh"]).exits(1);
+    }
+}

@@ -14,6 +14,8 @@ mod conflicts;
 mod contract;
 #[path = "lanes/kills.rs"]
 mod kills;
+#[path = "lanes/missed.rs"]
+mod missed;
 #[path = "lanes/order.rs"]
 mod order;
 #[path = "lanes/preconditions.rs"]

@@ -117,6 +117,7 @@ impl Driven {
             takeover: false,
             base: None,
             retries: None,
+            driven_until: None,
         })
     }
 

@@ -1,8 +1,11 @@
 //! Ctrl-C: once, and what runs may finish; twice, and it is ended.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::process::Signal;
+use signal_hook::consts::SIGINT;
 
 use super::kills::next_words;
 use super::processes;
@@ -22,8 +25,22 @@ const INTERRUPTED: i32 = 130;
 /// One round that interrupts the driver until the run is complete.
 pub(super) fn ctrl_c(round: &mut Round<'_>) -> Result<(), Broken> {
     let step_ms = (5 + round.rng.below(25), 10 + round.rng.below(25));
+    hear_ctrl_c()?;
     let mut scratch = Scratch::new(round, step_ms)?;
     interrupt(round, &scratch).map_err(|broken| scratch.report(&broken))
+}
+
+/// Lets drivers have Ctrl-C though this process was told to ignore it, as in the background of a
+/// script: they would ignore it too. A handler is not inherited, and this one does what the system does.
+fn hear_ctrl_c() -> Result<(), Broken> {
+    static HEARD: AtomicBool = AtomicBool::new(false);
+    if HEARD.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    let always = Arc::new(AtomicBool::new(true));
+    signal_hook::flag::register_conditional_default(SIGINT, always)
+        .map(|_| ())
+        .map_err(|error| format!("Ctrl-C can't be caught: {error}"))
 }
 
 fn interrupt(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {

@@ -22,10 +22,18 @@ const LENGTH_MS_MAX: f64 = 366.0 * 86_400_000.0;
 /// What goes before a point in time or a time of the day.
 const WORD: &str = r"(?:reset\w*|until|after|again|reached)";
 
+/// The zone behind a time, if it names one that needs no table.
+const ZONE: &str = r"(?: ?\(?(z\b|utc\b|gmt\b|[+-]\d\d:?\d\d))?";
+/// A month.
+const MONTH: &str = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)";
+/// A number, with its thousands apart or not.
+const NUMBER: &str = r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)";
+
 /// Finds when a rate limit ends, in text in lower case. `offset_secs` is what the clock of this
 /// machine is ahead of UTC.
 pub(super) fn find(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
-    civil(text)
+    civil(text, offset_secs)
+        .or_else(|| dated(text, now, offset_secs))
         .or_else(|| unix(text))
         .or_else(|| clock(text, now, offset_secs))
         .or_else(|| length(text).map(|length| now.after(length)))
@@ -39,12 +47,52 @@ macro_rules! pattern {
     }};
 }
 
-/// `resets at 2025-11-15T20:53:20Z`
-fn civil(text: &str) -> Option<Timestamp> {
-    let time = r"(\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(?:\.\d+)?(?:z|[+-]\d\d:\d\d))";
-    let found = pattern!(&format!(r"{WORD}\D{{0,20}}{time}"))?.captures(text)?;
-    let civil: jiff::Timestamp = found[1].to_uppercase().parse().ok()?;
-    Some(Timestamp(civil.as_millisecond()))
+/// `resets at 2025-11-15T20:53:20Z`, `reset: 2025-11-15 20:53`
+fn civil(text: &str, offset_secs: i32) -> Option<Timestamp> {
+    let time = r"(\d{4})-(\d\d)-(\d\d)[t ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?";
+    let whole = format!(r"{WORD}\D{{0,20}}{time}{ZONE}");
+    let found = pattern!(&whole)?.captures(text)?;
+    let number = |at: usize| found.get(at).map_or(Some(0), |n| n.as_str().parse::<i8>().ok());
+    let date = Date::new(found[1].parse().ok()?, number(2)?, number(3)?).ok()?;
+    let time = Time::new(number(4)?, number(5)?, number(6)?, 0).ok()?;
+    moment(date, time, zone(found.get(7).map(|z| z.as_str()), offset_secs)?)
+}
+
+/// `retry-after: mon, 16 nov 2026 15:54:08 gmt`, `resets 16 nov 15:54`
+fn dated(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
+    let date = format!(
+        r"(?:on |at )?(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? )?(\d{{1,2}})[ -]{MONTH}[a-z]*\.?,?(?:[ -](\d{{4}}))?,?"
+    );
+    let time = r" (?:at )?(\d{1,2}):(\d\d)(?::(\d\d))?";
+    let whole = format!(r#"{WORD}["']?[:=\s]+["']?{date}{time}{ZONE}"#);
+    let found = pattern!(&whole)?.captures(text)?;
+    let number = |at: usize| found.get(at).map_or(Some(0), |n| n.as_str().parse::<i8>().ok());
+    let offset = zone(found.get(7).map(|z| z.as_str()), offset_secs)?;
+    let this_year = offset.to_datetime(jiff::Timestamp::from_millisecond(now.0).ok()?).year();
+    let year = found.get(3).map_or(Some(this_year), |year| year.as_str().parse().ok())?;
+    let date = Date::new(year, month_number(&found[2])?, number(1)?).ok()?;
+    moment(date, Time::new(number(4)?, number(5)?, number(6)?, 0).ok()?, offset)
+}
+
+/// What a time is ahead of UTC: by its zone, else as the clock of this machine.
+fn zone(named: Option<&str>, offset_secs: i32) -> Option<Offset> {
+    let secs = match named {
+        None => offset_secs,
+        Some("z" | "utc" | "gmt") => 0,
+        Some(ahead) => {
+            let digits: String = ahead.chars().filter(char::is_ascii_digit).collect();
+            let (hours, minutes) =
+                (digits.get(..2)?.parse::<i32>(), digits.get(2..)?.parse::<i32>());
+            let secs = hours.ok()? * 3600 + minutes.ok()? * 60;
+            if ahead.starts_with('-') { -secs } else { secs }
+        }
+    };
+    Offset::from_seconds(secs).ok()
+}
+
+fn moment(date: Date, time: Time, offset: Offset) -> Option<Timestamp> {
+    let at = offset.to_timestamp(DateTime::from_parts(date, time)).ok()?;
+    Some(Timestamp(at.as_millisecond()))
 }
 
 /// `limit reached|1763240000`
@@ -101,23 +149,39 @@ fn month_number(name: &str) -> Option<i8> {
     i8::try_from(names.iter().position(|known| *known == name)? + 1).ok()
 }
 
-/// `retry-after: 30`, `try again in 5 minutes`, `resets in 1h30m`
+/// `retry-after: 30`, `try again in 5 minutes`, `resets in 1h30m`, `again in 00:20:00`
 fn length(text: &str) -> Option<Millis> {
-    let bare = r#"(?:retry[-_ ]after|reset\w*|again in|wait)["']?\s*[:=]?\s*["']?(\d+(?:\.\d+)?)(?:[^\d:.]|$)"#;
+    // What follows a bare number must end it: a date, or words of which nobody knows what they count,
+    // begin with one too.
+    let end = r#"(?:["'\]})&;]|,(?:\s|$)|\.(?:\s|$)|\s*\n|\s*$)"#;
+    let bare =
+        format!(r#"(?:retry[-_ ]after|reset\w*|again in|wait)["']?\s*[:=]?\s*["']?{NUMBER}{end}"#);
     let spoken = r"(?:retry|try|again|wait|reset\w*)[^\d\n]{0,24}?(\d)";
     let with_units = pattern!(spoken)?
         .captures_iter(text)
         .find_map(|found| units(&text[found.get(1)?.start()..]));
-    with_units.or_else(|| {
-        let found = pattern!(bare)?.captures(text)?;
+    with_units.or_else(|| counted_down(text)).or_else(|| {
+        let found = pattern!(&bare)?.captures(text)?;
         // Seconds, as in the header of that name.
-        millis(found[1].parse().ok()?, 1000.0)
+        millis(number(&found[1])?, 1000.0)
     })
+}
+
+/// `in 00:20:00`: hours, minutes and seconds. With two parts nobody knows which ones they are.
+fn counted_down(text: &str) -> Option<Millis> {
+    let found = pattern!(r"\bin (\d{1,3}):(\d\d):(\d\d)\b")?.captures(text)?;
+    let part = |at: usize| found[at].parse::<f64>().ok();
+    millis(part(1)? * 3600.0 + part(2)? * 60.0 + part(3)?, 1000.0)
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.replace(',', "").parse().ok()
 }
 
 /// Adds up numbers with units at the beginning of a text: `1h30m`, `2 hours and 5 minutes`.
 fn units(text: &str) -> Option<Millis> {
-    let one = pattern!(r"^(?:,? (?:and )?|,)?(\d+(?:\.\d+)?) ?([a-z]+)")?;
+    let one = format!(r"^(?:,? (?:and )?|,)?{NUMBER} ?(?:(?:more|additional|further) )?([a-z]+)");
+    let one = pattern!(&one)?;
     let (mut rest, mut total) = (text, None::<f64>);
     while let Some(found) = one.captures(rest) {
         let unit = match &found[2] {
@@ -128,7 +192,7 @@ fn units(text: &str) -> Option<Millis> {
             "d" | "day" | "days" => 86_400_000.0,
             _ => break,
         };
-        total = Some(total.unwrap_or_default() + found[1].parse::<f64>().ok()? * unit);
+        total = Some(total.unwrap_or_default() + number(&found[1])? * unit);
         rest = &rest[found[0].len()..];
     }
     millis(total?, 1.0)

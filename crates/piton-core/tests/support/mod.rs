@@ -48,6 +48,7 @@ pub fn attached(epoch: u64) -> Event {
         takeover: false,
         base: None,
         retries: None,
+        driven_until: None,
     })
 }
 

@@ -213,6 +213,7 @@ impl Driver<'_> {
                 self.record(Event::LaneCommitted(event))
             }
             Commit::Unresolved(files) => self.reopen_unsettled(path, lane, &files),
+            Commit::Refused(refusal) => self.block(path, Stage::PrePr, refusal),
         }
     }
 

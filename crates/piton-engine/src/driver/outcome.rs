@@ -25,6 +25,10 @@ const NOTE_CHARS_MAX: usize = 2000;
 /// How a shell reports that its child was killed.
 const EXIT_KILLED: i32 = 137;
 
+/// Why an attempt ended that this driver did not end: by word of an earlier driver, or with its keeper,
+/// as when a machine shuts down.
+const ENDED_UNSEEN: &str = "it was ended before this driver came, with its keeper or by a driver";
+
 impl Driver<'_> {
     /// Records the outcome of an attempt that is over; one that is recorded already is only
     /// acknowledged.
@@ -78,9 +82,9 @@ impl Driver<'_> {
                 let error = ended.error.clone().unwrap_or_else(|| "it could not be started".into());
                 self.failed(&step, ended, Class::Input, &error)
             }
-            Cause::Ended => Outcome::Interrupted {
-                why: self.ending.unwrap_or("it was ended by a former driver").to_owned(),
-            },
+            Cause::Ended => {
+                Outcome::Interrupted { why: self.ending.unwrap_or(ENDED_UNSEEN).to_owned() }
+            }
         };
         let facts = self.redacted(reported.facts);
         let inputs = match outcome {
@@ -188,9 +192,11 @@ impl Driver<'_> {
         let told = lines.len().saturating_sub(LINES_TOLD);
         let mut error = self.options.redactor.redact(error).into_owned();
         let state = self.state.step(&ended.attempt.step);
-        if state.is_some_and(|s| failure::ends_retries(&step, &self.plan.budgets, s)) {
-            let _ =
-                write!(error, "; the budget attempts is used up ({})", self.plan.budgets.attempts);
+        let budget = state.filter(|_| !matches!(next, Next::Wait { .. })).and_then(|state| {
+            failure::ended_by(&step, &self.plan.budgets, state, classified, self.at)
+        });
+        if let Some(budget) = budget {
+            let _ = write!(error, "; {budget}");
         }
         Outcome::Failed { class: classified.class, error, lines: lines[told..].to_vec(), next }
     }

@@ -2,6 +2,7 @@
 //! them to start from, and when all are back in it, it goes on.
 
 use piton_core::event::{Event, LaneForked, LaneJoined};
+use piton_core::lane::Stage;
 use piton_core::plan::{Lane, Step};
 use piton_core::{LanePath, StepPath};
 
@@ -33,6 +34,7 @@ impl Driver<'_> {
                 self.record(Event::LaneForked(Box::new(event)))
             }
             Commit::Unresolved(files) => self.reopen_unsettled(path, lane, &files),
+            Commit::Refused(refusal) => self.block(path, Stage::AfterLaneStart, refusal),
         }
     }
 

@@ -53,6 +53,8 @@ pub enum Commit {
     },
     /// The last conflict is not settled in these files; what is left of it is told with each.
     Unresolved(Vec<String>),
+    /// Not all of it can be committed.
+    Refused(Refusal),
 }
 
 /// What became of a lane's work on the base of now.

@@ -117,12 +117,13 @@ pub(super) fn load(
     Ok((head, snapshot, events(conn, run, after_seq, usize::MAX)?))
 }
 
-pub(super) fn has_blob(conn: &Connection, hash: &str) -> rusqlite::Result<bool> {
-    conn.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1")?.exists([hash])
+pub(super) fn has_blob(conn: &Connection, hash: &str, body: &[u8]) -> rusqlite::Result<bool> {
+    conn.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1 AND body = ?2")?
+        .exists(params![hash, body])
 }
 
 pub(super) fn put_blob(conn: &Connection, hash: &str, body: &[u8]) -> Result<()> {
-    conn.prepare_cached("INSERT OR IGNORE INTO blobs (hash, body) VALUES (?1, ?2)")?
+    conn.prepare_cached("INSERT OR REPLACE INTO blobs (hash, body) VALUES (?1, ?2)")?
         .execute(params![hash, body])?;
     Ok(())
 }

@@ -50,7 +50,8 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     let epoch = natural(row.get(6)?);
     let owner = match (row.get::<_, Option<Millis>>(11)?, row.get::<_, Option<String>>(12)?) {
         (Some(expires_at), Some(_)) => {
-            Some(Lease { owner: owner_at(row, 12)?, epoch, heartbeat_at: row.get(10)?, expires_at })
+            let (owner, heartbeat_at) = (owner_at(row, 12)?, row.get(10)?);
+            Some(Lease { owner, epoch, heartbeat_at, former_heartbeat: None, expires_at })
         }
         _ => None,
     };
@@ -161,6 +162,10 @@ pub(super) fn acquire(
         refuse_if_held(conn, run, at, alive)?;
     }
     let expires_at = at.saturating_add(LEASE_MS);
+    let former_heartbeat = conn
+        .prepare_cached("SELECT heartbeat_at FROM runs WHERE id = ?1 AND expires_at IS NOT NULL")?
+        .query_row([run.0], |row| row.get(0))
+        .optional()?;
     let epoch = conn
         .prepare_cached(
             "UPDATE runs SET epoch = epoch + 1, heartbeat_at = ?2, expires_at = ?3
@@ -171,7 +176,18 @@ pub(super) fn acquire(
         .map(natural)
         .ok_or(Error::NoRun)?;
     put_owner(conn, run, owner)?;
-    Ok(Lease { owner: owner.clone(), epoch, heartbeat_at: at, expires_at })
+    Ok(Lease { owner: owner.clone(), epoch, heartbeat_at: at, former_heartbeat, expires_at })
+}
+
+/// Raises the epoch of a lease that is held.
+pub(super) fn raise(conn: &Connection, run: RunKey, epoch: u64, to: u64) -> Result<()> {
+    let changed = conn
+        .prepare_cached(
+            "UPDATE runs SET epoch = ?3
+             WHERE id = ?1 AND epoch = ?2 AND ?3 > epoch AND expires_at IS NOT NULL",
+        )?
+        .execute(params![run.0, int(epoch), int(to)])?;
+    if changed == 1 { Ok(()) } else { Err(why_not(conn, run, epoch, None)) }
 }
 
 pub(super) fn heartbeat(conn: &Connection, run: RunKey, epoch: u64, at: Millis) -> Result<()> {

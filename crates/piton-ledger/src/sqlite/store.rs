@@ -34,6 +34,10 @@ impl Ledger for Sqlite {
         })
     }
 
+    fn raise(&mut self, run: RunKey, epoch: u64, to: u64) -> Result<()> {
+        self.write(|conn| leases::raise(conn, run, epoch, to))
+    }
+
     fn heartbeat(&mut self, run: RunKey, epoch: u64, at: Millis) -> Result<()> {
         self.write(|conn| leases::heartbeat(conn, run, epoch, at))
     }
@@ -70,7 +74,7 @@ impl Ledger for Sqlite {
 
     fn put_blob(&mut self, hash: &str, body: &[u8]) -> Result<()> {
         // Looked for first: blobs are mostly there already, and a read costs no sync.
-        if self.lock.is_some() && self.read(|conn| history::has_blob(conn, hash))? {
+        if self.lock.is_some() && self.read(|conn| history::has_blob(conn, hash, body))? {
             return Ok(());
         }
         self.write(|conn| history::put_blob(conn, hash, body))

@@ -14,6 +14,7 @@ use super::{State, Step};
 use crate::git::{self, Git};
 use crate::snapshot::oid::{Kind, Oid};
 use crate::snapshot::os_path;
+use crate::snapshot::trees::parent;
 
 /// Bytes of files held in memory at once, unless one file alone has more.
 const BATCH_BYTES_MAX: u64 = 64 << 20;
@@ -204,11 +205,24 @@ fn widen(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(perm | OPEN))
 }
 
+/// What is at a path of a work tree: nothing, where a link leads there from within the work tree, for
+/// what lies beyond it is another path.
+pub(crate) fn about(top: &Path, path: &[u8]) -> Option<fs::Metadata> {
+    let about = fs::symlink_metadata(top.join(os_path(path))).ok()?;
+    let mut folder = parent(path);
+    while let Some(above) = folder.filter(|above| !above.is_empty()) {
+        if !fs::symlink_metadata(top.join(os_path(above))).is_ok_and(|above| above.is_dir()) {
+            return None;
+        }
+        folder = parent(above);
+    }
+    Some(about)
+}
+
 /// Whether a path is in a state, as far as it can be seen.
 pub(crate) fn is_in(top: &Path, path: &[u8], state: State) -> bool {
+    let Some(about) = about(top, path) else { return state == State::Absent };
     let path = top.join(os_path(path));
-    let about = fs::symlink_metadata(&path);
-    let Ok(about) = about else { return state == State::Absent };
     let perm = about.permissions().mode() & 0o7777;
     match state {
         State::Absent => false,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::apply::{Apply, is_in, sizes};
+use super::apply::{Apply, about, is_in, sizes};
 use super::fresh::clear_beside;
 use super::{Plan, State, Step};
 use crate::git;
@@ -102,7 +102,8 @@ pub fn execute(workspace: &Workspace, rules: &Rules, plan: &Plan) -> Result<Rest
 
 /// Whether a path is as the snapshot of the present has it; a folder may have come by itself.
 fn is_still(dir: &Path, step: &Step) -> bool {
-    let folder = matches!(step.to, State::Folder { .. }) && dir.join(os_path(&step.path)).is_dir();
+    let is_dir = || about(dir, &step.path).is_some_and(|about| about.is_dir());
+    let folder = matches!(step.to, State::Folder { .. }) && is_dir();
     (step.from == State::Absent && folder) || is_in(dir, &step.path, step.from)
 }
 
@@ -115,7 +116,7 @@ fn verify(dir: &Path, steps: &[Step]) -> Result<(), String> {
     for step in steps {
         let folder = matches!(step.from, State::Folder { .. }) && step.to == State::Absent;
         // A folder stays while ignored files are in it.
-        let stays = folder && dir.join(os_path(&step.path)).is_dir();
+        let stays = folder && about(dir, &step.path).is_some_and(|about| about.is_dir());
         if !stays && !is_in(dir, &step.path, step.to) {
             let path = os_path(&step.path).display();
             return Err(format!("{path} is not as the snapshot has it"));

@@ -10,9 +10,13 @@ use crate::snapshot::oid::Oid;
 use crate::snapshot::side::{Class, Manifest};
 use crate::snapshot::{self, os_path};
 
-/// Writes files of a snapshot or commit below a folder, exactly as they were on disk, and says how
-/// many. Without paths, all. What is there already is never overwritten.
-pub fn export(dir: &Path, commit: &str, paths: &[PathBuf], to_dir: &Path) -> Result<usize, Error> {
+/// The files that [`export`] writes.
+pub fn exported(dir: &Path, commit: &str, paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, Error> {
+    let files = steps(dir, commit, paths)?.into_iter().filter(|step| step.to.oid().is_some());
+    Ok(files.map(|step| step.path).collect())
+}
+
+fn steps(dir: &Path, commit: &str, paths: &[PathBuf]) -> Result<Vec<Step>, Error> {
     let version = Version::open(dir, commit)?;
     let nothing = Manifest::default();
     let manifest = version.manifest.as_ref().unwrap_or(&nothing);
@@ -30,6 +34,13 @@ pub fn export(dir: &Path, commit: &str, paths: &[PathBuf], to_dir: &Path) -> Res
     steps.sort_by(|a, b| a.path.cmp(&b.path));
     let scope = Scope { paths: paths.to_vec(), ..Scope::default() };
     steps.retain(|step| scope.holds(step));
+    Ok(steps)
+}
+
+/// Writes files of a snapshot or commit below a folder, exactly as they were on disk, and says how
+/// many. Without paths, all. What is there already is never overwritten.
+pub fn export(dir: &Path, commit: &str, paths: &[PathBuf], to_dir: &Path) -> Result<usize, Error> {
+    let steps = steps(dir, commit, paths)?;
     let failed =
         |path: &Path, e| Error::Snapshot(snapshot::Error::Io { path: path.to_owned(), source: e });
     std::fs::create_dir_all(to_dir).map_err(|e| failed(to_dir, e))?;

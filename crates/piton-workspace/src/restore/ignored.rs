@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::apply::about;
 use super::{State, Step, state};
 use crate::git::Git;
 use crate::refs::Fence;
@@ -33,11 +34,10 @@ pub fn present(
     let dir = taker.workspace().dir.clone();
     let steps = state::compare(&dir, &plain.commit, target)?;
     let hidden = |step: &&Step| {
-        let about = || dir.join(os_path(&step.path)).symlink_metadata();
         step.from == State::Absent
             && step.to.oid().is_some()
             && !rules.excludes(&step.path)
-            && about().is_ok_and(|about| !about.is_dir())
+            && about(&dir, &step.path).is_some_and(|about| !about.is_dir())
     };
     let also: BTreeSet<Vec<u8>> = steps.iter().filter(hidden).map(|s| s.path.clone()).collect();
     if also.is_empty() {

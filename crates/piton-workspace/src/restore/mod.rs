@@ -18,13 +18,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use execute::{Error, Restored, execute};
-pub use export::export;
+pub use export::{export, exported};
 pub(crate) use fresh::is_fresh;
 pub use ignored::present;
 pub(crate) use state::{State, Step};
 
 use crate::snapshot::index::Index;
-use crate::snapshot::repo::Repo;
+use crate::snapshot::repo::{Repo, Settings};
 use crate::snapshot::walk::join;
 use crate::snapshot::{self, Rules, Snapshot, Why, Workspace, os_path};
 
@@ -109,7 +109,9 @@ impl Scope {
             || self.paths.iter().any(|scope| {
                 let scope = scope.as_os_str().as_bytes();
                 let scope = scope.strip_suffix(b"/").unwrap_or(scope);
-                let leads_there = step.from == State::Absent && below(scope, &step.path);
+                let is_folder = |state: State| matches!(state, State::Folder { .. });
+                let becomes_one = is_folder(step.to) && !is_folder(step.from);
+                let leads_there = becomes_one && below(scope, &step.path);
                 scope == step.path || below(&step.path, scope) || leads_there
             })
     }
@@ -268,6 +270,7 @@ struct Planner<'a> {
     /// Paths that the target's own rules ignore.
     stays: BTreeSet<Vec<u8>>,
     going: BTreeSet<Vec<u8>>,
+    /// The index of a sparse checkout, once it was asked for; an empty one where there is none.
     index: Option<Index>,
 }
 
@@ -294,7 +297,7 @@ impl Planner<'_> {
                 return Ok(Some(Verdict::Silent));
             }
         }
-        let there = self.dir.join(os_path(path)).symlink_metadata().ok();
+        let there = apply::about(self.dir, path);
         let replaces = matches!(step.from, State::Folder { .. }) && step.to.oid().is_some();
         let blocked = match step.from {
             State::Absent => self.in_the_way(step, there.as_ref()),
@@ -316,8 +319,8 @@ impl Planner<'_> {
         }
         let mut folder = crate::snapshot::trees::parent(&step.path);
         while let Some(path) = folder.filter(|path| !path.is_empty()) {
-            let about = self.dir.join(os_path(path)).symlink_metadata();
-            if about.is_ok_and(|about| !about.is_dir()) && !self.going.contains(path) {
+            let about = apply::about(self.dir, path);
+            if about.is_some_and(|about| !about.is_dir()) && !self.going.contains(path) {
                 return true;
             }
             folder = crate::snapshot::trees::parent(path);
@@ -340,7 +343,9 @@ impl Planner<'_> {
     fn is_sparse(&mut self, path: &[u8]) -> Result<bool, snapshot::Error> {
         if self.index.is_none() {
             let repo = Repo::open(self.dir)?;
-            self.index = Some(Index::read(self.dir, &repo.index())?);
+            let is_sparse = Settings::load(&repo, 0)?.sparse;
+            let index = is_sparse.then(|| Index::read(self.dir, &repo.index())).transpose()?;
+            self.index = Some(index.unwrap_or_default());
         }
         let index = self.index.as_ref();
         let skipped = |index: &Index| {

@@ -155,6 +155,7 @@ impl Capture {
                 || b.ignores != self.head.ignores
                 || b.settings.ignores != self.head.settings.ignores
                 || b.settings.file_mode != self.head.settings.file_mode
+                || b.settings.sparse != self.head.settings.sparse
         });
         let index = OnceLock::new();
         if index_changed || reconsider {
@@ -163,8 +164,11 @@ impl Capture {
                 read.entries.iter().filter(|t| keep(t)).cloned().collect::<Vec<_>>()
             };
             self.head.links = listed(&|t| t.mode == GITLINK);
-            self.head.absent =
-                listed(&|t| t.mode != GITLINK && (t.skipped || rules.excludes(&t.path)));
+            let sparse = self.head.settings.sparse;
+            let absent = |t: &super::index::Tracked| {
+                t.mode != GITLINK && ((sparse && t.skipped) || rules.excludes(&t.path))
+            };
+            self.head.absent = listed(&absent);
             let _ = index.set(Ok(read));
         }
         let walk = Walk {

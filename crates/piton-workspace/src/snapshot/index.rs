@@ -1,7 +1,7 @@
 //! What the user's index tracks: which paths, and which of them are not meant to be on disk.
 //!
 //! Only names, modes and ids are taken from it. Its flags and its stat data are not trusted, but
-//! for one thing: a path that is missing and marked skip-worktree was left out by a sparse checkout.
+//! for one thing: in a sparse checkout a path that is missing and marked skip-worktree was left out.
 //! The common formats are read here, because starting git costs more than reading; whatever else
 //! there is (split, sparse, newer) is left to `git ls-files`.
 
@@ -18,6 +18,8 @@ const SIGNATURE: &[u8; 4] = b"DIRC";
 const FIXED: usize = 40 + LEN + 2;
 const EXTENDED: u16 = 0x4000;
 const SKIP_WORKTREE: u16 = 0x4000;
+/// The bits of the flags that say which side of a merge an entry is.
+const STAGE: u16 = 0x3000;
 
 /// One tracked path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +94,26 @@ pub(crate) fn tree(file: &Path) -> Option<Oid> {
         at += 8 + size;
     }
     None
+}
+
+/// The paths that a merge left undecided, each once.
+pub(crate) fn unmerged(dir: &Path, file: &Path) -> Result<Vec<Vec<u8>>, Error> {
+    let Ok(data) = std::fs::read(file) else { return Ok(Vec::new()) };
+    let mut paths: Vec<Vec<u8>> = Vec::new();
+    let read = walk(&data, |entry| {
+        let flags = u16::from_be_bytes(entry.fixed[FIXED - 2..].try_into().ok()?);
+        if flags & STAGE != 0 {
+            paths.push(entry.path.to_vec());
+        }
+        Some(())
+    });
+    if !read.is_some_and(|at| extensions_are_harmless(&data, at)) {
+        let text = Git::at(dir).args(["ls-files", "-z", "-u"]).bytes()?;
+        let path = |line: &[u8]| Some(line.splitn(2, |b| *b == b'\t').nth(1)?.to_vec());
+        paths = text.split(|b| *b == 0).filter_map(path).collect();
+    }
+    paths.dedup();
+    Ok(paths)
 }
 
 fn parse(data: &[u8]) -> Option<Vec<Tracked>> {

@@ -99,6 +99,7 @@ enum Scope {
 }
 
 /// What of git's configuration matters here.
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of git's own")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Files whose change makes all of this stale; empty if git could not name them all.
@@ -113,6 +114,9 @@ pub(crate) struct Settings {
     pub(crate) file_mode: bool,
     /// Refs are not files.
     pub(crate) reftable: bool,
+    /// Files that the index marks may be left out of the work tree. Without it the mark is a person's
+    /// own, and a file that is not there was deleted.
+    pub(crate) sparse: bool,
     /// Where they hold.
     scope: Scope,
     /// The repository's object format, if it is not SHA-1.
@@ -184,6 +188,7 @@ impl Settings {
         match key {
             "core.autocrlf" => self.autocrlf = on,
             "core.filemode" => self.file_mode = on,
+            "core.sparsecheckout" => self.sparse = on,
             "core.excludesfile" => return true,
             "extensions.worktreeconfig" => self.scope = Scope::WorkTree,
             _ if key.starts_with("includeif.") => self.scope = Scope::WorkTree,
@@ -211,6 +216,7 @@ impl Settings {
         to.u8(u8::from(self.autocrlf));
         to.u8(u8::from(self.file_mode));
         to.u8(u8::from(self.reftable));
+        to.u8(u8::from(self.sparse));
         to.u8(u8::from(self.scope == Scope::WorkTree));
     }
 
@@ -228,6 +234,7 @@ impl Settings {
         found.autocrlf = from.u8()? != 0;
         found.file_mode = from.u8()? != 0;
         found.reftable = from.u8()? != 0;
+        found.sparse = from.u8()? != 0;
         if from.u8()? != 0 {
             found.scope = Scope::WorkTree;
         }

@@ -90,6 +90,11 @@ pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
     make(&place, &admins, spec, &claim)
 }
 
+/// Whether a folder is a worktree of ours, and was made whole.
+pub fn is_complete(path: &Path) -> bool {
+    admin::leads_to(path).is_some_and(|dir| Mark::of(&dir).is_some())
+}
+
 /// Clears away an entry for exactly this path whose folder is gone, whoever made it: git itself calls
 /// it prunable. One that somebody locked stays, and so does its branch.
 fn prune_stale(place: &Place, admins: &[Admin], path: &Path) -> Result<()> {
@@ -131,7 +136,11 @@ fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<O
         Mark { boot, ..mark.clone() }.write(&admin.dir)?;
     }
     stand::finish_move(&own, mark, fence)?;
-    let head = branch::head(place, &mark.branch)?;
+    let head = match branch::head(place, &mark.branch) {
+        // Somebody deleted it under the worktree.
+        Err(Error::NoBranch(_)) => branch::make_again(&own, mark, fence)?,
+        head => head?,
+    };
     Ok(Some(Added {
         path: path.clone(),
         branch: mark.branch.clone(),

@@ -208,6 +208,36 @@ pub(super) fn head(place: &Place, branch: &str) -> Result<String> {
     head.ok_or_else(|| Error::NoBranch(branch.to_owned()))
 }
 
+/// Makes the branch of a lane's worktree again: where HEAD last stood there, or else where the lane
+/// started. Files stay, so what is not in that commit shows up as a change.
+pub(super) fn make_again(own: &Place, mark: &Mark, fence: &Fence) -> Result<String> {
+    let log = std::fs::read_to_string(own.git_dir.join("logs/HEAD")).unwrap_or_default();
+    let last = log.lines().rev().find_map(|line| line.split(' ').nth(1));
+    let is_there = |id: &&str| place_has(own, id);
+    let commit = last.filter(is_there).unwrap_or(&mark.start).to_owned();
+    let full = format!("refs/heads/{}", mark.branch);
+    let again = Transaction::fenced(fence).update(&full, &commit, None);
+    again.commit_in(own, "piton: lane again").map_err(|e| fenced(own, fence, e))?;
+    Ok(commit)
+}
+
+fn place_has(place: &Place, id: &str) -> bool {
+    place.value(&format!("{id}^{{commit}}")).is_some()
+}
+
+/// Keeps a commit of a lane that starts over: it may be nowhere else.
+pub fn keep(root: &Path, (run_id, lane): (&str, &str), head: &str, fence: &Fence) -> Result<()> {
+    let place = Place::of(root)?;
+    let kept = dropped(run_id, lane, head);
+    let keep = Transaction::fenced(fence).set(&kept, head);
+    keep.commit_in(&place, "piton: lane starts over").map_err(|e| fenced(&place, fence, e))
+}
+
+/// The ref below which a commit of a lane that starts over stays.
+fn dropped(run_id: &str, lane: &str, head: &str) -> String {
+    format!("{}dropped/{}/{head}", refs::run_prefix(run_id), lane_name(lane))
+}
+
 /// Deletes the branch of a lane, if it still stands at `head` and `base` contains that.
 ///
 /// `base` is the short name of a branch. In the same transaction base is required to stand where
@@ -291,9 +321,7 @@ pub fn drop_branch(root: &Path, (run_id, lane): (&str, &str), fence: &Fence) -> 
         if let Some(path) = super::list::checked_out_in(&place, &branch) {
             return Ok(BranchEnd::InUse(path));
         }
-        let name = refs::component(&lane.replace('/', "%"));
-        let kept = format!("{}dropped/{name}/{head}", refs::run_prefix(run_id));
-        transaction = transaction.set(&kept, &head).delete(&full, &head);
+        transaction = transaction.set(&dropped(run_id, lane, &head), &head).delete(&full, &head);
     }
     for name in [start_name, record_name] {
         if let Some(value) = place.value(&name) {

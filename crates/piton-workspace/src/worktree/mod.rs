@@ -26,15 +26,17 @@ mod stand;
 
 use std::path::PathBuf;
 
-pub use add::{Added, Spec, add, copy_missing};
+pub use add::{Added, Spec, add, copy_missing, is_complete};
 pub use adopt::adopt;
-pub use branch::{BranchEnd, branch_of, delete_branch_if_contained, drop_branch, run_of_branch};
+pub use branch::{
+    BranchEnd, branch_of, delete_branch_if_contained, drop_branch, keep, run_of_branch,
+};
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
 pub(crate) use commit::{ended, signed};
 pub use list::{Entry, checked_out, list};
 pub(crate) use place::Place;
 pub use remove::{empty_trash, remove, trash_folders};
-pub use stand::{Files, move_to, stand_on, start_from};
+pub use stand::{Files, move_to, stand_on, start_from, unmerged};
 
 use crate::git;
 use crate::refs::Fence;

@@ -98,6 +98,12 @@ pub fn stand_on(dir: &Path, commit: &str, tree: &str, fence: &Fence) -> Result<(
     reset_index(&place, commit)
 }
 
+/// The paths that a merge of a step's own left undecided in a lane's worktree.
+pub fn unmerged(dir: &Path) -> Result<Vec<Vec<u8>>> {
+    let place = Place::of(dir)?;
+    Ok(snapshot::index::unmerged(dir, &place.git_dir.join("index"))?)
+}
+
 /// The worktree a folder belongs to, if it is ours and complete; stale locks are gone then.
 fn whole(dir: &Path) -> Result<(Place, Mark)> {
     let place = Place::of(dir)?;

@@ -247,3 +247,35 @@ fn files_are_written_where_nobody_looks() {
     repo.restore(&taken.commit);
     assert_eq!(repo.read("src/b.txt"), "two\n");
 }
+
+/// Lost: a folder would come back empty, because its files seem to be there beyond the link.
+#[test]
+fn a_folder_that_became_a_link_to_one_like_it_comes_back_with_its_files() {
+    let repo = Repo::new();
+    repo.write("v1/f", "one");
+    repo.write("v1/in/g", "one");
+    repo.write("v2/f", "two");
+    repo.write("v2/in/g", "two");
+    let (before, taken) = (repo.everything(), repo.take());
+    std::fs::remove_dir_all(repo.path("v1")).unwrap();
+    symlink("v2", repo.path("v1")).unwrap();
+    let (linked, present) = (repo.everything(), repo.take());
+    assert!(repo.restore(&taken.commit).exact);
+    assert_eq!(repo.everything(), before);
+    assert!(repo.restore(&present.commit).exact);
+    assert_eq!(repo.everything(), linked);
+}
+
+/// Lost: one file of a folder that is a plain file by now could not be asked for.
+#[test]
+fn a_path_below_what_is_a_plain_file_by_now_is_restored() {
+    let repo = Repo::new();
+    let taken = repo.take();
+    std::fs::remove_dir_all(repo.path("src")).unwrap();
+    repo.write("src", "plain");
+    let present = repo.take();
+    let scope = Scope { paths: vec!["src/b.txt".into()], ..Scope::default() };
+    let plan = restore::plan(&repo.workspace, &repo.rules, &present, &taken.commit, &scope);
+    restore::execute(&repo.workspace, &repo.rules, &plan.unwrap()).unwrap();
+    assert_eq!(repo.read("src/b.txt"), "two\n");
+}

@@ -27,6 +27,21 @@ fn flags_of_the_users_index_are_not_trusted() {
     assert_eq!(repo.shows(&taken, "src/b.txt"), "edited as well");
 }
 
+/// A person's own mark on a file says nothing of whether it is there.
+#[test]
+fn a_file_marked_to_be_skipped_that_is_deleted_is_deleted_where_nothing_is_sparse() {
+    let repo = Repo::new();
+    repo.git(&["update-index", "--skip-worktree", "src/b.txt"]);
+    let taken = repo.take();
+    repo.remove("src/b.txt");
+    let after = repo.take();
+    assert_eq!(repo.paths(&after), ["a.txt"]);
+    repo.restore(&taken.commit);
+    assert_eq!(repo.read("src/b.txt"), "two\n");
+    repo.restore(&after.commit);
+    assert!(!repo.path("src/b.txt").exists());
+}
+
 #[test]
 fn a_sparse_checkout_deletes_nothing() {
     let repo = Repo::new();

@@ -1,5 +1,6 @@
 //! What can be said to the commands that take files back, or forth again.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -54,7 +55,7 @@ pub struct RestoreArgs {
     /// The checkpoint: a stage, `PHASE/LANE@STAGE`, `PHASE/LANE/STEP#N`, `manual-N`, or a commit.
     pub checkpoint: String,
     /// Only these paths, from the top of the work tree.
-    pub paths: Vec<String>,
+    pub paths: Vec<OsString>,
     /// The run; without it, the newest.
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,

@@ -117,7 +117,7 @@ fn drive_to_the_end(
     event: RunAborted,
 ) -> Result<()> {
     let row = store.load(run_id)?.row;
-    let lease = acquire(store, &row, false)?;
+    let lease = acquire(context, store, &row, false)?;
     let loaded = store.load(run_id)?;
     let complete = loaded.state.is_over().then_some(Status::Complete);
     if let Some(status) = loaded.state.ended.filter(|s| s.is_final()).or(complete) {

@@ -10,6 +10,7 @@ use crate::cli::DriveArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
+use crate::world::own_program;
 
 /// The variable that tells a driver to leave the session of the terminal it was started from.
 const DETACHED: &str = "PITON_DETACHED";
@@ -38,8 +39,10 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
     let log_path = dir.join("driver.log");
     let log = OpenOptions::new().create(true).append(true).open(&log_path).map_err(failed)?;
     let said_before = log.metadata().map_or(0, |found| found.len());
-    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.arg("--yes").arg("-C").arg(&context.cwd).args(["resume", run_id]);
+    let mut command = Command::new(own_program().map_err(failed)?);
+    // Not the folder that this was called in: that one may go while the run does not.
+    let root = &context.project.root;
+    command.arg("--yes").arg("-C").arg(root).args(["resume", run_id]).current_dir(root);
     let texts = [("--phase", &args.phase), ("--lane", &args.lane), ("--base", &args.base)];
     for (flag, value) in texts {
         if let Some(value) = value {

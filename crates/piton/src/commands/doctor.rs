@@ -1,9 +1,11 @@
 //! `piton doctor`: looks at ledger, runs, keepers, strays, cgroups, disk and git, and says what to
 //! do.
 //!
-//! It only reads: nothing is repaired, ended or deleted here. What Piton takes care of by itself (a
+//! It only reads: nothing is repaired, ended or deleted here, except for a ledger that is set aside
+//! where a person says so. What Piton takes care of by itself (a
 //! run whose driver died, say) is told, but is no warning.
 
+mod anew;
 mod checks;
 
 use std::fmt::Write as _;
@@ -69,6 +71,9 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
     if let Some(file) = &args.backup {
         return backup(context, &context.cwd.join(file));
     }
+    if args.new_ledger {
+        return anew::begin(context);
+    }
     let (mut findings, readable) = checks::ledger(context);
     if readable {
         checks::runs(context, &mut findings);
@@ -80,6 +85,7 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
     findings.push(checks::cgroups(context));
     findings.push(checks::disk(context));
     findings.push(checks::git(context));
+    findings.extend(checks::place(context));
     report(context, &findings);
     // A ledger that must not be touched holds everything back; other errors are plain failures.
     if !readable {
@@ -95,6 +101,9 @@ fn backup(context: &Context, to: &std::path::Path) -> Result<()> {
     match piton_ledger::backup(&context.project.state_dir, to) {
         Err(error @ piton_ledger::Error::Exists { .. }) => {
             return Err(CommandError::usage("backup-exists", error.to_string()));
+        }
+        Err(error @ piton_ledger::Error::NoLedger { .. }) => {
+            return Err(context.lost_ledger().unwrap_or_else(|| error.into()));
         }
         done => done?,
     }

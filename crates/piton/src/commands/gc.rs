@@ -9,6 +9,7 @@ mod repository;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,6 +35,10 @@ pub use repository::{is_clean, refs};
 const DAY_MS: i64 = 86_400_000;
 /// A folder without a run may belong to a run that is being created; after an hour it does not.
 const FOLDER_AGE_MIN: Duration = Duration::from_secs(3600);
+
+/// The file in the state folder that names the runs that were deleted. It does not outlive its ledger:
+/// see `doctor --new-ledger`.
+pub const DELETED: &str = "deleted-runs";
 
 /// What is kept.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +71,34 @@ impl Doomed {
     fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.folders.is_empty() && self.left.is_empty()
     }
+
+    /// Spares what is left of runs that the ledger does not know and that no `gc` deleted: they may be
+    /// in another ledger, one that was lost or that this is an older copy of.
+    fn keep_unknown(&mut self, known: &BTreeSet<String>) {
+        let folders = self.folders.len();
+        self.folders.retain(|dir| {
+            dir.file_name().and_then(|name| name.to_str()).is_some_and(|name| known.contains(name))
+        });
+        let (snapshots, worktrees) = self.left.keep_unknown(known);
+        let count = ui::text::count;
+        let kinds = [
+            (folders - self.folders.len(), "folder", ""),
+            (snapshots, "run", "the snapshots of "),
+            (worktrees, "worktree", ""),
+        ];
+        let kept: Vec<String> = kinds
+            .iter()
+            .filter(|(number, ..)| *number > 0)
+            .map(|(number, what, of)| format!("{of}{}", count(*number, what)))
+            .collect();
+        if !kept.is_empty() {
+            ui::say(&format!(
+                "kept, because the ledger does not know their runs: {}; `piton gc --unknown` \
+                 deletes them",
+                kept.join(", ")
+            ));
+        }
+    }
 }
 
 /// A run that will go.
@@ -97,11 +130,15 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
     }
     let chosen = choose(&candidates, policy, now());
     let ids: BTreeSet<&str> = chosen.iter().map(|c| c.row.run_id.as_str()).collect();
-    let doomed = Doomed {
+    let mut doomed = Doomed {
         left: repository::left(context, &refs, &candidates, &ids),
         runs: chosen.into_iter().map(|c| doomed_run(context, &refs, c)).collect(),
         folders: orphans(context, &candidates),
     };
+    if !args.unknown {
+        let ids = candidates.iter().map(|c| c.row.run_id.clone());
+        doomed.keep_unknown(&ids.chain(deleted(context)).collect());
+    }
     let mut chaff = repository::chaff(context, &mut store, &refs, &candidates);
     chaff.branches = leftovers::find(context, &mut store, &refs);
     if !context.json {
@@ -251,7 +288,7 @@ fn print(doomed: &Doomed, chaff: &Chaff, all: usize) {
     }
     for left in &chaff.branches {
         let (branch, base) = (ui::text::sanitize(&left.branch), ui::text::sanitize(&left.base));
-        if left.contained {
+        if left.contained && left.holds.is_none() {
             ui::data(&format!("delete branch {branch} ({base} contains it)"));
         } else {
             ui::say(&format!("{}; {}", left.words(), left.next()));
@@ -293,6 +330,8 @@ fn execute(context: &Context, store: &mut Store, mut doomed: Doomed) -> Result<D
             ui::say(&format!("run {} has changed meanwhile and is kept", run.run_id));
             continue;
         }
+        // First: what a `gc` that is killed leaves of it is known to be nobody's.
+        note_deleted(context, &run.run_id)?;
         let deleted = store.ledger().delete_run(run.row.run, now().0, &owner_liveness);
         if let Err(piton_ledger::Error::Held { owner }) = &deleted {
             ui::say(&format!("run {} is driven by {owner} now and is kept", run.run_id));
@@ -315,6 +354,22 @@ fn execute(context: &Context, store: &mut Store, mut doomed: Doomed) -> Result<D
     doomed.left.worktrees.retain(gone);
     done.left = repository::execute(context, doomed.left);
     Ok(done)
+}
+
+/// The runs that were deleted here, for what is left of them.
+fn deleted(context: &Context) -> Vec<String> {
+    let text = fs::read_to_string(context.project.state_dir.join(DELETED)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Writes down that a run was deleted.
+fn note_deleted(context: &Context, run_id: &str) -> Result<()> {
+    let path = context.project.state_dir.join(DELETED);
+    let file = fs::OpenOptions::new().create(true).append(true).open(&path);
+    file.and_then(|mut file| writeln!(file, "{run_id}")).map_err(|e| {
+        CommandError::failed("gc", format!("cannot write {}: {e}", path.display()))
+            .hint("see that the folder is yours and has space left")
+    })
 }
 
 fn remove(dir: &Path) -> Result<()> {

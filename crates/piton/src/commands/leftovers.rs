@@ -1,7 +1,9 @@
-//! What merged lanes left in the repository because base did not contain their work then: a pull
-//! request that was merged elsewhere leaves its branch until the user's own base has the commit.
+//! What merged lanes left in the repository: a branch, because base did not contain their work then
+//! (a pull request that was merged elsewhere leaves it until the user's own base has the commit), or
+//! a worktree, because something in it was nowhere else.
 //!
-//! Only branches on record as a lane's own are looked at, and one goes only when base contains it.
+//! Only branches on record as a lane's own are looked at, and one goes only when base contains it; a
+//! worktree goes only when nothing is lost with it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +13,12 @@ use piton_core::state::LaneState;
 use piton_core::{LanePath, RunState};
 use piton_engine::Store;
 use piton_workspace::refs::{self, Fence, Standing};
-use piton_workspace::{merge, worktree};
+use piton_workspace::{merge, whole, worktree};
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::ui::{self, here, text::sanitize};
+use crate::world::rooms::removed_by_hand;
 
 /// A branch that is left of a merged lane, perhaps with its worktree.
 #[derive(Clone, Debug, Serialize)]
@@ -34,12 +37,22 @@ pub struct Leftover {
     pub worktree: Option<PathBuf>,
     /// Whether base contains it by now.
     pub contained: bool,
+    /// What in its worktree is nowhere else, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds: Option<String>,
 }
 
 impl Leftover {
     /// What is left and why, in words.
     pub fn words(&self) -> String {
         let Self { lane, branch, base, .. } = self;
+        if let (Some(holds), Some(tree)) = (&self.holds, &self.worktree) {
+            let tree = sanitize(&tree.display().to_string());
+            return format!(
+                "worktree {tree} of {lane} is left: {} is nowhere else",
+                sanitize(holds)
+            );
+        }
         let (branch, base) = (sanitize(branch), sanitize(base));
         let tree = if self.worktree.is_some() { " and its worktree are" } else { " is" };
         let why = if self.contained { "contains it by now" } else { "does not contain it yet" };
@@ -48,6 +61,9 @@ impl Leftover {
 
     /// What to do about it.
     pub fn next(&self) -> String {
+        if let (Some(_), Some(tree)) = (&self.holds, &self.worktree) {
+            return here::told(&removed_by_hand(tree)).into_owned();
+        }
         if self.contained {
             return here::told("`piton gc` removes it").into_owned();
         }
@@ -68,15 +84,34 @@ fn is_merged(lane: &LaneState) -> Option<&LaneWork> {
     (lane.task.is_none() && by != MergedBy::Kept).then_some(work)
 }
 
-/// What merged lanes of a run left; looked for only where a pull request was merged, unless all are
-/// to be looked at.
+/// What in a worktree is nowhere else, in words.
+fn holds(tree: &Path) -> Option<String> {
+    if !tree.is_dir() {
+        return None;
+    }
+    if !super::gc::is_clean(tree) {
+        return Some("what is not committed in it".to_owned());
+    }
+    match whole::submodules_only_here(tree) {
+        Ok(only) if only.is_empty() => None,
+        Ok(only) => {
+            let names: Vec<String> = only.iter().map(|path| path.display().to_string()).collect();
+            Some(format!("what its submodules hold ({})", names.join(", ")))
+        }
+        Err(error) => Some(format!("what its submodules hold, perhaps ({error}),")),
+    }
+}
+
+/// What merged lanes of a run left; looked for only where a pull request was merged or the worktree is
+/// still there, unless all are to be looked at.
 pub fn of_run(root: &Path, state: &RunState, all: bool) -> Vec<Leftover> {
     let Some(run_id) = state.run_id.as_ref().map(ToString::to_string) else { return Vec::new() };
     let mut found = Vec::new();
     let mut trees = None;
     for (path, lane) in state.lanes() {
         let Some(work) = is_merged(lane) else { continue };
-        if !all && work.merged.as_ref().is_none_or(|m| m.by != MergedBy::PullRequest) {
+        let elsewhere = || work.merged.as_ref().is_some_and(|m| m.by == MergedBy::PullRequest);
+        if !all && !elsewhere() && !Path::new(&work.dir).is_dir() {
             continue;
         }
         let owner = (run_id.as_str(), &*path.to_string());
@@ -85,9 +120,11 @@ pub fn of_run(root: &Path, state: &RunState, all: bool) -> Vec<Leftover> {
         let own = |e: &&worktree::Entry| {
             e.ours.as_ref().is_some_and(|(run, lane)| (run.as_str(), lane.as_str()) == owner)
         };
+        let worktree = trees.iter().find(own).map(|e| e.path.clone());
         found.push(Leftover {
             contained: merge::contains(root, &work.base_branch, &head).unwrap_or_default(),
-            worktree: trees.iter().find(own).map(|e| e.path.clone()),
+            holds: worktree.as_deref().and_then(holds),
+            worktree,
             run_id: run_id.clone(),
             lane: path.clone(),
             branch,
@@ -135,8 +172,10 @@ fn goes(root: &Path, left: &Leftover) -> bool {
     let Ok(fence) = Fence::current(root, &left.run_id) else { return false };
     if let Some(tree) = &left.worktree {
         // Whatever a person did there since is theirs.
-        let clean = !tree.is_dir() || super::gc::is_clean(tree);
-        if !clean || root.starts_with(tree) || worktree::remove(root, tree, &fence).is_err() {
+        if left.holds.is_some()
+            || root.starts_with(tree)
+            || worktree::remove(root, tree, &fence).is_err()
+        {
             return false;
         }
     }

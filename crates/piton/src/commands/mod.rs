@@ -66,9 +66,16 @@ pub fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Schema(args) => schema::run(context, &args),
         Command::Completions(args) => completions::run(context, &args),
         Command::Demo(args) => demo::run(context, &args),
-        Command::Keeper { dir, .. } => piton_process::keeper::main(&dir)
-            .map_err(|e| CommandError::failed("keeper", e.to_string())),
+        Command::Keeper { dir, .. } => keep(&dir),
     }
+}
+
+/// Keeps the children of a run. It belongs to no folder: the one that its driver was called in may be
+/// gone already, or shall be able to go while steps run.
+pub fn keep(dir: &std::path::Path) -> Result<()> {
+    // Where that can't be, it stays where it is: all paths that it is told are whole ones.
+    let _ = std::env::set_current_dir("/");
+    piton_process::keeper::main(dir).map_err(|e| CommandError::failed("keeper", e.to_string()))
 }
 
 /// Prints all problems of a document and returns the error that ends the command: a usage error, or

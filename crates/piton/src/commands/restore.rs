@@ -1,5 +1,9 @@
 //! `piton restore`: brings files of a checkpoint back, here or into another folder; steps stay.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
 use piton_core::event::RewindKind;
 use piton_engine::world::{Rewind, RoomTarget};
 use piton_workspace::restore;
@@ -9,6 +13,8 @@ use crate::cli::RestoreArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
+use crate::ui::text::sanitize;
+use crate::world::rooms::names;
 
 /// Restores files.
 pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
@@ -20,22 +26,13 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     let all = rewind::points(&mut store, &loaded)?;
     let (name, lane) = (args.checkpoint.as_str(), args.lane.as_deref());
     let point = rewind::one(&all, &loaded.state, name, lane, None)?;
-    let paths = args.paths.iter().map(|p| from_top(p)).collect::<Result<Vec<String>>>()?;
+    let mut paths = args.paths.iter().map(|p| from_top(p)).collect::<Result<Vec<PathBuf>>>()?;
+    if paths.iter().any(|path| path.as_os_str().is_empty()) {
+        // The top of the work tree is all of it.
+        paths.clear();
+    }
     if let Some(dir) = &args.to {
-        let to = context.cwd.join(dir);
-        let paths: Vec<_> = paths.iter().map(std::path::PathBuf::from).collect();
-        let written = restore::export(&context.project.root, &point.commit, &paths, &to)
-            .map_err(|e| CommandError::failed("not-restored", e.to_string()))?;
-        if let (0, Some(path)) = (written, paths.first().filter(|_| !to_has(&to, &paths))) {
-            return Err(nowhere(&point, &path.display().to_string()));
-        }
-        if context.json {
-            let dir = to.display().to_string();
-            ui::data_json(&serde_json::json!({"checkpoint": point.name, "to": dir}));
-        } else {
-            ui::say(&format!("{} is in {}", point.name, to.display()));
-        }
-        return Ok(());
+        return export(context, &point, &paths, &context.cwd.join(dir), args.dry_run);
     }
     super::request::refuse_inside(context, &mut store, &loaded)?;
     let loaded = if args.dry_run {
@@ -55,22 +52,25 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
         lane: point.lane.clone(),
         dir: work.map(|w| w.dir.clone()).unwrap_or_default(),
         target: point.commit.clone(),
-        paths,
+        paths: paths.iter().map(|path| names::text(path.as_os_str().as_bytes())).collect(),
         exact: args.exact,
         ..RoomTarget::default()
     };
     let intent = rewind::intent(RewindKind::Restore, &point.name, Vec::new());
     let made = Rewind { intent, targets: vec![target], merges: Vec::new() };
     let planned = rewind::Planned::of(context, &loaded, &made)?;
-    let target = &made.targets[0];
-    if let Some(path) = target.paths.iter().find(|path| !planned.touches(path)) {
-        let there = context.project.root.join(&target.dir).join(path).symlink_metadata().is_ok();
+    let top = context.project.root.join(&made.targets[0].dir);
+    let untouched = |path: &&PathBuf| !planned.touches(path.as_os_str().as_bytes());
+    if let Some(path) = paths.iter().find(untouched) {
+        let there = top.join(path).symlink_metadata().is_ok();
         if !there && !is_in(context, &point, path) {
             return Err(nowhere(&point, path));
         }
     }
     if !planned.tell(context, args.dry_run)? {
-        if !planned.something {
+        if !planned.something && planned.keeps() {
+            ui::say("nothing to restore: what differs stays as it is");
+        } else if !planned.something {
             ui::say(&format!("nothing to restore: all that is meant is as {} has it", point.name));
         }
         return Ok(());
@@ -86,37 +86,68 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     Ok(())
 }
 
+/// Puts files into a folder of their own.
+fn export(
+    context: &Context,
+    point: &Point,
+    paths: &[PathBuf],
+    to: &Path,
+    dry_run: bool,
+) -> Result<()> {
+    let failed = |e: restore::Error| CommandError::failed("not-restored", e.to_string());
+    let root = &context.project.root;
+    let files = restore::exported(root, &point.commit, paths).map_err(failed)?;
+    if !dry_run {
+        restore::export(root, &point.commit, paths, to).map_err(failed)?;
+    }
+    let has = |path: &PathBuf| to.join(path).symlink_metadata().is_ok();
+    // An empty folder has no files to be counted.
+    let none = files.is_empty() && !paths.iter().any(has);
+    if let (true, Some(path)) = (none, paths.first()) {
+        return Err(nowhere(point, path));
+    }
+    let (name, dir) = (&point.name, to.display().to_string());
+    if context.json {
+        let count = files.len();
+        ui::data_json(&serde_json::json!({
+            "checkpoint": name, "to": dir, "files": count, "dry_run": dry_run,
+        }));
+    } else if dry_run {
+        let count = ui::text::count(files.len(), "file");
+        ui::say(&format!("{count} of {name} would be put into {}", sanitize(&dir)));
+    } else {
+        ui::say(&format!("{name} is in {}", sanitize(&dir)));
+    }
+    Ok(())
+}
+
 /// Whether a checkpoint holds a path, or files below it.
-fn is_in(context: &Context, point: &Point, path: &str) -> bool {
-    let name = format!("{}:tree/{path}", point.commit);
-    path.is_empty() || piton_workspace::refs::value(&context.project.root, &name).is_some()
+fn is_in(context: &Context, point: &Point, path: &Path) -> bool {
+    let found = restore::exported(&context.project.root, &point.commit, &[path.to_owned()]);
+    found.is_ok_and(|files| !files.is_empty())
 }
 
-/// Whether anything of some paths is in a folder: an empty one has no files to be counted.
-fn to_has(to: &std::path::Path, paths: &[std::path::PathBuf]) -> bool {
-    paths.iter().any(|path| to.join(path).symlink_metadata().is_ok())
-}
-
-fn nowhere(point: &Point, path: &str) -> CommandError {
+fn nowhere(point: &Point, path: &Path) -> CommandError {
+    let path = sanitize(&path.to_string_lossy());
     let message = format!("{} has no `{path}`, and it is not here either", point.name);
     CommandError::usage("no-checkpoint", message)
         .hint(format!("`piton diff {}` shows what differs", point.name))
 }
 
 /// A path from the top of the work tree, as snapshots have it.
-fn from_top(path: &str) -> Result<String> {
-    use std::path::{Component, Path};
-    let mut plain = Vec::new();
+fn from_top(path: &OsStr) -> Result<PathBuf> {
+    let mut plain = PathBuf::new();
     for part in Path::new(path).components() {
         match part {
             Component::CurDir => {}
-            Component::Normal(name) => plain.push(name.to_string_lossy().into_owned()),
+            Component::Normal(name) => plain.push(name),
             _ => {
+                let path = sanitize(&path.to_string_lossy());
                 let message = format!("`{path}` is not a path from the top of the work tree");
                 return Err(CommandError::usage("no-checkpoint", message)
                     .hint("write it as `git ls-files --full-name` does"));
             }
         }
     }
-    Ok(plain.join("/"))
+    Ok(plain)
 }

@@ -37,6 +37,8 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     })?;
     let row = match Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run") {
         Err(error) if args.run.is_none() => match complete_here(context, &mut store)? {
+            // Taking it back was cut short, and is finished.
+            Some(loaded) if loaded.state.rewinding.is_some() => loaded.row,
             Some(loaded) => {
                 say_complete(context, &loaded.state);
                 return Ok(());
@@ -80,7 +82,7 @@ fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveAr
     let (mut loaded, mut again) = (loaded, true);
     loop {
         let run_id = loaded.row.run_id.clone();
-        let lease = acquire(store, &loaded.row, args.takeover)?;
+        let lease = acquire(context, store, &loaded.row, args.takeover)?;
         let prepared = prepare(context, store, &run_id, &lease, &args, again);
         // What a person left for later in the questions that follow stays so.
         again = false;
@@ -101,7 +103,12 @@ fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveAr
 }
 
 /// Takes the lease of a run, or says who has it.
-pub fn acquire(store: &mut Store, row: &RunRow, takeover: bool) -> Result<Lease> {
+pub fn acquire(
+    context: &Context,
+    store: &mut Store,
+    row: &RunRow,
+    takeover: bool,
+) -> Result<Lease> {
     let how = if takeover { Acquire::Takeover } else { Acquire::IfFree };
     let mut taken =
         store.ledger().acquire(row.run, &Context::owner(), now().0, how, &owner_liveness);
@@ -113,7 +120,7 @@ pub fn acquire(store: &mut Store, row: &RunRow, takeover: bool) -> Result<Lease>
                 store.ledger().acquire(row.run, &Context::owner(), now().0, how, &owner_liveness);
         }
     }
-    taken.map_err(|error| match error {
+    let taken = taken.map_err(|error| match error {
         piton_ledger::Error::Held { owner } => CommandError::new(
             Kind::Driven,
             "run-driven",
@@ -122,7 +129,8 @@ pub fn acquire(store: &mut Store, row: &RunRow, takeover: bool) -> Result<Lease>
         .hint(format!("watch it with `piton attach {}`", row.run_id))
         .hint(format!("take it over with `piton resume {} --takeover`", row.run_id)),
         other => other.into(),
-    })
+    })?;
+    session::epoch::lift(context, store, row, taken)
 }
 
 fn kill(pid: u32) -> bool {
@@ -146,7 +154,8 @@ fn prepare(
     let compared = compare(context, store, &loaded, args)?;
     let Compared { mut check, live, open_gates } = compared;
     // All steps done is not enough: a driver that died before it could leave left that to the next.
-    let left = loaded.state.verdict == Some(Verdict::Complete);
+    // So is a rewind that was cut short.
+    let left = loaded.state.verdict == Some(Verdict::Complete) && loaded.state.rewinding.is_none();
     if left && loaded.state.is_over() && check.events.is_empty() && !check.stops() {
         let_go(context, &loaded, lease, &check.plan)?;
         session::write_views(context, store, &loaded, &check.plan, lease.epoch)?;
@@ -170,7 +179,7 @@ fn prepare(
         }
         return Err(error);
     }
-    if check.plan.hash() != live_hash(&loaded) {
+    if check.plan.hash() != live_hash(&loaded) || store.plan_problem(&loaded.state)?.is_some() {
         store.keep_plan(&check.plan)?;
     }
     let mut opening = vec![session::attached(context, lease, args)];
@@ -232,7 +241,7 @@ fn compare(
     loaded: &Loaded,
     args: &DriveArgs,
 ) -> Result<Compared> {
-    let recorded = store.plan(&loaded.state)?;
+    let recorded = recorded(context, store, loaded)?;
     if loaded.state.linked && !std::path::Path::new(&loaded.state.root).is_dir() {
         let message = format!("the work tree {} is gone", loaded.state.root);
         let check = Check::only(&recorded, "worktree-gone", message);
@@ -257,6 +266,24 @@ fn compare(
     let open_gates = file.as_ref().map(|f| f.open_gates.clone()).unwrap_or_default();
     let live = file.map_or(recorded, |f| f.live);
     Ok(Compared { check, live, open_gates })
+}
+
+/// The plan on record; the plan's file where that is lost and the file is still the same.
+fn recorded(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<Plan> {
+    let state = &loaded.state;
+    let Some(problem) = store.plan_problem(state)? else { return Ok(store.plan(state)?) };
+    let lost = format!("the plan on record of run {} {problem}", loaded.row.run_id);
+    let file = PlanFile::of_run(context, &state.plan_path, None)?.map(|file| file.recorded);
+    let typed = context.plan_argument(&state.plan_path);
+    if let Some(plan) = file.filter(|plan| Some(plan.hash()) == state.plan_hash) {
+        ui::say(&format!("warning: {lost}; {typed} is the same plan and takes its place"));
+        return Ok(plan);
+    }
+    let hash = state.plan_hash.as_ref().map(|hash| hash.short().to_owned()).unwrap_or_default();
+    let message = format!("{lost}, and {typed} is not that plan ({hash})");
+    Err(CommandError::new(Kind::Blocked, "ledger-content", message)
+        .hint(format!("put {typed} back as it was when the run was last driven, then resume"))
+        .hint(format!("or restore a backup of the ledger, or run `piton run {typed} --fresh`")))
 }
 
 /// Names what is in flight, from the outside: nothing is touched yet.

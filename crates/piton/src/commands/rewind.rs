@@ -120,7 +120,7 @@ pub fn settle(
         return Ok(loaded);
     }
     let run_id = loaded.row.run_id.clone();
-    let lease = acquire(store, &loaded.row, takeover)?;
+    let lease = acquire(context, store, &loaded.row, takeover)?;
     let loaded = store.load(&run_id)?;
     let plan = store.plan(&loaded.state)?;
     let opening =
@@ -139,7 +139,7 @@ pub fn drive(
     takeover: bool,
 ) -> Result<Ending> {
     let row = store.load(run_id)?.row;
-    let lease = acquire(store, &row, takeover).map_err(|error| driven(error, run_id))?;
+    let lease = acquire(context, store, &row, takeover).map_err(|error| driven(error, run_id))?;
     let loaded = store.load(run_id)?;
     let plan = store.plan(&loaded.state)?;
     let opening =

@@ -15,6 +15,7 @@ use crate::cli::RollbackArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
+use crate::world::rooms::names;
 
 /// Rolls back.
 pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
@@ -53,7 +54,7 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
 fn prompt(context: &Context, run_id: &str, state: &RunState) {
     let last = state.undo.last();
     let rooms = last.map(|u| u.rooms.as_slice()).unwrap_or_default();
-    let kept: Vec<&String> = rooms.iter().flat_map(|r| &r.keep).collect();
+    let kept: Vec<String> = rooms.iter().flat_map(|r| &r.keep).map(|k| names::shown(k)).collect();
     if context.json {
         ui::data_json(&serde_json::json!({
             "run_id": run_id,
@@ -78,7 +79,7 @@ fn prompt(context: &Context, run_id: &str, state: &RunState) {
     }
     crate::session::say_lanes(context, state, crate::world::views::Told::RolledBack);
     for path in kept {
-        let path = ui::text::sanitize(path);
+        let path = ui::text::sanitize(&path);
         ui::say(&format!("  stays:           {path} (not made by this run; --exact removes it)"));
     }
     ui::say(&format!("  next:            piton resume {run_id}"));

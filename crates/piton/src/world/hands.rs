@@ -11,7 +11,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -61,6 +61,12 @@ impl Drop for Held {
         // Fails for no file that could be locked; the end of the process frees it in any case.
         let _ = self.0.unlock();
     }
+}
+
+/// The highest epoch that ever took a repository over, as the file of its lock says.
+pub fn standing(path: &Path) -> Option<u64> {
+    let said = fs::read(path).ok()?;
+    holder(&said).map(|holder| holder.epoch)
 }
 
 impl Hands {

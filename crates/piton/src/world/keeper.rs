@@ -10,15 +10,18 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use piton_engine::world::{Attached, Attempt, Found, Happening, Notice};
+use piton_engine::world::{Attached, Attempt, Cause, Found, Happening, Notice};
 use piton_engine::{Error, Result};
 use piton_process::journal::{Fact, Journal};
 use piton_process::protocol::{Env, Event, Request, Spawn, State};
 use piton_process::{Keeper, Tether, cgroup, strays};
 
-use self::ended::ended_of;
+use self::ended::{ended_of, told_to_go};
 use super::{Running, Signals, failed, scratch};
 
+/// How long a keeper that was told to end its steps may stand still: a person may have stopped all at
+/// once, and lets all go on.
+const STOPPED_WAIT: Duration = Duration::from_secs(5);
 /// Longest wait for the keeper's last word; it ends what steps left behind before it speaks.
 const LEAVE_WAIT: Duration = Duration::from_secs(30);
 /// Longest wait for the answer to a probe.
@@ -54,6 +57,8 @@ pub struct Connection {
     /// The attempt that the keeper has made ready.
     prepared: Option<Attempt>,
     /// Keeps this driver where its keeper is while short steps follow each other.
+    /// Since when all steps are to end.
+    ending: Option<Instant>,
     tether: Tether,
     /// Programs that steps may leave running.
     pub keep: Vec<String>,
@@ -73,6 +78,7 @@ impl Connection {
             stash: Vec::new(),
             in_flight: 0,
             prepared: None,
+            ending: None,
             tether: Tether::default(),
             keep: Vec::new(),
         }
@@ -103,6 +109,7 @@ impl Connection {
         self.queue.clear();
         self.stash.clear();
         self.prepared = None;
+        self.ending = None;
         for _ in 0..ATTACH_TRIES {
             if let Some(attached) = self.look(fresh, in_flight, running, stop)? {
                 let runs = |(_, found): &&(_, Found)| matches!(found, Found::Running);
@@ -136,7 +143,13 @@ impl Connection {
             for attempt in in_flight {
                 let found = match facts.fact(&attempt.to_string()) {
                     Fact::NotStarted => Found::NotStarted,
-                    Fact::Finished(exit) => Found::Ended(Box::new(ended_of(attempt, &exit))),
+                    Fact::Finished(exit) => {
+                        let mut ended = ended_of(attempt, &exit);
+                        if told_to_go(&ended) {
+                            ended.cause = Cause::Ended;
+                        }
+                        Found::Ended(Box::new(ended))
+                    }
                     Fact::Lost => {
                         Found::Lost("the machine was restarted, or its keeper never was".to_owned())
                     }
@@ -234,6 +247,18 @@ impl Connection {
     pub fn end_all(&mut self) {
         self.queue.push(Request::EndAll);
         self.flush();
+        self.ending.get_or_insert_with(Instant::now);
+    }
+
+    /// Refuses to wait for a keeper that stands still: it would never say that all has ended.
+    fn refuse_stopped(&self) -> Result<()> {
+        let waits = self.ending.is_some_and(|since| since.elapsed() > STOPPED_WAIT);
+        let pid = self.keeper.as_ref().map(|keeper| keeper.welcome().pid).filter(|_| waits);
+        let Some(pid) = pid.filter(|pid| piton_ledger::is_stopped(*pid)) else { return Ok(()) };
+        Err(Error::World(format!(
+            "the keeper (process {pid}) is stopped, so its steps can't be ended; let it go on with \
+             `kill -CONT {pid}`, or end it with `kill -KILL {pid}`, then resume"
+        )))
     }
 
     /// Lets the driver run wherever there is room: it has much to do, or nothing.
@@ -308,6 +333,9 @@ impl Connection {
         };
         let mut events = std::mem::take(&mut self.stash);
         events.extend(keeper.receive(Some(Duration::ZERO)).map_err(failed)?);
+        if events.is_empty() {
+            self.refuse_stopped()?;
+        }
         let mut happened = Vec::new();
         let mut gone = self.lost;
         for event in events {

@@ -2,7 +2,7 @@
 
 mod facts;
 mod files;
-mod hands;
+pub mod hands;
 mod keeper;
 pub mod remarks;
 pub mod rooms;
@@ -13,6 +13,7 @@ pub mod views;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -121,6 +122,22 @@ impl RealWorld {
 /// The programs that steps of a plan may leave running.
 pub fn kept(plan: &Plan) -> Vec<String> {
     plan.steps().flat_map(|(_, step)| step.keep.iter().cloned()).collect()
+}
+
+/// This program, as something to start: a keeper, or a driver in the background.
+///
+/// Its file may have been replaced since it was started, by an upgrade; the system still has the one
+/// that runs, and only that speaks the same language as this process for sure.
+pub fn own_program() -> std::io::Result<PathBuf> {
+    let image = Path::new("/proc/self/exe");
+    let which = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    let file = std::env::current_exe();
+    match which(image) {
+        Some(own) if file.as_ref().ok().and_then(|file| which(file)) != Some(own) => {
+            Ok(image.to_owned())
+        }
+        _ => file,
+    }
 }
 
 /// The two log files of a lane.

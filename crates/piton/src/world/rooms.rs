@@ -9,7 +9,9 @@ mod begin;
 mod conflict;
 mod mend;
 mod merge;
+pub mod names;
 mod rewind;
+mod whole;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -33,6 +35,7 @@ use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{Project, checks, restore};
 
 pub use rewind::Preview;
+pub use whole::removed_by_hand;
 
 use super::hands::{Hands, Held};
 use super::views::Views;
@@ -66,6 +69,8 @@ pub struct GitRooms {
     run_id: String,
     options: LaneOptions,
     rules: Rc<Rules>,
+    /// Those of lanes' worktrees: no file there is one of ours, whatever its name.
+    lane_rules: Rc<Rules>,
     views: Views,
     epoch: u64,
     hands: Hands,
@@ -78,6 +83,8 @@ pub struct GitRooms {
     refusal: Option<Refusal>,
     /// What the last look at a pull request that is not merged had to say.
     unmerged: Option<String>,
+    /// Trees with what their snapshots missed, by the folder of a work tree.
+    wholes: HashMap<String, whole::Known>,
 }
 
 impl GitRooms {
@@ -93,6 +100,7 @@ impl GitRooms {
         views: Views,
     ) -> Self {
         rules.exclude.push(options.worktrees.clone());
+        let lane_rules = Rc::new(rules.clone());
         rules.exclude.extend(views.own_paths());
         Self {
             root: root.to_owned(),
@@ -100,6 +108,7 @@ impl GitRooms {
             run_id: run_id.to_owned(),
             options,
             rules: Rc::new(rules),
+            lane_rules,
             views,
             epoch: FIRST_EPOCH,
             hands: Hands::new(hands.to_owned(), FIRST_EPOCH),
@@ -108,6 +117,7 @@ impl GitRooms {
             usable: false,
             refusal: None,
             unmerged: None,
+            wholes: HashMap::new(),
         }
     }
 
@@ -163,6 +173,12 @@ impl GitRooms {
         Workspace { dir: full, cache: self.cache.join(name.0) }
     }
 
+    /// What is captured of a work tree.
+    fn rules_of(&self, dir: &str) -> Rc<Rules> {
+        let own = self.root.join(dir) != self.root;
+        Rc::clone(if own { &self.lane_rules } else { &self.rules })
+    }
+
     fn chain(&self, lane: Option<&LanePath>) -> String {
         let prefix = refs::run_prefix(&self.run_id);
         match lane {
@@ -184,7 +200,7 @@ impl GitRooms {
         let fence = self.fenced().map_err(|e| e.to_string())?;
         let message = format!("{}: {why}", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let (chain, rules) = (self.chain(lane), Rc::clone(&self.rules));
+        let (chain, rules) = (self.chain(lane), self.rules_of(dir));
         let taker = self.taker(dir)?;
         taker.take(&rules, &chain, &fence, &meta).map_err(|e| e.to_string())
     }
@@ -209,7 +225,7 @@ impl GitRooms {
         let fence = self.fenced().map_err(|e| e.to_string())?;
         let message = format!("{}: {why}", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let (chain, rules) = (self.chain(lane), Rc::clone(&self.rules));
+        let (chain, rules) = (self.chain(lane), self.rules_of(dir));
         let taker = self.taker(dir)?;
         restore::present(taker, &rules, &chain, &fence, &meta, to).map_err(|e| e.to_string())
     }
@@ -228,15 +244,15 @@ impl GitRooms {
         let chain = self.chain(lane).replacen(&prefix, &format!("{prefix}look/"), 1);
         let message = format!("{}: a look", self.run_id);
         let meta = Meta { message: &message, at: at.0 };
-        let workspace = self.workspace(dir);
+        let (workspace, rules) = (self.workspace(dir), self.rules_of(dir));
         // All who look append to one chain: one after the other.
         let _turn = turn(&self.cache.join(LOOK_LOCK)).map_err(|e| e.to_string())?;
         loop {
             let fence = Fence::current(&self.root, &self.run_id).map_err(|e| e.to_string())?;
             let mut taker = Taker::new(workspace.clone());
             let taken = match to {
-                None => taker.take(&self.rules, &chain, &fence, &meta),
-                Some(to) => restore::present(&mut taker, &self.rules, &chain, &fence, &meta, to),
+                None => taker.take(&rules, &chain, &fence, &meta),
+                Some(to) => restore::present(&mut taker, &rules, &chain, &fence, &meta, to),
             };
             match taken {
                 Ok(taken) => return Ok(noted(lane, dir, &taken)),
@@ -257,10 +273,10 @@ impl GitRooms {
         at: Timestamp,
     ) -> Result<(), String> {
         let present = self.take_before(lane, dir, to, "before going back", at)?;
-        let workspace = self.workspace(dir);
-        let plan = restore::plan(&workspace, &self.rules, &present, to, scope);
+        let (workspace, rules) = (self.workspace(dir), self.rules_of(dir));
+        let plan = restore::plan(&workspace, &rules, &present, to, scope);
         let plan = plan.map_err(|e| e.to_string())?;
-        restore::execute(&workspace, &self.rules, &plan).map(drop).map_err(|e| e.to_string())
+        restore::execute(&workspace, &rules, &plan).map(drop).map_err(|e| e.to_string())
     }
 }
 
@@ -354,7 +370,8 @@ impl Rooms for GitRooms {
         at: Timestamp,
     ) -> Result<SnapshotRef, String> {
         let _held = self.hands.hold().map_err(|e| e.to_string())?;
-        self.take(lane, dir, why, at).map(|s| noted(lane, dir, &s))
+        let taken = self.take(lane, dir, why, at)?;
+        Ok(self.noted_whole(lane, dir, &taken))
     }
 
     fn reset(&mut self, lane: &LanePath, dir: &str, to: &str, at: Timestamp) -> Result<(), String> {
@@ -364,13 +381,13 @@ impl Rooms for GitRooms {
 
     fn commit(
         &mut self,
-        _lane: &LanePath,
+        lane: &LanePath,
         work: &LaneWork,
         snapshot: &SnapshotRef,
         message: &str,
     ) -> Result<Commit> {
         let _held = self.hands.hold()?;
-        self.commit_work(work, snapshot, message)
+        self.commit_work(lane, work, snapshot, message)
     }
 
     fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {

@@ -15,10 +15,13 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to catch them.
+    /// Begins to catch them, but for those that whoever started this program wants ignored: `nohup`
+    /// a closed terminal, a shell the Ctrl-C that is not meant for its background jobs.
     pub fn catch() -> std::io::Result<Self> {
         let (read, write) = UnixStream::pair()?;
-        let signals = [SIGINT, SIGTERM, SIGHUP];
+        let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
+        let wanted = |signal: &i32| *signal == SIGTERM || !is_in(ignored, *signal);
+        let signals = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(wanted);
         let delivery = SignalDelivery::with_pipe(read, write, SignalOnly, signals)?;
         Ok(Self { delivery })
     }
@@ -27,6 +30,16 @@ impl Signals {
     pub fn take(&mut self) -> Vec<i32> {
         self.delivery.pending().collect()
     }
+}
+
+/// The signals that a process ignores, one bit for each, as the system tells of it.
+fn ignored(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
+}
+
+fn is_in(bits: u64, signal: i32) -> bool {
+    (1..=64).contains(&signal) && bits >> (signal - 1) & 1 == 1
 }
 
 /// Waits until the keeper speaks, a signal comes or the time is over.
@@ -49,5 +62,18 @@ pub fn poll(
     match rustix::event::poll(&mut fds, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lost: a driver that was started with `nohup` would end with its terminal.
+    #[test]
+    fn what_is_ignored_is_read_from_the_bits() {
+        let bits = ignored("Name:\tpiton\nSigBlk:\tffff\nSigIgn:\t0000000000001003\n");
+        assert!(is_in(bits, SIGHUP) && is_in(bits, SIGINT) && !is_in(bits, SIGTERM));
+        assert_eq!(ignored("SigIgn: nothing"), 0);
     }
 }

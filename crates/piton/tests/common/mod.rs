@@ -25,7 +25,7 @@ use serde_json::Value;
 
 pub use command::{Driver, Output};
 pub use processes::{Process, Signal, kill, wait_until};
-use processes::{poll, processes};
+use processes::{hear_signals, poll, processes};
 
 /// The program under test.
 pub const PITON: &str = env!("CARGO_BIN_EXE_piton");
@@ -163,6 +163,7 @@ impl Project {
     /// Starts a prepared command; its output goes to files, so that it never blocks on us.
     #[track_caller]
     pub fn start(&self, command: &mut Command) -> Driver {
+        hear_signals();
         let number = self.outputs.fetch_add(1, Ordering::Relaxed);
         let path = |stream: &str| self.scratch.path().join(format!("out/{number}.{stream}"));
         let (out, err) = (path("stdout"), path("stderr"));

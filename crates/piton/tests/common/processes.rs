@@ -5,9 +5,12 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT};
 
 pub use rustix::process::Signal;
 
@@ -31,6 +34,24 @@ pub struct Process {
 pub fn kill(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     let _ = kill_process(pid, signal);
+}
+
+/// Lets what is started from here have Ctrl-C and a closed terminal again, where this process was told
+/// to ignore them, as in the background of a script: a driver would ignore them too. A handler is not
+/// inherited, and this one does nothing.
+pub fn hear_signals() {
+    static HEARD: Once = Once::new();
+    HEARD.call_once(|| {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let bits = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+        let bits = u64::from_str_radix(bits.trim(), 16).unwrap_or(0);
+        for signal in [SIGHUP, SIGINT] {
+            if bits >> (signal - 1) & 1 == 1 {
+                let never = Arc::new(AtomicBool::new(false));
+                signal_hook::flag::register_conditional_default(signal, never).unwrap();
+            }
+        }
+    });
 }
 
 /// Waits until a condition holds.

@@ -313,3 +313,22 @@ fn a_lane_that_needs_one_merged_elsewhere_waits_until_base_has_it() {
     assert!(!said.stderr.contains("merged elsewhere"), "{}", said.stderr);
     assert_eq!(scene.told("gh/opened"), ["lane_P1_SL-1", "lane_P1_SL-2"]);
 }
+
+/// Lost: a lane that starts over would find what it did before, on a branch that was left.
+#[test]
+fn a_lane_that_starts_over_does_not_begin_on_the_branch_that_was_left() {
+    let scene = scene();
+    scene.agent("SL-1", "ls >> $HOME/found; echo x > SL-1-01.txt");
+    piton(&scene, &["run", DOCUMENT]).exits(3);
+    std::fs::write(scene.outside("gh/merged"), "").unwrap();
+    piton(&scene, &["resume"]).exits(0);
+    assert_eq!(scene.branches(), ["lane/P1/SL-1"], "base has not got it");
+    let left = scene.project.git(&["rev-parse", "lane/P1/SL-1"]);
+    piton(&scene, &["rollback", "--yes"]).exits(0);
+    std::fs::remove_file(scene.outside("gh/merged")).unwrap();
+    let said = piton(&scene, &["resume"]).exits(3).stderr;
+    assert!(said.contains("its branch was left at"), "{said}");
+    assert!(!scene.told("home/found").contains(&"SL-1-01.txt".to_owned()));
+    let kept = scene.project.git(&["for-each-ref", "--format=%(objectname)", "refs/piton"]);
+    assert!(kept.contains(left.trim()), "what it held stays: {kept}");
+}

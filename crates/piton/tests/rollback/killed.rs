@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::common::{Output, PITON, Project};
+use crate::common::{Output, PITON, Project, wait_until};
 use crate::tree::{Tree, mine, same, tree};
 
 /// A git that counts its calls and, at the one it is told, kills whoever called it.
@@ -183,5 +183,51 @@ fn files_made_after_a_kill_stay() {
             }
         }
         same(&tree(project.root()), &failed);
+    }
+}
+
+/// If this fails, a worktree that was being brought back is neither there nor gone, and nothing more
+/// can be undone.
+#[test]
+fn while_a_removed_worktree_comes_back() {
+    let project = project(MERGED);
+    for file in 0..300 {
+        project.write(&format!("f{file}"), "x");
+    }
+    project.commit();
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
+    let room = project.root().join(".worktrees/P/B");
+    for _ in 0..3 {
+        let mut undo = project.spawn(&["undo", "r", "--yes"]);
+        wait_until("the worktree is begun", || room.join(".git").exists());
+        undo.kill();
+        project.kill_all();
+        project.piton(&["resume", "r"]).exits(0);
+        assert_eq!(fs::read_dir(&room).unwrap().count(), 304, "all files and the link");
+        assert_eq!(project.git(&["-C", &room.display().to_string(), "status", "--porcelain"]), "");
+        project.piton(&["undo", "r", "--yes"]).exits(0);
+        assert!(!room.exists());
+    }
+}
+
+/// If this fails, a rollback of a complete run that is cut short is not finished by the command that
+/// everybody would give.
+#[test]
+fn of_a_complete_run_and_then_resumed_without_its_name() {
+    let project = project(&IN_PLACE.replace("; exit 1", ""));
+    project.piton(&["run", "plan.toml"]).exits(0);
+    let done = tree(project.root());
+    for call in (1..CALLS_MAX).step_by(STRIDE) {
+        let (said, killed) = killed_at(&project, call, &["rollback", "--yes"]);
+        project.kill_all();
+        if !killed {
+            said.exits(0);
+            panic!("no kill came after the intent");
+        }
+        if project.status_json("")["rewinding"] == "before_lane_start" {
+            project.piton(&["resume"]).exits(0).says("finished in");
+            same(&tree(project.root()), &done);
+            return;
+        }
     }
 }

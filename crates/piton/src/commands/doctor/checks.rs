@@ -34,8 +34,15 @@ pub fn ledger(context: &Context) -> (Vec<Finding>, bool) {
     let dir = &context.project.state_dir;
     match piton_ledger::check(dir) {
         Err(piton_ledger::Error::NoLedger { .. }) => {
+            if let Some(lost) = context.lost_ledger() {
+                return (vec![Finding::error(lost.message).next(lost.hints.join("; "))], false);
+            }
             let what = format!("there is no ledger in {} yet", dir.display());
             (vec![Finding::ok(what).next("start a run with `piton run PLAN`")], true)
+        }
+        Err(error @ piton_ledger::Error::Corrupt { .. }) => {
+            let next = "`piton doctor --new-ledger` sets it aside and begins a new one";
+            (vec![Finding::error(error.to_string()).next(next)], false)
         }
         Err(error) => (vec![Finding::error(error.to_string())], false),
         Ok(found) if found.is_empty() => {
@@ -70,6 +77,7 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) {
         match store.load_row(row.clone()) {
             Ok(loaded) => {
                 findings.extend(same_as_history(&mut store, &loaded));
+                findings.extend(recorded_plan(context, &mut store, &loaded));
                 findings.extend(driver(&loaded));
                 findings.extend(cut_short(&loaded));
                 findings.extend(processes(context, &mut store, &loaded, index < STRAY_RUNS_MAX));
@@ -89,7 +97,9 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) {
     let known: BTreeSet<&str> = rows.iter().map(|r| r.run_id.as_str()).collect();
     for folder in folders_without_run(context, &known) {
         let what = format!("{} belongs to no run", folder.display());
-        findings.push(Finding::ok(what).next("`piton gc` removes it once it is an hour old"));
+        let next = "`piton gc --unknown` removes it once it is an hour old; it may belong to a ledger \
+                    that was lost";
+        findings.push(Finding::ok(what).next(next));
     }
 }
 
@@ -121,6 +131,30 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<Finding> {
         Finding::error(format!("run {run}: {problem}"))
             .next("copy the ledger with `piton doctor --backup FILE` and report it"),
     )
+}
+
+/// The plan on record must be the one that was kept: a run that may go on needs it.
+fn recorded_plan(context: &Context, store: &mut Store, loaded: &Loaded) -> Option<Finding> {
+    let (run, state) = (&loaded.row.run_id, &loaded.state);
+    if loaded.seq == 0 {
+        return None;
+    }
+    let problem = match store.plan_problem(state) {
+        Ok(problem) => problem?.to_owned(),
+        Err(error) => format!("can't be read: {error}"),
+    };
+    let what = format!("run {run}: the plan on record {problem}");
+    let typed = context.plan_argument(&state.plan_path);
+    if run_status(state, false).is_final() {
+        let next =
+            format!("nothing, if you only look at the run; else `piton run {typed} --fresh`");
+        return Some(Finding::warning(what).next(next));
+    }
+    let next = format!(
+        "if {typed} is what the run was driven with last, `piton resume {run}` puts it back on \
+         record; else restore a backup of the ledger, or start over: `piton run {typed} --fresh`"
+    );
+    Some(Finding::error(what).next(next))
 }
 
 /// The parts in which two states differ.
@@ -252,6 +286,33 @@ fn space(free: u64, all: u64) -> Finding {
     } else {
         Finding::ok(what)
     }
+}
+
+/// Whether the state lies where git can't reach it, and only there.
+pub fn place(context: &Context) -> Vec<Finding> {
+    let project = &context.project;
+    let state = &project.state_dir;
+    let second = project.other_ledgers().into_iter().map(|other| {
+        let what = format!(
+            "there are two ledgers: {} is used, {} is not",
+            state.join(piton_ledger::DATABASE_FILE).display(),
+            other.display()
+        );
+        Finding::warning(what).next(
+            "look at the other one with `piton runs` after moving this one's folder away for a \
+             moment, then move away the one that you do not need",
+        )
+    });
+    let mut findings: Vec<Finding> = second.collect();
+    if let (true, Some(common)) = (project.keeps_state_in_tree(), &project.common_dir) {
+        let (from, to) = (state.display(), common.join("piton"));
+        let what = format!("the state lies in {from}, from before there was git");
+        findings.push(Finding::warning(what).next(format!(
+            "`git clean -fdx` would delete it; while no run is driven, `mv {from} {}`",
+            to.display()
+        )));
+    }
+    findings
 }
 
 /// Whether git is there and can read the project.

@@ -11,7 +11,7 @@ use piton_core::hash::Sha;
 use piton_core::{RunState, Timestamp};
 use piton_engine::Store;
 use piton_workspace::refs::{self, Fence, Standing};
-use piton_workspace::{Git, snapshot, worktree};
+use piton_workspace::{Git, snapshot, whole, worktree};
 use serde::Serialize;
 
 use super::{Candidate, bytes_in};
@@ -68,6 +68,15 @@ impl Left {
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.snapshots.is_empty() && self.worktrees.is_empty()
+    }
+
+    /// Spares what belongs to runs that are not known: how many chains of snapshots and worktrees.
+    pub fn keep_unknown(&mut self, known: &BTreeSet<String>) -> (usize, usize) {
+        let before = (self.snapshots.len(), self.worktrees.len());
+        let names: BTreeSet<String> = known.iter().map(|run_id| refs::component(run_id)).collect();
+        self.snapshots.retain(|orphan| names.contains(&orphan.run_id));
+        self.worktrees.retain(|tree| known.contains(&tree.run_id));
+        (before.0 - self.snapshots.len(), before.1 - self.worktrees.len())
     }
 
     /// Says what goes.
@@ -181,6 +190,13 @@ fn trees(context: &Context, kept: &BTreeSet<&str>) -> Vec<Tree> {
         } else if path.is_dir() && !is_clean_beside(&path, &found) {
             let shown = path.display();
             ui::say(&format!("the worktree {shown} is kept: not all in it is committed"));
+        } else if path.is_dir()
+            && !whole::submodules_only_here(&path).is_ok_and(|only| only.is_empty())
+        {
+            let shown = path.display();
+            ui::say(&format!(
+                "the worktree {shown} is kept: its submodules hold what is nowhere else"
+            ));
         } else {
             found.push(Tree { path, run_id, lane });
         }

@@ -4,6 +4,8 @@
 
 use piton_core::LanePath;
 use piton_core::event::{Revert, RewindKind};
+use piton_core::lane::Stage;
+use piton_core::lane_state::Act;
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
 use piton_workspace::restore::{Change, ChangeKind, KeptWhy};
@@ -51,6 +53,8 @@ struct BasePlan {
     branch: String,
     from: String,
     how: BaseMove,
+    /// Whether the lane began with uncommitted changes of the user's, which got to base with it.
+    seeded: bool,
 }
 
 enum BaseMove {
@@ -88,13 +92,16 @@ impl Planned {
             planned.something |= room.changes();
             planned.rooms.push(room);
         }
-        planned.look_at_bases(&mut rooms, rewind);
+        planned.look_at_bases(&mut rooms, loaded, rewind);
         Ok(planned)
     }
 
     /// Each merge is taken back on top of the one before.
-    fn look_at_bases(&mut self, rooms: &mut GitRooms, rewind: &Rewind) {
+    fn look_at_bases(&mut self, rooms: &mut GitRooms, loaded: &Loaded, rewind: &Rewind) {
         let mut before: Vec<Revert> = Vec::new();
+        let undone = loaded.state.undo.iter().find(|act| Some(act.id) == rewind.intent.undoes);
+        // Undoing anything but a merge may bring one to base again.
+        let takes_back = undone.is_none_or(|act| act.act == Act::Merge);
         for merge in &rewind.merges {
             let earlier = before.iter().rev().find(|r| r.base_branch == merge.base_branch);
             let from = earlier.map(|r| r.to.clone()).unwrap_or_default();
@@ -110,15 +117,24 @@ impl Planned {
                 }
             };
             let (lane, branch) = (merge.lane.clone(), merge.base_branch.clone());
-            self.bases.push(BasePlan { lane, branch, from: from.clone(), how });
+            let work = loaded.state.lane(&lane).and_then(|l| l.work.as_ref());
+            let begun = work.and_then(|w| w.record(Stage::BeforeLaneStart));
+            let seeded = takes_back && begun.is_some_and(|record| record.snapshot.is_some());
+            self.bases.push(BasePlan { lane, branch, from: from.clone(), how, seeded });
             before.extend(found.ok().map(|(revert, _)| revert));
         }
     }
 
+    /// Whether something differs, and stays as it is.
+    pub fn keeps(&self) -> bool {
+        let previews = self.rooms.iter().filter_map(|room| room.preview.as_ref());
+        previews.into_iter().any(|preview| !preview.kept.is_empty())
+    }
+
     /// Whether a path, or one below it, changes or is kept from changing.
-    pub fn touches(&self, path: &str) -> bool {
+    pub fn touches(&self, path: &[u8]) -> bool {
         let is_in = |found: &[u8]| {
-            let rest = found.strip_prefix(path.as_bytes());
+            let rest = found.strip_prefix(path);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
         };
         self.rooms.iter().filter_map(|room| room.preview.as_ref()).any(|p| {
@@ -136,6 +152,14 @@ impl Planned {
         }
         for base in &self.bases {
             ui::say(&base.words(self.kind));
+            if base.seeded {
+                let (lane, run) = (&base.lane, &self.run_id);
+                ui::say(&ui::here::told(&format!(
+                    "{lane}: it began with uncommitted changes of yours, which got to base with it \
+                     and leave the work tree now; `piton restore {lane}@before_lane_start --run {run} \
+                     --to DIR` puts the files with them into a folder"
+                )));
+            }
         }
         for lane in &self.again {
             ui::say(&format!("{lane}: its steps after that point run again"));
@@ -295,7 +319,7 @@ fn why_kept(why: KeptWhy, kind: RewindKind) -> String {
 
 impl BasePlan {
     fn words(&self, kind: RewindKind) -> String {
-        let Self { lane, branch, from, how } = self;
+        let Self { lane, branch, from, how, .. } = self;
         let what = match kind {
             RewindKind::Undo => "undoes what was done to it there",
             _ => "takes back what it merged",
@@ -328,6 +352,7 @@ impl BasePlan {
             "how": how,
             "from": from,
             "to": to,
+            "seeded": self.seeded,
         })
     }
 }

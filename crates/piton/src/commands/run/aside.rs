@@ -1,8 +1,8 @@
 //! The unfinished run that a new one takes the place of: all that could refuse the new one is looked
 //! at first, since a run that was set aside can't be gone on with.
 
-use piton_core::Plan;
 use piton_core::request::Request;
+use piton_core::{Plan, Status};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_engine::world::Refusal;
@@ -92,8 +92,13 @@ pub fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()>
         return Ok(());
     }
     // What still runs of it is ended first: nothing of a run that was set aside may go on.
-    abort::end_steps(context, store, &row.run_id, "the run was archived")?;
-    session::carry_out(store, &row.run_id, &Request::Archive)?;
+    let ended = abort::end_steps(context, store, &row.run_id, "the run was archived");
+    let archived = ended.and_then(|()| session::carry_out(store, &row.run_id, &Request::Archive));
+    if let Err(error) = archived {
+        // Of several who start the plan anew at once, one goes on and the others are told who does.
+        let by_another = store.load(&row.run_id)?.state.ended == Some(Status::Archived);
+        return if by_another { Ok(()) } else { Err(error) };
+    }
     session::set_views_aside(context, store, &row.run_id)?;
     ui::say(&format!("archived {}", row.run_id));
     Ok(())

@@ -4,6 +4,17 @@ use piton_core::Millis;
 use piton_core::event::LogRanges;
 use piton_engine::world::{Attempt, Cause, Ended};
 use piton_process::protocol::{self, Exit};
+use signal_hook::consts::{SIGHUP, SIGTERM};
+
+/// How a shell reports that its child died of a signal: this much more than its number.
+const BY_SIGNAL: i32 = 128;
+
+/// Whether an attempt died of a signal that asks to go. Found in the journal of a keeper that is gone
+/// too, it went with it: a machine that shuts down, or a session that ends, tells all alike.
+pub(super) fn told_to_go(ended: &Ended) -> bool {
+    let by = ended.signal.or_else(|| ended.code.map(|code| code - BY_SIGNAL));
+    ended.cause == Cause::Exited && by.is_some_and(|signal| [SIGTERM, SIGHUP].contains(&signal))
+}
 
 /// What the engine is told of an exit.
 pub(super) fn ended_of(attempt: &Attempt, exit: &Exit) -> Ended {

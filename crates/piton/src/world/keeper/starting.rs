@@ -7,7 +7,7 @@ use piton_engine::order::Order;
 use piton_process::Keeper;
 use piton_process::protocol::{NewFile, Part, Request, Start};
 
-use super::super::{failed, lane_logs, scratch};
+use super::super::{failed, lane_logs, own_program, scratch};
 use super::{Connection, environment, taken_or_failed};
 
 impl Connection {
@@ -110,7 +110,7 @@ impl Connection {
         // What a keeper may not do, its children may not either.
         self.let_go();
         scratch::make_private(&self.dir.join("logs")).map_err(failed)?;
-        let exe = std::env::current_exe().map_err(failed)?;
+        let exe = own_program().map_err(failed)?;
         let word = std::ffi::OsStr::new("__keeper");
         let keeper =
             Keeper::start(&exe, &[word], &self.dir, &self.mark, self.epoch, &environment())

@@ -11,7 +11,7 @@ use piton_engine::world::{Begin, Refusal, Room};
 use piton_formats::lanes::naming::task_branch;
 use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
-use super::{GitRooms, branch_head, failed, noted, of_worktree, ready, recorded, refusal, spec};
+use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
 use crate::context::now;
 use crate::ui::lane_words::short;
 
@@ -214,7 +214,7 @@ impl GitRooms {
         }
         let mut made = ready(lane, &added.path, &added.branch, added.head.clone());
         let taken = self.take(Some(lane), &dir, &format!("{lane} is ready"), now());
-        made.snapshot = Some(noted(Some(lane), &dir, &taken.map_err(failed)?));
+        made.snapshot = Some(self.noted_whole(Some(lane), &dir, &taken.map_err(failed)?));
         let taken = (added.branch != work.branch).then(|| self.taken(&work.branch));
         made.note = note(taken, &added, &stale);
         Ok(Room::Ready(Box::new(made)))
@@ -229,7 +229,8 @@ impl GitRooms {
     }
 
     /// Lets a lane whose worktree is there already, as after a rollback, start from the base of now,
-    /// unless its branch has commits of its own; what a person should know.
+    /// unless its branch has commits of its own; what a person should know. Where only its branch was
+    /// left, what that holds stays below a ref of the run.
     fn restart(
         &mut self,
         lane: &LanePath,
@@ -237,6 +238,18 @@ impl GitRooms {
         added: &mut worktree::Added,
         start: &str,
     ) -> Result<String> {
+        if !added.reused && added.head != start {
+            let fence = self.fenced()?;
+            let (old, owner) = (added.head.clone(), (&*self.run_id, &*lane.to_string()));
+            worktree::keep(&self.root, owner, &old, &fence).map_err(of_worktree)?;
+            worktree::start_from(Path::new(dir), start, &fence).map_err(of_worktree)?;
+            start.clone_into(&mut added.head);
+            return Ok(format!(
+                "its branch was left at {}: it starts from {} now",
+                short(&old),
+                short(start)
+            ));
+        }
         if !added.reused || !added.base_moved {
             return Ok(String::new());
         }

@@ -3,6 +3,7 @@
 //! Doing nothing settles nothing: a conflict is settled when its files hold no markers any more and
 //! what was put beside them is gone.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use piton_workspace::{Git, worktree};
 
 use super::begin::at;
 use super::merge::of_merge;
-use super::{GitRooms, failed, noted, of_worktree, ready};
+use super::{GitRooms, failed, of_worktree, ready};
 
 impl GitRooms {
     /// Puts both sides of a conflict into the lane's workspace: base, with the lane's work merged
@@ -35,7 +36,7 @@ impl GitRooms {
         worktree::stand_on(&dir, onto, &tree, &fence).map_err(of_worktree)?;
         let mut made = ready(lane, &dir, &work.branch, onto.to_owned());
         let taken = self.take(Some(lane), &work.dir, "both sides of a conflict", at());
-        made.snapshot = Some(noted(Some(lane), &work.dir, &taken.map_err(failed)?));
+        made.snapshot = Some(self.noted_whole(Some(lane), &work.dir, &taken.map_err(failed)?));
         made.note = placed(&sides.files);
         Ok(Room::Ready(Box::new(made)))
     }
@@ -48,17 +49,20 @@ impl GitRooms {
 
     /// Files of the last conflict that nobody settled, with what is left of it.
     pub(super) fn unresolved(&self, work: &LaneWork, tree: &str) -> Result<Vec<String>> {
-        let Some((onto, head)) = &work.unsettled else { return Ok(Vec::new()) };
+        // A merge of a step's own that it did not finish.
+        let own = worktree::unmerged(Path::new(&work.dir)).unwrap_or_default();
+        let own = own.iter().filter(|path| self.holds_markers(tree, path));
+        let mut left: Vec<String> =
+            own.map(|path| marked(&String::from_utf8_lossy(path))).collect();
+        let Some((onto, head)) = &work.unsettled else { return Ok(left) };
         let sides = merge::sides(&self.root, onto, head).map_err(of_merge)?;
-        let mut left = Vec::new();
         for file in &sides.files {
             let name = file.path.display();
             if file.has_markers {
-                let at = [tree.as_bytes(), b":", file.path.as_os_str().as_bytes()].concat();
-                let at = std::ffi::OsStr::from_bytes(&at);
-                let text = Git::at(&self.root).args(["cat-file", "blob"]).arg(at).bytes();
-                if merge::has_markers(&text.unwrap_or_default()) {
-                    left.push(format!("{name} (it holds markers)"));
+                let words = marked(&name.to_string());
+                let is_new = !left.contains(&words);
+                if is_new && self.holds_markers(tree, file.path.as_os_str().as_bytes()) {
+                    left.push(words);
                 }
                 continue;
             }
@@ -77,11 +81,22 @@ impl GitRooms {
         Ok(left)
     }
 
+    /// Whether a file of a tree holds the two sides of a conflict.
+    fn holds_markers(&self, tree: &str, path: &[u8]) -> bool {
+        let at = [tree.as_bytes(), b":", path].concat();
+        let git = Git::at(&self.root).args(["cat-file", "blob"]).arg(OsStr::from_bytes(&at));
+        git.bytes().is_ok_and(|text| merge::has_markers(&text))
+    }
+
     /// Whether a tree has a file.
     fn has(&self, tree: &str, path: &Path) -> bool {
         let git = Git::at(&self.root).args(["ls-tree", "-z", "--name-only", tree, "--"]);
         git.arg(path).bytes().is_ok_and(|found| !found.is_empty())
     }
+}
+
+fn marked(name: &str) -> String {
+    format!("{name} (it holds markers)")
 }
 
 /// Where the sides of a conflict are.

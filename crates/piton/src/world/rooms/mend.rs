@@ -11,6 +11,8 @@ use piton_engine::world::Mended;
 use piton_engine::{Error, Result};
 use piton_workspace::{refs, restore, worktree};
 
+use crate::ui::lane_words::short;
+
 use super::{GitRooms, STAY, branch_head, failed, of_worktree, spec};
 
 impl GitRooms {
@@ -60,7 +62,17 @@ impl GitRooms {
         let fence = self.fenced()?;
         let start = work.base_sha.clone().unwrap_or_default();
         let wanted = spec(&self.run_id, lane, work, &start, &[]);
+        let lost = branch_head(&self.root, &work.branch).is_none();
         let added = worktree::add(&self.root, &wanted, &fence).map_err(of_worktree)?;
+        if lost {
+            let at = work.committed.as_ref().map_or(&added.head, |c| &c.commit);
+            worktree::move_to(Path::new(&work.dir), at, STAY, &fence).map_err(of_worktree)?;
+            let (branch, at) = (&work.branch, short(at));
+            return Ok(Some(format!(
+                "{lane}: its branch {branch} was gone; it is made again at {at}, its files are as \
+                 they were"
+            )));
+        }
         let (true, Some(whole)) = (added.machine_restarted, &work.snapshot) else {
             return Ok(None);
         };

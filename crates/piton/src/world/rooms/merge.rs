@@ -29,10 +29,14 @@ const SAID: &str = "pull-request-said-";
 impl GitRooms {
     pub(super) fn commit_work(
         &mut self,
+        lane: &LanePath,
         work: &LaneWork,
         snapshot: &SnapshotRef,
         message: &str,
     ) -> Result<Commit> {
+        if let Some(refusal) = self.refuses_commit(lane, work, snapshot) {
+            return Ok(Commit::Refused(refusal));
+        }
         let unresolved = self.unresolved(work, &snapshot.tree)?;
         if !unresolved.is_empty() {
             return Ok(Commit::Unresolved(unresolved));
@@ -63,10 +67,9 @@ impl GitRooms {
         // Its files move with it; what nobody committed stands in its snapshots.
         self.take(Some(lane), &work.dir, "before it is put on base", at()).map_err(failed)?;
         match merge::rebase(&self.root, &head, &start, &onto).map_err(of_merge)? {
-            merge::Rebase::Nothing { commit, tree } | merge::Rebase::UpToDate { commit, tree } => {
-                Ok(Rebase::Done { onto, commit, tree })
-            }
-            merge::Rebase::Clean { commit, tree, .. } => {
+            merge::Rebase::UpToDate { commit, tree } => Ok(Rebase::Done { onto, commit, tree }),
+            // Where base has all that the lane did, as other commits, its branch is at base too.
+            merge::Rebase::Nothing { commit, tree } | merge::Rebase::Clean { commit, tree, .. } => {
                 let fence = self.fenced()?;
                 worktree::move_to(Path::new(&work.dir), &commit, Files::Follow, &fence)
                     .map_err(of_worktree)?;
@@ -204,6 +207,11 @@ impl GitRooms {
                 .and_then(|commit| snapshot::load(&self.root, &commit).ok())
                 .map(|last| recorded(&last))
         };
+        if let Some(refusal) =
+            last.as_ref().and_then(|last| self.refuses_removal(work, last, head.as_deref()))
+        {
+            return Err(failed(format!("{}; {}", refusal.why, refusal.fix)));
+        }
         worktree::remove(&self.root, dir, &fence).map_err(of_worktree)?;
         let owner = (self.run_id.as_str(), &*lane.to_string());
         if work.dropped {

@@ -2,6 +2,8 @@
 //! a failure.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
 use piton_core::Timestamp;
@@ -16,7 +18,7 @@ use piton_workspace::worktree::{self, Identity};
 use piton_workspace::{Git, snapshot};
 
 use super::begin::at;
-use super::{GitRooms, STAY, noted, recorded, spec};
+use super::{GitRooms, STAY, names, noted, recorded, spec};
 
 /// What a rewind would do to a work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,7 +73,8 @@ impl GitRooms {
         let before = snapshot::load(&self.root, present).map_err(said)?;
         let workspace = self.workspace(&target.dir);
         let scope = scope(&target.paths, &keep, target.beside.as_deref());
-        let plan = restore::plan(&workspace, &self.rules, &before, &target.target, &scope);
+        let rules = self.rules_of(&target.dir);
+        let plan = restore::plan(&workspace, &rules, &before, &target.target, &scope);
         let plan = plan.map_err(said)?;
         let touched: BTreeSet<&[u8]> = plan.writes().chain(plan.deletes()).collect();
         let mut changes = restore::diff(&self.root, present, &target.target).map_err(said)?;
@@ -102,7 +105,7 @@ impl GitRooms {
     fn added(&self, from: &str, to: &str) -> Result<BTreeSet<String>, String> {
         let changes = restore::diff(&self.root, from, to).map_err(|e| e.to_string())?;
         let new = changes.into_iter().filter(|c| c.kind == restore::ChangeKind::Added);
-        Ok(new.map(|c| String::from_utf8_lossy(&c.path).into_owned()).collect())
+        Ok(new.map(|c| names::text(&c.path)).collect())
     }
 
     /// Files that a person made after the intent was recorded, as after a kill: they are in no
@@ -273,7 +276,8 @@ impl GitRooms {
         let dir = Path::new(&room.dir);
         let fence = self.fenced().map_err(|e| e.to_string())?;
         if let (Some(lane), Some(head)) = (&room.lane, head) {
-            if !dir.is_dir() {
+            // One that was being brought back when its driver was killed is there, and not whole.
+            if !worktree::is_complete(dir) {
                 let work = LaneWork {
                     dir: room.dir.clone(),
                     branch: room.branch.clone(),
@@ -324,7 +328,7 @@ fn moves(reverts: &[Revert]) -> Vec<Move<'_>> {
 fn scope(paths: &[String], keep: &[String], beside: Option<&str>) -> Scope {
     Scope {
         beside: beside.map(str::to_owned),
-        paths: paths.iter().map(std::path::PathBuf::from).collect(),
-        keep: keep.iter().map(|k| k.clone().into_bytes()).collect(),
+        paths: paths.iter().map(|path| OsString::from_vec(names::bytes(path)).into()).collect(),
+        keep: keep.iter().map(|path| names::bytes(path)).collect(),
     }
 }

@@ -101,6 +101,7 @@ impl Run {
             takeover: false,
             base: None,
             retries: None,
+            driven_until: None,
         }));
         run
     }

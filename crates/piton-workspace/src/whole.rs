@@ -1,0 +1,180 @@
+//! What a snapshot of a lane's worktree does not hold: brought into the lane's commit all the same,
+//! and looked for before the worktree goes.
+//!
+//! A snapshot leaves out what is too large to be kept with every attempt. A commit is the lane's
+//! work, so git itself adds such a file to it, with an index of our own in the worktree's admin
+//! folder: what did not change since it was checked out is not read again. What nobody can read is
+//! named. Nothing here decides what happens to a lane then.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::git::{self, Git};
+use crate::snapshot::{Error, Missed, Why, os_path};
+use crate::worktree::Place;
+
+/// The index of our own, beside that of the worktree.
+const INDEX: &str = "piton-large";
+
+/// The tree that a commit of a work tree has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// The tree.
+    pub tree: String,
+    /// What is not in it, although it belongs there: it could not be read.
+    pub left: Vec<Missed>,
+}
+
+/// Whether a commit needs more than what a snapshot holds.
+pub fn is_due(missed: &[Missed]) -> bool {
+    missed.iter().any(|m| is_addable(m.why) || is_unreadable(m.why))
+}
+
+fn is_addable(why: Why) -> bool {
+    matches!(why, Why::TooLarge | Why::Unstable)
+}
+
+fn is_unreadable(why: Why) -> bool {
+    matches!(why, Why::Unreadable | Why::Unknown)
+}
+
+/// The tree of a snapshot of a lane's worktree, with what it missed and git can hold.
+pub fn whole(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Whole, Error> {
+    let left = missed.iter().filter(|m| is_unreadable(m.why)).cloned().collect();
+    let large: Vec<&[u8]> =
+        missed.iter().filter(|m| is_addable(m.why)).map(|m| m.path.as_slice()).collect();
+    if large.is_empty() {
+        return Ok(Whole { tree: tree.to_owned(), left });
+    }
+    let index = own_index(dir)?;
+    let with = || Ok::<_, Error>(with(dir, &index, tree, &added(dir, &index, &large)?)?);
+    let tree = match with() {
+        // What was added once, and is in no commit yet, may have gone with a `git gc` of the user's.
+        Err(Error::Git(_)) => {
+            let _ = fs::remove_file(&index);
+            with()?
+        }
+        tree => tree?,
+    };
+    Ok(Whole { tree, left })
+}
+
+/// What of that which a snapshot missed is nowhere else: it would go with the worktree. `head` is the
+/// commit that stays.
+pub fn only_here(dir: &Path, head: Option<&str>, missed: &[Missed]) -> Result<Vec<Missed>, Error> {
+    let mut only = Vec::new();
+    for miss in missed {
+        let path = dir.join(os_path(&miss.path));
+        let lost = match miss.why {
+            Why::Special | Why::Filter => false,
+            Why::Nested | Why::Submodule => !is_elsewhere(&path),
+            Why::TooLarge | Why::Unstable => {
+                let own = added(dir, &own_index(dir)?, &[&miss.path])?;
+                let held = head.map(|head| listed(dir, head, &miss.path)).transpose()?;
+                held.unwrap_or_default() != own
+            }
+            Why::Unreadable | Why::Unknown => true,
+        };
+        if lost {
+            only.push(miss.clone());
+        }
+    }
+    Ok(only)
+}
+
+/// The submodules of a work tree with something in them that is nowhere else.
+pub fn submodules_only_here(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let listed = Git::at(dir).args(["ls-files", "-s", "-z"]).bytes()?;
+    let links = listed.split(|b| *b == 0).filter(|line| line.starts_with(b"160000 "));
+    let paths = links.filter_map(|line| line.splitn(2, |b| *b == b'\t').nth(1));
+    let paths = paths.map(|path| os_path(path).to_owned());
+    Ok(paths.filter(|path| !is_elsewhere(&dir.join(path))).collect())
+}
+
+/// Whether all that a repository within a work tree holds is known elsewhere: nothing changed, nothing
+/// stashed, every commit of a branch is at a remote.
+fn is_elsewhere(dir: &Path) -> bool {
+    if fs::symlink_metadata(dir.join(".git")).is_err() {
+        // A submodule that was never filled.
+        return true;
+    }
+    let status = ["status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none"];
+    let own = ["rev-list", "-n", "1", "HEAD", "--branches", "--glob=refs/stash", "--not"];
+    let says_nothing = |asked: Git| asked.text().is_ok_and(|text| text.is_empty());
+    // A commit that is fetched by its name is on no branch of the remote.
+    let fetched = Git::at(dir).args(["rev-parse", "-q", "--verify", "FETCH_HEAD"]).text().ok();
+    says_nothing(Git::at(dir).args(status))
+        && says_nothing(Git::at(dir).args(own).arg("--remotes").args(fetched))
+        && submodules_only_here(dir).is_ok_and(|only| only.is_empty())
+}
+
+/// The index of our own for a lane's worktree; made from the worktree's, for what that knows.
+fn own_index(dir: &Path) -> Result<PathBuf, Error> {
+    let place = Place::of(dir)
+        .map_err(|error| Error::NotAWorkTree { dir: dir.to_owned(), why: error.to_string() })?;
+    let index = place.git_dir.join(INDEX);
+    // Whoever held its lock was killed: one driver acts at a time.
+    let _ = fs::remove_file(index.with_extension("lock"));
+    if !index.exists() {
+        copy(&place.git_dir.join("index"), &index).map_err(|e| Error::file(&index, e))?;
+    }
+    Ok(index)
+}
+
+/// Copies an index; its age says which of its entries can be believed, so that is copied too.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    let about = match fs::metadata(from) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        about => about?,
+    };
+    fs::copy(from, to)?;
+    fs::File::options().write(true).open(to)?.set_modified(about.modified()?)
+}
+
+/// Lets git add files; what an index says of them then, as `MODE OBJECT<tab>PATH`.
+fn added(dir: &Path, index: &Path, paths: &[&[u8]]) -> Result<Vec<Vec<u8>>, git::Error> {
+    let input: Vec<u8> = paths.iter().flat_map(|path| [*path, b"\0"].concat()).collect();
+    let add = ["update-index", "--add", "--remove", "-z", "--stdin"];
+    Git::at(dir).durable().index(index).args(add).input(input).run()?;
+    let names = paths.iter().map(|path| OsStr::from_bytes(path));
+    let list = Git::at(dir).index(index).env("GIT_LITERAL_PATHSPECS", "1");
+    let list = list.args(["ls-files", "-s", "-z", "--"]).args(names).bytes()?;
+    Ok(list.split(|b| *b == 0).filter_map(without_stage).collect())
+}
+
+/// `MODE OBJECT STAGE<tab>PATH` without the stage.
+fn without_stage(line: &[u8]) -> Option<Vec<u8>> {
+    let tab = line.iter().position(|b| *b == b'\t')?;
+    let end = line[..tab].iter().rposition(|b| *b == b' ')?;
+    Some([&line[..end], &line[tab..]].concat())
+}
+
+/// What a commit has at a path, in the same form.
+fn listed(dir: &Path, commit: &str, path: &[u8]) -> Result<Vec<Vec<u8>>, git::Error> {
+    let list = Git::at(dir).env("GIT_LITERAL_PATHSPECS", "1");
+    let list = list.args(["ls-tree", "--full-tree", "-z", commit, "--"]);
+    let list = list.arg(OsStr::from_bytes(path)).bytes()?;
+    let line = |line: &[u8]| {
+        let mut words = line.splitn(3, |b| *b == b' ');
+        let (mode, rest) = (words.next()?, words.nth(1)?);
+        Some([mode, b" ", rest].concat())
+    };
+    Ok(list.split(|b| *b == 0).filter_map(line).collect())
+}
+
+/// A tree with further entries.
+fn with(dir: &Path, index: &Path, tree: &str, entries: &[Vec<u8>]) -> Result<String, git::Error> {
+    let temporary = index.with_extension("tree");
+    for file in [&temporary, &index.with_extension("tree.lock")] {
+        let _ = fs::remove_file(file);
+    }
+    Git::at(dir).index(&temporary).args(["read-tree", tree]).run()?;
+    let input: Vec<u8> = entries.iter().flat_map(|e| [e.as_slice(), b"\0"].concat()).collect();
+    let add = ["update-index", "-z", "--index-info"];
+    Git::at(dir).index(&temporary).args(add).input(input).run()?;
+    let made = Git::at(dir).durable().index(&temporary).arg("write-tree").text();
+    let _ = fs::remove_file(&temporary);
+    made
+}
