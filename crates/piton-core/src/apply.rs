@@ -8,8 +8,8 @@ use crate::event::{
 };
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::state::{
-    CHECKPOINTS_KEPT_MAX, Checkpoint, Decision, FAILURES_KEPT_MAX, FailedAttempt, GateState,
-    LaneState, PhaseState, Progress, Recorded, RunState, StepState,
+    CHECKPOINTS_KEPT_MAX, Checkpoint, Decision, GateState, LaneState, PhaseState, Progress,
+    RunState, StepState,
 };
 use crate::status::Status;
 use crate::time::Timestamp;
@@ -18,10 +18,11 @@ mod import;
 mod lanes;
 mod records;
 mod rewind;
+mod steps;
 mod tasks;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 9;
+pub const APPLY_VERSION: u32 = 10;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -298,6 +299,8 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             state.exhausted = None;
             state.ended = None;
             state.head.clone_from(&e.head);
+            state.base = e.base.clone().or_else(|| state.base.take());
+            state.retries = e.retries.or(state.retries);
             // What held a lane up is looked at again.
             let works = state.phases.iter_mut().flat_map(|p| &mut p.lanes);
             for work in works.filter_map(|l| l.work.as_mut()) {
@@ -326,19 +329,19 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             lanes::started(state, at, e);
         }
         Event::StepFinished(e) => {
-            finish(state, at, e);
+            steps::finish(state, at, e);
             state.settle(&e.step);
             lanes::finished(state, at, e);
         }
         Event::StepReset(e) => {
             if let Some(step) = state.step_mut(&e.step) {
-                grant(step);
+                steps::grant(step);
                 step.rerun = Some(e.reason.clone());
             }
         }
         Event::StepRetried(e) => {
             if let Some(step) = state.step_mut(&e.step) {
-                grant(step);
+                steps::grant(step);
             }
             if let Some(work) = state.lane_mut(&e.step.lane()).and_then(|l| l.work.as_mut()) {
                 work.reopened.count = 0;
@@ -415,83 +418,5 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         Event::RewindIntended(e) => state.rewinding = Some(e.clone()),
         Event::Rewound(e) => rewind::rewound(state, at, e),
         _ => lanes::change(state, at, event),
-    }
-}
-
-/// Makes a step pending with all its retries; its failures stay for the next attempt to read.
-fn grant(step: &mut StepState) {
-    step.progress = Progress::Pending;
-    step.failures = 0;
-    step.network_waits = 0;
-    step.rate_limit_waits = 0;
-    step.network_waited_ms.0 = 0;
-    step.rate_limit_waited_ms.0 = 0;
-}
-
-fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) {
-    state.used.tokens = state.used.tokens.saturating_add(event.facts.tokens);
-    state.used.money_micros = state.used.money_micros.saturating_add(event.facts.money_micros);
-    state.used.log_bytes = state.used.log_bytes.saturating_add(event.logs.bytes());
-    let number = state.events;
-    let Some(step) = state.step_mut(&event.step) else {
-        return;
-    };
-    step.exit_code = event.exit_code;
-    step.duration_ms = event.duration_ms;
-    step.logs = event.logs;
-    match &event.outcome {
-        Outcome::Succeeded => {
-            grant(step);
-            step.progress = Progress::Done;
-            step.successes += 1;
-            step.done_event = number;
-            step.before = None;
-            step.rerun = None;
-            step.failure_context.clear();
-            step.artifacts.clone_from(&event.artifacts);
-            if let Some(inputs) = &event.inputs {
-                step.inputs.clone_from(inputs);
-            }
-            for file in &event.artifacts {
-                let recorded = Recorded { sha256: file.sha256.clone(), by: event.step.clone() };
-                state.recorded.insert(state.place_of(&event.step, &file.path), recorded);
-            }
-        }
-        Outcome::Failed { class, error, lines, next } => {
-            if step.failure_context.len() == FAILURES_KEPT_MAX {
-                step.failure_context.remove(0);
-            }
-            step.failure_context.push(FailedAttempt {
-                attempt: event.attempt,
-                class: *class,
-                error: error.clone(),
-                lines: lines.clone(),
-            });
-            step.progress = match *next {
-                Next::Fail | Next::Unknown => {
-                    step.failures += 1;
-                    Progress::Failed
-                }
-                Next::Retry { at } => {
-                    step.failures += 1;
-                    Progress::Waiting { until: at, class: *class }
-                }
-                Next::Wait { until } => {
-                    let wait = until.since(at).0;
-                    if *class == Class::RateLimit {
-                        step.rate_limit_waits += 1;
-                        step.rate_limit_waited_ms.0 += wait;
-                    } else {
-                        step.network_waits += 1;
-                        step.network_waited_ms.0 += wait;
-                    }
-                    Progress::Waiting { until, class: *class }
-                }
-            };
-        }
-        Outcome::Interrupted { .. } | Outcome::Unknown => {
-            step.interruptions += 1;
-            step.progress = Progress::Pending;
-        }
     }
 }

@@ -153,6 +153,12 @@ pub struct DriverAttached {
     /// Whether it took the lease from a driver that may still live.
     #[serde(default, skip_serializing_if = "is_false")]
     pub takeover: bool,
+    /// The branch that lanes start from and go to, as asked for; holds until another is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// The retries of each step, as asked for; hold until others are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
     /// Until when the driver before it, if that fell, may have been at work: the time counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driven_until: Option<Timestamp>,

@@ -62,6 +62,9 @@ pub struct LaneWork {
     /// The two commits whose conflict is to be put into its workspace: of base, and its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflict: Option<(String, String)>,
+    /// The same two, until what was made of their conflict is a commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsettled: Option<(String, String)>,
     /// Times base moved under its merge.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rounds: u32,
@@ -110,6 +113,9 @@ pub struct Reopenings {
     pub max: u32,
     /// What went wrong each time.
     pub failures: Vec<FailedAttempt>,
+    /// The step that went on; its own retries and these are counted together.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub step: String,
 }
 
 impl Reopenings {

@@ -44,6 +44,12 @@ pub struct RunState {
     pub mark: String,
     /// The commit that was last seen checked out.
     pub head: Option<String>,
+    /// The branch that was asked for as base of its lanes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// The retries that were asked for, whatever the plan says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
     /// When it began.
     pub created_at: Timestamp,
     /// When something last happened.

@@ -24,6 +24,9 @@ pub struct StepState {
     /// Failed attempts since a person last granted new ones.
     #[serde(default, skip_serializing_if = "zero")]
     pub failures: u32,
+    /// Failed attempts that were followed by another since then, whether or not one succeeded.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub retried: u32,
     /// Attempts that were ended or lost.
     #[serde(default, skip_serializing_if = "zero")]
     pub interruptions: u32,

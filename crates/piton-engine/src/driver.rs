@@ -27,8 +27,10 @@ mod lanes;
 mod leave;
 mod outcome;
 mod recover;
+mod reopen;
 mod rewind;
 mod tasks;
+mod validation;
 mod views;
 
 pub use inbox::REFUSED;
@@ -213,6 +215,9 @@ impl<'a> Driver<'a> {
         if self.options.rewind.is_some() {
             self.options.limits.draining = true;
             self.end_all("it is taken back")?;
+        }
+        if self.abort.is_none() && self.options.rewind.is_none() {
+            self.look_at_validations()?;
         }
         loop {
             if self.batch.is_empty() {

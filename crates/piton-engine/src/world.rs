@@ -174,6 +174,9 @@ pub trait World {
     /// Observes the last lines of an attempt's output, redacted before anything is cut: what is cut
     /// off may be what tells a secret.
     fn tail(&mut self, ended: &Ended, lines: usize, redactor: &Redactor) -> Vec<String>;
+    /// The last line that an attempt wrote to its standard output and that is not blank: what a
+    /// command answers. What it says to people goes to standard error.
+    fn answer(&mut self, ended: &Ended, redactor: &Redactor) -> Option<String>;
     /// Observes what an attempt said about itself.
     fn reported(&mut self, attempt: &Attempt) -> Reported;
 

@@ -142,6 +142,8 @@ fn events(p: &Parts) -> Vec<Event> {
             host: text(),
             head: p.more.clone(),
             takeover: p.flag,
+            base: p.more.clone(),
+            retries: p.flag.then_some(p.small),
             driven_until: p.flag.then_some(Timestamp(7)),
         }),
         Event::DriverLeft(DriverLeft {

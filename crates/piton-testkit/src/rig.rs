@@ -196,6 +196,8 @@ impl Rig {
             host: "sim".to_owned(),
             head: world.head(),
             takeover: how == Acquire::Takeover,
+            base: None,
+            retries: None,
             driven_until: None,
         });
         let mut plan = self.plan.clone();

@@ -100,6 +100,11 @@ impl World for SimWorld {
         clean.skip(from).collect()
     }
 
+    fn answer(&mut self, ended: &Ended, redactor: &Redactor) -> Option<String> {
+        let lines = self.tail(ended, usize::MAX, redactor);
+        lines.into_iter().rev().find(|line| !line.trim().is_empty())
+    }
+
     fn reported(&mut self, attempt: &Attempt) -> Reported {
         let behaviour = self.behaviour(&attempt.step, attempt.number);
         let facts = Facts {

@@ -54,13 +54,15 @@ pub struct Session {
 }
 
 /// The event that says who drives now.
-pub fn attached(context: &Context, lease: &Lease, takeover: bool) -> Event {
+pub fn attached(context: &Context, lease: &Lease, args: &DriveArgs) -> Event {
     Event::DriverAttached(DriverAttached {
         epoch: lease.epoch,
         pid: lease.owner.pid,
         host: lease.owner.host.clone(),
         head: context.project.head(),
-        takeover,
+        takeover: args.takeover,
+        base: args.base.clone(),
+        retries: args.retries,
         // One that fell lived until the heartbeat that did not come, at most.
         driven_until: lease.former_heartbeat.map(|at| Timestamp(at + HEARTBEAT_EVERY_MS)),
     })
@@ -92,7 +94,7 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
     let settings = &context.settings;
     let views = views(context, state);
     let options = LaneOptions {
-        base: args.base.clone(),
+        base: args.base.clone().or_else(|| state.base.clone()),
         usual_base: settings.lanes.base.clone(),
         seed_dirty: args.seed_dirty,
         worktrees: settings.lanes.worktrees.clone(),
@@ -175,6 +177,8 @@ pub fn drive(
         plan.on_failure = OnFailure::Continue;
         live.on_failure = OnFailure::Continue;
     }
+    // What was asked for when it began holds for whoever goes on.
+    let retries = args.retries.or(state.retries);
     let redactor = knowing(&context.redactor, &live, &context.settings.secrets);
     let options = Options {
         limits: Limits {
@@ -185,7 +189,7 @@ pub fn drive(
             checkpoints: world.rooms().is_some(),
             unmerged: Vec::new(),
         },
-        retries: args.retries,
+        retries,
         redactor,
         abort: session.abort,
         open_gates: session.open_gates,
@@ -200,7 +204,7 @@ pub fn drive(
     let mut screen = if context.json && !streams {
         Screen::Plain(ui::Plain::new())
     } else {
-        screen(context, &world, &run_dir, &live, args.retries)
+        screen(context, &world, &run_dir, &live, retries)
     };
     let ending = {
         let mut both = ui::Both(screen.as_observer(), &mut tally);

@@ -8,6 +8,8 @@
 
 mod common;
 
+#[path = "lanes/conflicts.rs"]
+mod conflicts;
 #[path = "lanes/contract.rs"]
 mod contract;
 #[path = "lanes/kills.rs"]
@@ -28,3 +30,5 @@ mod rooms;
 mod scene;
 #[path = "lanes/tasks.rs"]
 mod tasks;
+#[path = "lanes/validation.rs"]
+mod validation;

@@ -115,6 +115,8 @@ impl Driven {
             host,
             head: None,
             takeover: false,
+            base: None,
+            retries: None,
             driven_until: None,
         })
     }

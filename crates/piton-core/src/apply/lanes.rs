@@ -3,14 +3,15 @@
 use super::records::{Failure, blank, context_of, filled, put, record_failure, tested};
 use super::{Illegal, import, tasks};
 use crate::event::{
-    Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Outcome, StepFinished, StepStarted,
+    Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Next, Outcome, StepFinished,
+    StepStarted,
 };
 use crate::id::{LanePath, StepPath};
 use crate::lane::{PULL_REQUEST_STEP, SETUP_STEP, SnapshotRef, Stage, StageStatus, TESTS_STEP};
 use crate::lane_event::MergedBy;
 use crate::lane_event::{Revert, RewindRoom};
 use crate::lane_state::{Act, Committed, LaneWork, StageRecord, Undoable};
-use crate::state::{FAILURES_KEPT_MAX, FailedAttempt, LaneState, Progress, RunState};
+use crate::state::{FAILURES_KEPT_MAX, FailedAttempt, LaneState, Progress, RunState, StepState};
 use crate::time::Timestamp;
 
 /// Refuses lane events that cannot follow.
@@ -116,6 +117,7 @@ pub(super) fn saw(work: &mut LaneWork, snapshot: Option<&SnapshotRef>) {
 fn blocked(state: &mut RunState, at: Timestamp, event: &LaneBlocked) {
     let number = state.events;
     let Some(lane) = state.lane_mut(&event.lane) else { return };
+    let retried = lane.worked().map_or(0, |s| s.retried);
     let work = lane.work.get_or_insert_default();
     work.blocked = Some((event.why.clone(), event.fix.clone()));
     if work.base_branch.is_empty() {
@@ -127,7 +129,7 @@ fn blocked(state: &mut RunState, at: Timestamp, event: &LaneBlocked) {
     let sep = if event.fix.is_empty() { "" } else { "; " };
     record.notes = format!("{}{sep}{}", event.why, event.fix);
     if failed && work.reopened.count > 0 {
-        record.retry_attempt = Some(work.reopened.count);
+        record.retry_attempt = Some((work.reopened.count + retried).min(work.reopened.max.max(1)));
         record.max_retries = Some(work.reopened.max);
         record.failure_context = context_of(&work.reopened.failures);
         record.failure_context.push(format!("Attempt {}: {}", work.reopened.count + 1, event.why));
@@ -202,10 +204,17 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
         && let (Some(work), Some(last)) = (&lane.work, step.failure_context.last())
     {
         // It is the lane's work that failed, not the test of it.
-        failures = work.reopened.count + 1;
-        let (attempt, last) = (lane.worked(), last.clone());
+        failures = work.reopened.count + lane.worked().map_or(0, |s| s.retried) + 1;
+        let (attempt, last) = (lane.worked().map_or(1, |s| s.attempts), last.clone());
         let last = FailedAttempt { attempt, ..last };
         context = context_of(work.reopened.failures.iter().chain([&last]));
+    }
+    if event.step.step != TESTS_STEP {
+        // Counted together with the retries before it succeeded, and with those of its lane.
+        let ends = matches!(event.outcome, Outcome::Failed { next: Next::Fail, .. });
+        let work = state.lane(&event.step.lane()).and_then(|l| l.work.as_ref());
+        let again = work.filter(|w| w.reopened.step == event.step.step);
+        failures = step.retried + u32::from(ends) + again.map_or(0, |w| w.reopened.count);
     }
     let over =
         state.lane(&event.step.lane()).is_some_and(super::super::state::LaneState::steps_are_over);
@@ -258,6 +267,7 @@ fn outgrew(work: &mut LaneWork, tested: &str) {
 fn committed(state: &mut RunState, at: Timestamp, event: &LaneCommitted) {
     let number = state.events;
     with(state, &event.lane, |work| {
+        work.unsettled = None;
         work.committed = Some(Committed {
             commit: event.commit.clone(),
             tree: event.tree.clone(),
@@ -284,9 +294,10 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
         step.rerun = Some(event.error.clone());
     }
     lane.settle(from);
-    let attempt = lane.steps[from].attempts;
+    let (attempt, retried) = (lane.steps[from].attempts, lane.steps[from].retried);
     let Some(work) = &mut lane.work else { return };
     work.reopened.count += 1;
+    work.reopened.step.clone_from(&event.step.step);
     work.reopened.max = event.retries_max;
     if work.reopened.failures.len() == FAILURES_KEPT_MAX {
         work.reopened.failures.remove(0);
@@ -300,10 +311,11 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
     if event.onto.is_some() {
         work.base_sha.clone_from(&event.onto);
         work.conflict = event.onto.clone().zip(event.head.clone());
+        work.unsettled.clone_from(&work.conflict);
     }
     let mut record = blank(Stage::RetryAttempt, StageStatus::Retrying, at, number);
     record.notes.clone_from(&event.error);
-    record.retry_attempt = Some(work.reopened.count.min(event.retries_max));
+    record.retry_attempt = Some((work.reopened.count + retried).min(event.retries_max));
     record.max_retries = Some(event.retries_max);
     record.failure_context = context_of(&work.reopened.failures);
     tasks::show(state, &event.lane, record.clone());
@@ -425,9 +437,9 @@ impl LaneState {
         self.current().is_none()
     }
 
-    /// The number of the last attempt at its work: of the step that its tests follow.
-    fn worked(&self) -> u32 {
+    /// The step that its tests follow.
+    fn worked(&self) -> Option<&StepState> {
         let tests = self.steps.iter().position(|s| s.id == TESTS_STEP).unwrap_or_default();
-        tests.checked_sub(1).map_or(1, |before| self.steps[before].attempts)
+        tests.checked_sub(1).map(|before| &self.steps[before])
     }
 }

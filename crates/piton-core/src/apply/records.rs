@@ -115,6 +115,17 @@ pub fn record_failure(
         record.last_command.clone_from(&event.command);
         record.exit_code = event.exit_code;
         put(work, record);
+        return;
+    }
+    // Retries were asked for that are no more: what is on record of them ends with this attempt.
+    let retrying =
+        |r: &&mut StageRecord| r.stage == Stage::RetryAttempt && r.status == StageStatus::Retrying;
+    if let (true, Some(record)) = (ends, work.records.iter_mut().find(retrying)) {
+        record.status = StageStatus::Failed;
+        (record.at, record.event) = (at, number);
+        record.notes = format!("{}: {}", event.step.step, failure.error);
+        record.failure_context = failure.context;
+        record.exit_code = event.exit_code;
     }
 }
 

@@ -135,7 +135,7 @@ fn wind_back(work: &mut LaneWork, intent: &RewindIntended, point: u64, over: boo
     work.held = false;
     work.forked = None;
     work.onto = None;
-    work.conflict = None;
+    (work.conflict, work.unsettled) = (None, None);
     work.merging = None;
     work.merged = None;
     work.rounds = 0;

@@ -18,6 +18,7 @@ pub(super) fn forked(state: &mut RunState, at: Timestamp, event: &LaneForked) {
     super::lanes::saw(work, event.snapshot.as_ref());
     work.forked = Some(event.step.step.clone());
     (work.committed, work.onto, work.merged) = (None, None, None);
+    work.unsettled = None;
     goes_on(work, at);
 }
 
@@ -130,6 +131,7 @@ pub(super) fn drop_work(part: &mut LaneState, reason: &str) {
     let Some(work) = &mut part.work else { return };
     work.dropped = true;
     work.reopened = Reopenings::default();
-    (work.committed, work.onto, work.conflict) = (None, None, None);
+    (work.committed, work.onto) = (None, None);
+    (work.conflict, work.unsettled) = (None, None);
     (work.merging, work.merged, work.blocked) = (None, None, None);
 }

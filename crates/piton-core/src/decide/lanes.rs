@@ -51,7 +51,7 @@ pub(super) struct Startable {
     lane: Active,
 }
 
-/// A lane in the middle of its steps, or chosen to be.
+/// A lane in the middle of its steps, chosen to be, or on its way to base.
 #[derive(Clone)]
 pub(super) struct Active {
     path: LanePath,
@@ -59,16 +59,29 @@ pub(super) struct Active {
     whole: LanePath,
     /// Whether that one runs alone.
     alone: bool,
-    /// Whether a step of it is at work now.
-    running: bool,
+    /// What it is about.
+    at: Pace,
+    /// Whether it holds the merge queue: others get to base after it.
+    queued: bool,
+}
+
+/// What an active lane is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// Between two of its steps.
+    Between,
+    /// A step of it is at work now.
+    Running,
+    /// Its steps are over, and base is about to get its work.
+    Homeward,
 }
 
 impl Active {
-    fn of(view: &View<'_>, running: bool) -> Self {
+    fn of(view: &View<'_>, at: Pace) -> Self {
         let whole = view.phase.whole_of(view.lane);
         let (path, alone) = (path(view), whole.alone);
         let whole = LanePath { phase: view.phase.id.clone(), lane: whole.id.clone() };
-        Self { path, whole, alone, running }
+        Self { path, whole, alone, at, queued: view.lane.is_merging() }
     }
 }
 
@@ -76,9 +89,13 @@ pub(super) fn path(view: &View<'_>) -> LanePath {
     LanePath { phase: view.phase.id.clone(), lane: view.lane.id.clone() }
 }
 
-/// Notes a lane that is in the middle of its steps.
+/// Notes a lane that is in the middle of its steps, or on its way to base.
 pub(super) fn note_active(view: &View<'_>, survey: &mut Survey) {
     let lane = view.lane;
+    if is_homeward(view) {
+        survey.active.push(Active::of(view, Pace::Homeward));
+        return;
+    }
     // One that was refused at its start has a record of that, and nothing else.
     let refused = |w: &LaneWork| {
         w.branch.is_empty() && w.record(crate::lane::Stage::BeforeLaneStart).is_some_and(not_begun)
@@ -89,8 +106,29 @@ pub(super) fn note_active(view: &View<'_>, survey: &mut Survey) {
     let blocked = lane.work.as_ref().is_some_and(|w| w.blocked.is_some());
     let at = lane.current().map(|i| &lane.steps[i]);
     if lane.is_running() || (begun && !blocked && view.selected && at.is_some_and(going)) {
-        survey.active.push(Active::of(view, lane.is_running()));
+        let at = if lane.is_running() { Pace::Running } else { Pace::Between };
+        survey.active.push(Active::of(view, at));
     }
+}
+
+/// Whether a lane's steps are over and it goes to base by itself: what starts beside it would start
+/// without its work.
+fn is_homeward(view: &View<'_>) -> bool {
+    let Some(work) = &view.lane.work else { return false };
+    if work.blocked.is_some() || work.merged.is_some() || view.lane.is_running() {
+        return false;
+    }
+    if work.merging.is_some() {
+        return true;
+    }
+    if work.isolation.is_in_place() || !view.selected || view.lane.current().is_some() {
+        return false;
+    }
+    let goes = |lane: &Lane| {
+        let changed = work.committed.as_ref().is_none_or(|c| c.changed);
+        changed && lane.rules.merge == Merge::Queue && !is_untested(view.lane, lane, work)
+    };
+    super::tasks::is_awaited(view.phase, view.lane) && planned(view).is_some_and(goes)
 }
 
 /// What a lane with a step to do does next: first it needs a place to work in.
@@ -116,7 +154,7 @@ pub(super) fn next(view: &View<'_>, step: &StepState, survey: &mut Survey) {
             Due::Start => start(view, step),
         },
     };
-    survey.startable.push(Startable { what: found, lane: Active::of(view, true) });
+    survey.startable.push(Startable { what: found, lane: Active::of(view, Pace::Running) });
 }
 
 fn not_begun(record: &crate::lane_state::StageRecord) -> bool {
@@ -227,10 +265,12 @@ pub(super) fn choose(survey: &Survey, free: usize) -> Vec<Action> {
         }
         let begun = active.iter().any(|a| a.whole == lane.whole);
         let mut others = active.iter().filter(|a| a.whole != lane.whole);
-        // Once it has begun it goes first: a lane on its way to base that must test again waits.
+        // Once it has begun it goes first: a lane on its way to base that must test again waits. But
+        // one that holds the queue is waited for by whoever is on its way too.
         let fits = match (lane.alone, begun) {
-            (true, true) => others.all(|a| !a.running),
+            (true, true) => others.all(|a| a.at != Pace::Running),
             (true, false) => others.next().is_none(),
+            (false, _) if lane.queued => others.all(|a| !a.alone || a.at == Pace::Homeward),
             (false, _) => others.all(|a| !a.alone),
         };
         if !fits {

@@ -48,6 +48,7 @@ impl StepState {
             progress,
             attempts,
             failures: 0,
+            retried: 0,
             interruptions: 0,
             successes,
             network_waits: 0,

@@ -46,6 +46,8 @@ pub fn attached(epoch: u64) -> Event {
         host: "host".to_owned(),
         head: None,
         takeover: false,
+        base: None,
+        retries: None,
         driven_until: None,
     })
 }

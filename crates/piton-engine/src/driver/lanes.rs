@@ -1,16 +1,15 @@
 //! What a driver does for lanes beside their steps: begin, make room, commit, rebase, merge, remove.
 
-use piton_core::decide::{LaneAct, Unmet, unmet, worker};
+use piton_core::decide::{LaneAct, Unmet, unmet};
 use piton_core::event::{
-    Class, Event, LaneBlocked, LaneCommitted, LaneMerged, LaneReady, LaneRebased, LaneRemoved,
-    LaneReopened, MergeIntended, MergeMissed, MergedBy, StepProven, StepReset,
+    Event, LaneBlocked, LaneCommitted, LaneMerged, LaneReady, LaneRebased, LaneRemoved,
+    MergeIntended, MergeMissed, MergedBy, StepProven, StepReset,
 };
 use piton_core::lane::{PULL_REQUEST_STEP, SnapshotRef, Stage, TESTS_STEP};
 use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX};
 use piton_core::plan::Lane;
-use piton_core::state::{LaneState, Progress};
+use piton_core::state::LaneState;
 use piton_core::{LanePath, StepPath};
-use piton_formats::lanes::fix::is_validation;
 
 use super::Driver;
 use crate::error::{Error, Result};
@@ -19,8 +18,6 @@ use crate::world::{Begin, Commit, Merging, Rebase, Refusal, Room, Rooms, World};
 
 /// How often a pull request is looked at while something else goes on.
 const PULL_REQUEST_EVERY_MS: u64 = 30_000;
-/// Files of a conflict that are named to the next attempt; more would drown the rest.
-const CONFLICTS_TOLD_MAX: usize = 50;
 /// Most characters that are told of what a command says about a pull request.
 const SAID_CHARS_MAX: usize = 200;
 /// So many acts for a lane without a step in between come to nothing: few are ever due.
@@ -125,6 +122,7 @@ impl Driver<'_> {
                     self.fresh.insert(String::new(), snapshot.clone());
                 }
                 let isolated = !begun.isolation.is_in_place();
+                self.validate_anew(path, begun.base_sha.as_deref())?;
                 self.record(Event::LaneBegun(begun))?;
                 // The point before anything is created must be durable before it is.
                 if isolated { self.commit() } else { Ok(()) }
@@ -214,10 +212,7 @@ impl Driver<'_> {
                 let event = LaneCommitted { lane, commit, tree, changed, tests };
                 self.record(Event::LaneCommitted(event))
             }
-            Commit::Unresolved(files) => {
-                let error = format!("conflict markers are left in {}", files.join(", "));
-                self.reopen(path, lane, Class::Conflict, error, Vec::new(), None)
-            }
+            Commit::Unresolved(files) => self.reopen_unsettled(path, lane, &files),
             Commit::Refused(refusal) => self.block(path, Stage::PrePr, refusal),
         }
     }
@@ -279,45 +274,10 @@ impl Driver<'_> {
                 Ok(())
             }
             Rebase::Conflict { onto, head, files } => {
-                let error = format!("conflict with base in {}", files.join(", "));
-                let lines = files.into_iter().take(CONFLICTS_TOLD_MAX).collect();
-                self.reopen(path, lane, Class::Conflict, error, lines, Some((onto, head)))
+                self.reopen_conflict(path, lane, files, (onto, head))
             }
             Rebase::Refused(refusal) => self.block(path, Stage::PrePr, refusal),
         }
-    }
-
-    /// Lets a lane's work go on with what went wrong, within the retries of the step that does it.
-    pub(super) fn reopen(
-        &mut self,
-        path: &LanePath,
-        lane: &Lane,
-        class: Class,
-        error: String,
-        lines: Vec<String>,
-        conflict: Option<(String, String)>,
-    ) -> Result<()> {
-        if let Some((step, retries_max)) = self.reopens(path, lane) {
-            let (onto, head) = conflict.unzip();
-            let lane = path.clone();
-            let event = LaneReopened { lane, step, class, error, lines, onto, head, retries_max };
-            return self.record(Event::LaneReopened(Box::new(event)));
-        }
-        let dir = self.work(path).dir;
-        let refusal = Refusal {
-            why: error,
-            fix: format!("no retry is left: settle it in {dir} and commit, then `piton resume`"),
-        };
-        self.block(path, Stage::PrePr, refusal)
-    }
-
-    /// The step that would work again on a lane, with its retries, if one is left.
-    pub(super) fn reopens(&self, path: &LanePath, lane: &Lane) -> Option<(StepPath, u32)> {
-        let step = &lane.steps[worker(lane)?];
-        let retries = self.options.retries.unwrap_or(step.retries);
-        let step = StepPath::new(&path.phase, &path.lane, &step.id);
-        let reopened = self.state.lane(path)?.work.as_ref()?.reopened.count;
-        (reopened < retries).then_some((step, retries))
     }
 
     fn merge(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
@@ -400,27 +360,14 @@ impl Driver<'_> {
         self.validate_again(path)
     }
 
-    /// Lets what was validated on an older base be validated on what it is now: the evidence of a
-    /// validation is the base it ran on.
-    fn validate_again(&mut self, path: &LanePath) -> Result<()> {
-        let lanes = self.state.phase(&path.phase).into_iter().flat_map(|p| &p.lanes);
-        let stale = lanes.filter(|l| is_validation(l) && l.needs.contains(path)).flat_map(|lane| {
-            let done = lane.steps.iter().filter(|s| s.progress == Progress::Done);
-            done.map(|s| StepPath::new(&path.phase, &lane.id, &s.id))
-        });
-        for step in stale.collect::<Vec<_>>() {
-            let reason = format!("base changed with {path}");
-            self.record(Event::StepReset(StepReset { step, reason }))?;
-        }
-        Ok(())
-    }
-
     fn check_pull_request(&mut self, path: &LanePath) -> Result<()> {
         self.commit()?;
         let work = self.work(path);
         if let Some(note) = self.rooms()?.is_merged(path, &work)? {
             let to = work.committed.map(|c| c.commit);
-            self.merged(path, MergedBy::PullRequest, None, to, &note)
+            // Where base stood then: what needs the lane can tell whether somebody pulled since.
+            let from = self.rooms()?.tip(&work.base_branch);
+            self.merged(path, MergedBy::PullRequest, from, to, &note)
         } else {
             self.options.limits.unmerged.push(path.clone());
             self.asked_at = Some(self.at);
@@ -477,7 +424,7 @@ impl Driver<'_> {
     }
 }
 
-fn rooms_of(world: &mut dyn World) -> Result<&mut dyn Rooms> {
+pub(super) fn rooms_of(world: &mut dyn World) -> Result<&mut dyn Rooms> {
     let missing = "lanes in worktrees need a git repository";
     world.rooms().ok_or_else(|| Error::World(missing.to_owned()))
 }

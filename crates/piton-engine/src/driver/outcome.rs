@@ -181,7 +181,7 @@ impl Driver<'_> {
         if step.role == Role::PullRequest && classified.class == Class::Command {
             classified.class = Class::PullRequest;
         }
-        let step = Step { retries: self.options.retries.unwrap_or(step.retries), ..step.clone() };
+        let step = Step { retries: self.retries_left(&ended.attempt.step, step), ..step.clone() };
         let next = self.state.step(&ended.attempt.step).map_or(Next::Fail, |state| {
             if step.role == Role::Tests && matches!(classified.class, Class::Test | Class::Timeout)
             {
@@ -302,11 +302,10 @@ impl Driver<'_> {
             (Role::Tests, Progress::Waiting { class: Class::Test | Class::Timeout, .. }) => {
                 let Some(lane) = self.plan.lane(&path).cloned() else { return Ok(()) };
                 let Some(failed) = state.failure_context.last().cloned() else { return Ok(()) };
-                self.reopen(&path, &lane, failed.class, failed.error, failed.lines, None)
+                self.reopen(&path, &lane, failed.class, failed.error, failed.lines)
             }
             (Role::PullRequest, Progress::Done) => {
-                let lines = self.world.tail(ended, LINES_TOLD, &self.options.redactor);
-                let url = lines.iter().rev().find(|l| !l.trim().is_empty());
+                let url = self.world.answer(ended, &self.options.redactor);
                 let url = url.map(|url| url.trim().to_owned()).unwrap_or_default();
                 self.record(Event::PullRequestOpened(PullRequestOpened { lane: path, url }))
             }

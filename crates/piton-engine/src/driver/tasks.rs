@@ -1,7 +1,7 @@
 //! Tasks in worktrees of their own, from the lane they are a part of: what it did is committed for
 //! them to start from, and when all are back in it, it goes on.
 
-use piton_core::event::{Class, Event, LaneForked, LaneJoined};
+use piton_core::event::{Event, LaneForked, LaneJoined};
 use piton_core::lane::Stage;
 use piton_core::plan::{Lane, Step};
 use piton_core::{LanePath, StepPath};
@@ -33,10 +33,7 @@ impl Driver<'_> {
                 let event = LaneForked { lane, step, commit, snapshot };
                 self.record(Event::LaneForked(Box::new(event)))
             }
-            Commit::Unresolved(files) => {
-                let error = format!("conflict markers are left in {}", files.join(", "));
-                self.reopen(path, lane, Class::Conflict, error, Vec::new(), None)
-            }
+            Commit::Unresolved(files) => self.reopen_unsettled(path, lane, &files),
             Commit::Refused(refusal) => self.block(path, Stage::AfterLaneStart, refusal),
         }
     }

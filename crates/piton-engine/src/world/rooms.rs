@@ -51,7 +51,7 @@ pub enum Commit {
         /// Whether it differs from what the lane started from.
         changed: bool,
     },
-    /// Conflict markers are left in these files.
+    /// The last conflict is not settled in these files; what is left of it is told with each.
     Unresolved(Vec<String>),
     /// Not all of it can be committed.
     Refused(Refusal),
@@ -155,6 +155,10 @@ pub trait Rooms {
     fn base_branch(&mut self, _state: &RunState) -> Option<String> {
         None
     }
+    /// The commit a branch stands at.
+    fn tip(&mut self, _branch: &str) -> Option<String> {
+        None
+    }
     /// Observes whether a lane may begin, and from where.
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin>;
     /// Makes a lane's workspace; after a conflict, puts both sides into it.
@@ -180,6 +184,11 @@ pub trait Rooms {
     ) -> Result<Commit>;
     /// Puts a lane's work on the base of now.
     fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase>;
+    /// What both sides made of the files of a conflict, for whoever settles it; nothing where their
+    /// names say all.
+    fn sides(&mut self, _onto: &str, _head: &str) -> Vec<String> {
+        Vec::new()
+    }
     /// Says whether base could be moved now.
     fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>>;
     /// Moves base; its intent is durable. Finishes what a former driver began.

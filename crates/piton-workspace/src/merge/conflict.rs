@@ -43,26 +43,6 @@ pub(super) fn merge(dir: &Path, from: Option<&str>, ours: &str, theirs: &str) ->
     }
 }
 
-/// The tree of two commits merged, with markers in the files where they conflict.
-pub fn with_markers(dir: &Path, ours: &str, theirs: &str) -> Result<String> {
-    let output = Git::at(dir)
-        .durable()
-        .config("merge.conflictStyle=merge")
-        .args(["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"])
-        .args(["--allow-unrelated-histories", ours, theirs])
-        .output()?;
-    let first = output.stdout.split(|byte| *byte == 0).next().unwrap_or_default();
-    let tree = String::from_utf8_lossy(first).trim_end().to_owned();
-    match output.status.code() {
-        Some(0 | 1) if !tree.is_empty() => Ok(tree),
-        code => Err(Error::Git(git::Error {
-            command: format!("merge-tree {ours} {theirs}"),
-            code,
-            message: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
-        })),
-    }
-}
-
 /// Reads: the tree, the files, an empty word; then messages, each a count of paths, the paths, a
 /// kind and a text.
 fn parse(bytes: &[u8]) -> Option<Merged> {

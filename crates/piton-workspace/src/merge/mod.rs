@@ -15,16 +15,17 @@ mod guard;
 mod rebase;
 mod replay;
 mod revert;
+mod sides;
 mod torn;
 mod would;
 
 use std::path::{Path, PathBuf};
 
 pub use advance::{Advanced, Probe, advance, probe, settle};
-pub use conflict::with_markers;
 pub use follow::{Followed, follow};
 pub use rebase::{Rebase, rebase};
 pub use revert::{Revert, revert};
+pub use sides::{Disputed, Sides, has_markers, sides};
 pub use would::would_follow;
 
 use crate::git::{self, Git};

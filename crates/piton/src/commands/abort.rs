@@ -125,7 +125,7 @@ fn drive_to_the_end(
         return Err(CommandError::usage("run-over", format!("run {run_id} is {status} already")));
     }
     let plan = store.plan(&loaded.state)?;
-    let opening = vec![session::attached(context, &lease, false)];
+    let opening = vec![session::attached(context, &lease, &DriveArgs::default())];
     let live = plan.clone();
     let session = Session { abort: Some(event), ..Session::new(loaded, plan, live, opening) };
     session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;

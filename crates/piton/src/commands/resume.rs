@@ -149,7 +149,7 @@ fn prepare(
 ) -> Result<Option<Session>> {
     let loaded = store.load(run_id)?;
     if loaded.seq == 0 {
-        return super::run::begin(context, store, loaded, lease).map(Some);
+        return super::run::begin(context, store, loaded, lease, args).map(Some);
     }
     let compared = compare(context, store, &loaded, args)?;
     let Compared { mut check, live, open_gates } = compared;
@@ -184,7 +184,7 @@ fn prepare(
     } else if store.plan_problem(&loaded.state)?.is_some() {
         store.mend_plan(&check.plan)?;
     }
-    let mut opening = vec![session::attached(context, lease, args.takeover)];
+    let mut opening = vec![session::attached(context, lease, args)];
     opening.extend(resets_that_apply(&loaded.state, &opening[0], check.events));
     let session = Session::new(loaded, check.plan, live, opening);
     Ok(Some(Session { open_gates, ..session }))

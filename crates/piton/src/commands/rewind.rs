@@ -123,7 +123,8 @@ pub fn settle(
     let lease = acquire(context, store, &loaded.row, takeover)?;
     let loaded = store.load(&run_id)?;
     let plan = store.plan(&loaded.state)?;
-    let opening = vec![session::attached(context, &lease, takeover)];
+    let opening =
+        vec![session::attached(context, &lease, &DriveArgs { takeover, ..DriveArgs::default() })];
     let session = Session { settle: true, ..Session::new(loaded, plan.clone(), plan, opening) };
     session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
     Ok(store.load(&run_id)?)
@@ -141,7 +142,8 @@ pub fn drive(
     let lease = acquire(context, store, &row, takeover).map_err(|error| driven(error, run_id))?;
     let loaded = store.load(run_id)?;
     let plan = store.plan(&loaded.state)?;
-    let opening = vec![session::attached(context, &lease, takeover)];
+    let opening =
+        vec![session::attached(context, &lease, &DriveArgs { takeover, ..DriveArgs::default() })];
     let live = plan.clone();
     let session = Session { rewind: Some(rewind), ..Session::new(loaded, plan, live, opening) };
     let ending = session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;

@@ -271,7 +271,8 @@ fn start(
     if !context.json {
         ui::say(&format!("run {}", row.run_id));
     }
-    let opening = vec![event, session::attached(context, &lease, false)];
+    let first = DriveArgs { takeover: false, ..args.drive.clone() };
+    let opening = vec![event, session::attached(context, &lease, &first)];
     let (recorded, live) = (plan.recorded.clone(), plan.live.clone());
     let session = Session::new(loaded, recorded, live, opening);
     let session = Session { open_gates: plan.open_gates.clone(), ..session };
@@ -289,12 +290,14 @@ pub fn begin(
     store: &mut Store,
     loaded: Loaded,
     lease: &Lease,
+    args: &DriveArgs,
 ) -> Result<Session> {
     let run_id = loaded.row.run_id.clone();
     let plan = plan_of_unbegun(context, &loaded.row)?;
     store.keep_plan(&plan.recorded)?;
     let created = created(context, &plan, &run_id, see_spec(context, &plan)?);
-    let opening = vec![created, session::attached(context, lease, false)];
+    let first = DriveArgs { takeover: false, ..args.clone() };
+    let opening = vec![created, session::attached(context, lease, &first)];
     let session = Session::new(loaded, plan.recorded, plan.live, opening);
     Ok(Session { open_gates: plan.open_gates, ..session })
 }

@@ -28,7 +28,7 @@ use piton_engine::world::{
     Attached, Attempt, Ended, Happening, Notice, Reported, Rooms, SealError, World,
 };
 use piton_engine::{Error, Result};
-use piton_process::logs::AttemptLog;
+use piton_process::logs::{AttemptLog, Selection};
 use piton_process::protocol::{Dropped, Range};
 use piton_workspace::Project;
 
@@ -36,6 +36,9 @@ use crate::context::now;
 
 pub use scratch::folders as scratch_folders;
 pub use signals::Signals;
+
+/// Lines of an answer that are looked at: those after the last that says something are blank.
+const ANSWER_LINES: usize = 20;
 
 /// Where the output of running steps begins in their lanes' logs, for whoever shows it live.
 pub type Running = Rc<RefCell<BTreeMap<StepPath, (u64, u64)>>>;
@@ -152,11 +155,28 @@ pub fn last_line(
 ) -> Option<String> {
     let (stdout, stderr) = lane_logs(run_dir, step);
     let log = AttemptLog::of_running(&stdout, &stderr, out, err);
-    tail::last_lines(&log, 1, redactor).ok()?.pop()
+    tail::last_lines(&log, Selection::Both, 1, redactor).ok()?.pop()
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
     Error::World(error.to_string())
+}
+
+impl RealWorld {
+    fn log_of(&self, ended: &Ended) -> AttemptLog {
+        let (stdout, stderr) = lane_logs(&self.run_dir, &ended.attempt.step);
+        let range = |r: (u64, u64)| Range { start: r.0, end: r.1 };
+        AttemptLog {
+            stdout,
+            stderr,
+            stdout_range: range(ended.logs.stdout),
+            stderr_range: range(ended.logs.stderr),
+            dropped: Dropped {
+                stdout: ended.logs.stdout_dropped.map(range),
+                stderr: ended.logs.stderr_dropped.map(range),
+            },
+        }
+    }
 }
 
 impl World for RealWorld {
@@ -191,19 +211,14 @@ impl World for RealWorld {
     }
 
     fn tail(&mut self, ended: &Ended, lines: usize, redactor: &Redactor) -> Vec<String> {
-        let (stdout, stderr) = lane_logs(&self.run_dir, &ended.attempt.step);
-        let range = |r: (u64, u64)| Range { start: r.0, end: r.1 };
-        let log = AttemptLog {
-            stdout,
-            stderr,
-            stdout_range: range(ended.logs.stdout),
-            stderr_range: range(ended.logs.stderr),
-            dropped: Dropped {
-                stdout: ended.logs.stdout_dropped.map(range),
-                stderr: ended.logs.stderr_dropped.map(range),
-            },
-        };
-        tail::last_lines(&log, lines, redactor).unwrap_or_default()
+        let log = self.log_of(ended);
+        tail::last_lines(&log, Selection::Both, lines, redactor).unwrap_or_default()
+    }
+
+    fn answer(&mut self, ended: &Ended, redactor: &Redactor) -> Option<String> {
+        let log = self.log_of(ended);
+        let lines = tail::last_lines(&log, Selection::Stdout, ANSWER_LINES, redactor);
+        lines.unwrap_or_default().into_iter().rev().find(|line| !line.trim().is_empty())
     }
 
     fn reported(&mut self, attempt: &Attempt) -> Reported {

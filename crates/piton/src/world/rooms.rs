@@ -4,7 +4,9 @@
 //! when, `piton-workspace` knows how. Every ref moves in a transaction that verifies this driver's
 //! epoch.
 
+mod base;
 mod begin;
+mod conflict;
 mod mend;
 mod merge;
 pub mod names;
@@ -346,6 +348,10 @@ impl Rooms for GitRooms {
         self.wanted_base(state).or_else(current)
     }
 
+    fn tip(&mut self, branch: &str) -> Option<String> {
+        branch_head(&self.root, branch)
+    }
+
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin> {
         let _held = self.hands.hold()?;
         self.begin_lane(lane, rules, state)
@@ -387,6 +393,10 @@ impl Rooms for GitRooms {
     fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
         let _held = self.hands.hold()?;
         self.rebase_work(lane, work)
+    }
+
+    fn sides(&mut self, onto: &str, head: &str) -> Vec<String> {
+        self.told_sides(onto, head)
     }
 
     fn may_merge(&mut self, intent: &MergeIntended) -> Result<Option<Refusal>> {

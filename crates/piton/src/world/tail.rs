@@ -34,9 +34,14 @@ struct Place {
 
 /// The last `count` lines that are not empty, without secrets and harmless for a terminal or a prompt.
 /// Of a private key one line stays.
-pub fn last_lines(log: &AttemptLog, count: usize, redactor: &Redactor) -> io::Result<Vec<String>> {
+pub fn last_lines(
+    log: &AttemptLog,
+    selection: Selection,
+    count: usize,
+    redactor: &Redactor,
+) -> io::Result<Vec<String>> {
     let mut last = VecDeque::with_capacity(count);
-    for line in read(log)?.iter().rev() {
+    for line in read(log, selection)?.iter().rev() {
         if last.len() == count {
             break;
         }
@@ -47,8 +52,8 @@ pub fn last_lines(log: &AttemptLog, count: usize, redactor: &Redactor) -> io::Re
     Ok(last.into())
 }
 
-fn read(log: &AttemptLog) -> io::Result<Vec<Line>> {
-    let end = logs::near_end(log, Selection::Both, (SHOWN_BYTES + BEFORE_BYTES) as u64)?;
+fn read(log: &AttemptLog, selection: Selection) -> io::Result<Vec<Line>> {
+    let end = logs::near_end(log, selection, (SHOWN_BYTES + BEFORE_BYTES) as u64)?;
     let cut = [end.is_cut(Stream::Stdout), end.is_cut(Stream::Stderr)];
     let mut places = [Place::default(); 2];
     let mut lines = Vec::new();
@@ -122,7 +127,7 @@ mod tests {
         let redactor = Redactor::new([("MY_TOKEN", "hunter2hunter2")], &Names::default());
         let mut log = AttemptLog::of_running(&stdout, &stderr, 0, 0);
         log.dropped.stdout = hole;
-        last_lines(&log, count, &redactor)
+        last_lines(&log, Selection::Both, count, &redactor)
     }
 
     /// What stays behind a hole is shown, however large the hole; the rest of a key is not.

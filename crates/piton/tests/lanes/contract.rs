@@ -279,6 +279,35 @@ fn hints_tell_lanes_of_the_same_name_apart() {
     scene.nothing_left();
 }
 
+/// Lost: retries that were asked for would end with the driver that was told of them, and the record
+/// of them would say for ever that another follows.
+#[test]
+fn retries_that_were_asked_for_hold_for_the_resume() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let at = scene.outside("").display().to_string();
+    scene.agent(
+        "SL-1",
+        &format!(
+            "touch {at}/begun-$PITON_ATTEMPT\n\
+             [ $PITON_ATTEMPT = 2 ] && while [ ! -e {at}/go ]; do sleep 0.02; done\nexit 1"
+        ),
+    );
+    let args = ["run", super::scene::DOCUMENT, "--run-id", "b2", "--retries", "3"];
+    let mut driver = scene.project.start(scene.command("piton").args(args));
+    super::common::wait_until("the second attempt", || scene.outside("begun-2").exists());
+    super::common::wait_until("the record of the retry", || {
+        scene.stage_status("SL-1", "retry_attempt") == "retrying"
+    });
+    driver.kill();
+    std::fs::write(scene.outside("go"), "").unwrap();
+    let hint = scene.record("SL-1", "retry_attempt")["resume_hint"].as_str().unwrap().to_owned();
+    scene.paste(&hint).exits(1);
+    assert_eq!(scene.project.step("P1/SL-1/SL-1-01")["attempts"], 4);
+    let record = scene.record("SL-1", "retry_attempt");
+    assert_eq!((&record["status"], &record["retry_attempt"]), (&json!("failed"), &json!(3)));
+    assert!(record["failure_context"].to_string().contains("Attempt 4"), "{record:#}");
+}
+
 /// Lost: a person who pastes the way back of a lane that shares its folder would get a refusal.
 #[test]
 fn hints_of_lanes_that_share_a_folder_are_true_when_pasted() {

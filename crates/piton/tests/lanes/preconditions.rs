@@ -266,3 +266,21 @@ fn without_git_lanes_in_worktrees_are_refused() {
     project.piton(&["run", DOCUMENT]).exits(4).says("git init").says("in-place");
     assert!(!project.state_dir().exists(), "no run was made");
 }
+
+/// Lost: a run that was told its base and stopped before a lane began would go on with another.
+#[test]
+fn the_base_that_was_asked_for_holds_for_the_resume() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.project.git(&["branch", "rel"]);
+    scene.project.git(&["checkout", "--quiet", "-b", "dev"]);
+    let other = scene.outside("wrel");
+    scene.project.git(&["worktree", "add", "--quiet", other.to_str().unwrap(), "rel"]);
+    std::fs::write(other.join("dirt"), "d").unwrap();
+    scene.run(&["--run-id", "b1", "--base", "rel"]).exits(4).says("dirt");
+    std::fs::remove_file(other.join("dirt")).unwrap();
+    let record = scene.record("SL-1", "before_lane_start");
+    scene.paste(record["resume_hint"].as_str().unwrap()).exits(0);
+    assert_eq!(scene.subjects("rel").len(), 2);
+    assert_eq!(scene.subjects("dev").len(), 1);
+    assert_eq!(scene.record("SL-1", "pre_pr")["base_branch"], "rel");
+}

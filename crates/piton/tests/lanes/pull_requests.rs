@@ -281,6 +281,39 @@ fn a_push_without_network_is_a_network_failure_at_pre_pr() {
     piton(&scene, &["resume"]).exits(3);
 }
 
+/// Lost: what a command says to people would be taken for the address of the request.
+#[test]
+fn the_address_of_a_request_is_what_the_command_answers() {
+    let scene = scene();
+    let gh =
+        GH.replace("  cat \"$at/prs/$name\";;", "  cat \"$at/prs/$name\"; echo; echo Done >&2;;");
+    assert_ne!(gh, GH);
+    scene.program("gh", &gh);
+    piton(&scene, &["run", DOCUMENT]).exits(3);
+    let notes = scene.record("SL-1", "pre_pr")["notes"].as_str().unwrap().to_owned();
+    assert!(notes.contains("pull request https://forge.example/pull/lane_P1_SL-1;"), "{notes}");
+}
+
+/// Lost: a lane would start from a base without the work it needs, and say nothing.
+#[test]
+fn a_lane_that_needs_one_merged_elsewhere_waits_until_base_has_it() {
+    let needs = super::scene::LaneDoc { index: &["Depends on: SL-1"], ..lane("SL-2") };
+    let scene = scene();
+    scene.project.write(DOCUMENT, &document("", &[lane("SL-1"), needs], ""));
+    scene.project.commit();
+    piton(&scene, &["run", DOCUMENT, "--run-id", "r"]).exits(3);
+    std::fs::write(scene.outside("gh/merged"), "").unwrap();
+    let words = "main does not contain P1/SL-1, which was merged elsewhere";
+    piton(&scene, &["resume"]).exits(4).says(words).says("git pull");
+    piton(&scene, &["resume"]).exits(4).says(words);
+    // Merged there as another commit, which somebody pulls.
+    scene.project.write("SL-1-01.txt", "work of SL-1-01\n");
+    scene.project.commit();
+    let said = piton(&scene, &["resume"]);
+    assert!(!said.stderr.contains("merged elsewhere"), "{}", said.stderr);
+    assert_eq!(scene.told("gh/opened"), ["lane_P1_SL-1", "lane_P1_SL-2"]);
+}
+
 /// Lost: a lane that starts over would find what it did before, on a branch that was left.
 #[test]
 fn a_lane_that_starts_over_does_not_begin_on_the_branch_that_was_left() {

@@ -23,7 +23,10 @@ impl GitRooms {
         state: &RunState,
     ) -> Result<Begin> {
         if rules.isolation.is_in_place() {
-            return Ok(self.begin_in_place(lane));
+            return Ok(match self.off_base(lane, state) {
+                Some(refusal) => Begin::Refused(refusal),
+                None => self.begin_in_place(lane),
+            });
         }
         if let Some(refusal) = &self.refusal {
             return Ok(Begin::Refused(refusal.clone()));
@@ -35,6 +38,10 @@ impl GitRooms {
         let base = match self.usual_base(wanted.as_deref()) {
             Ok(base) => base,
             Err(found) => return Ok(Begin::Refused(found)),
+        };
+        let lacking = match self.lacking(lane, state, &base) {
+            Ok(note) => note,
+            Err(refusal) => return Ok(Begin::Refused(refusal)),
         };
         let before = state.lane(lane).and_then(|l| l.work.as_deref());
         let again = before.filter(|work| work.begins_again());
@@ -60,7 +67,7 @@ impl GitRooms {
             isolation: rules.isolation,
             dir: dir.display().to_string(),
             branch: format!("lane/{}/{}", lane.phase, lane.lane),
-            note: self.behind(&base.branch).unwrap_or_default(),
+            note: lacking.or_else(|| self.behind(&base.branch)).unwrap_or_default(),
             base_branch: base.branch,
             base_sha: Some(base.commit),
             snapshot,
@@ -262,27 +269,6 @@ impl GitRooms {
         let copied = worktree::copy_missing(&self.root, Path::new(dir)).map_err(of_worktree)?;
         let words = || format!("{lane}: copied into its worktree now: {}", copied.join(", "));
         Ok((!copied.is_empty()).then(words))
-    }
-
-    /// Puts both sides of a conflict into the lane's workspace: base, with the lane's work merged
-    /// over it and markers where they differ. What was there stands in the lane's snapshots.
-    fn place_conflict(
-        &mut self,
-        lane: &LanePath,
-        work: &LaneWork,
-        onto: &str,
-        head: &str,
-    ) -> Result<Room> {
-        let dir = Path::new(&work.dir).to_owned();
-        let fence = self.fenced()?;
-        self.take(Some(lane), &work.dir, "before a conflict was put in", now()).map_err(failed)?;
-        let tree = merge::with_markers(&self.root, onto, head).map_err(failed)?;
-        worktree::stand_on(&dir, onto, &tree, &fence).map_err(of_worktree)?;
-        let mut made = ready(lane, &dir, &work.branch, onto.to_owned());
-        let taken = self.take(Some(lane), &work.dir, "both sides of a conflict", now());
-        made.snapshot = Some(self.noted_whole(Some(lane), &work.dir, &taken.map_err(failed)?));
-        "both sides of the conflict are in its worktree, with markers".clone_into(&mut made.note);
-        Ok(Room::Ready(Box::new(made)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use piton_core::event::{LaneRemoved, MergeIntended};
-use piton_core::lane::{SnapshotRef, Stage};
+use piton_core::lane::SnapshotRef;
 use piton_core::lane_state::LaneWork;
 use piton_core::plan;
 use piton_core::{LanePath, Timestamp};
@@ -14,7 +14,7 @@ use piton_engine::world::{Commit, Merging, Rebase, Refusal};
 use piton_workspace::checks::{self, Base};
 use piton_workspace::merge::{self, Advanced, Followed, Probe};
 use piton_workspace::worktree::{self, BranchEnd, Files, Identity};
-use piton_workspace::{Git, refs, snapshot};
+use piton_workspace::{refs, snapshot};
 
 use super::begin::at;
 use super::{GitRooms, branch_head, failed, of_worktree, recorded, refusal};
@@ -25,8 +25,6 @@ const ASKED_MAX: Duration = Duration::from_secs(30);
 const ASKED_EVERY: Duration = Duration::from_millis(20);
 /// Where that command says something, in the folder of stat caches; the run's id follows.
 const SAID: &str = "pull-request-said-";
-/// How a conflict is told, before the names of its files.
-const CONFLICT: &str = "conflict with base in ";
 
 impl GitRooms {
     pub(super) fn commit_work(
@@ -39,7 +37,7 @@ impl GitRooms {
         if let Some(refusal) = self.refuses_commit(lane, work, snapshot) {
             return Ok(Commit::Refused(refusal));
         }
-        let unresolved = self.unresolved(work, &snapshot.tree);
+        let unresolved = self.unresolved(work, &snapshot.tree)?;
         if !unresolved.is_empty() {
             return Ok(Commit::Unresolved(unresolved));
         }
@@ -52,25 +50,6 @@ impl GitRooms {
         let before = before.and_then(|name| refs::value(&self.root, &name));
         let changed = before.as_deref() != Some(made.tree.as_str());
         Ok(Commit::Done { commit: made.commit, tree: made.tree, changed })
-    }
-
-    /// Files of the last conflict, or of one that a step made, that still hold its markers.
-    fn unresolved(&self, work: &LaneWork, tree: &str) -> Vec<String> {
-        let last = work.record(Stage::RetryAttempt).map(|r| r.notes.as_str()).unwrap_or_default();
-        let mut files: Vec<String> = Vec::new();
-        if let Some(named) = last.strip_prefix(CONFLICT) {
-            files.extend(named.split(", ").map(str::to_owned));
-        }
-        // A merge of a step's own that it did not finish.
-        let unmerged = worktree::unmerged(Path::new(&work.dir)).unwrap_or_default();
-        files.extend(unmerged.iter().map(|path| String::from_utf8_lossy(path).into_owned()));
-        let has_marker = |file: &String| {
-            let blob = Git::at(&self.root).args(["cat-file", "blob", &format!("{tree}:{file}")]);
-            let text = blob.bytes().unwrap_or_default();
-            text.split(|b| *b == b'\n').any(|line| line.starts_with(b"<<<<<<< "))
-        };
-        files.retain(has_marker);
-        files
     }
 
     pub(super) fn rebase_work(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {

@@ -99,6 +99,8 @@ impl Run {
             host: "host".to_owned(),
             head: None,
             takeover: false,
+            base: None,
+            retries: None,
             driven_until: None,
         }));
         run

@@ -1,0 +1,266 @@
+//! Both sides of a conflict in one tree, so that nobody can take it for settled by doing nothing.
+//!
+//! Where git can write both sides into a file it does, between markers. Where it can't (a binary
+//! file, one side deleted the file, a file where the other side has a folder, renames) it leaves one
+//! of them, and nothing in the files tells that there was another. There each side is put beside the
+//! file, as `FILE~base` and `FILE~lane`: the conflict is settled when those are gone. What was made
+//! of it then is nobody's guess but the doing of whoever deleted them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{Error, Result};
+use crate::git::{self, Git};
+use crate::worktree::Place;
+
+/// How a line of a file begins that opens the two sides in it.
+const MARKER: &[u8] = b"<<<<<<< ";
+/// The index that the tree is made with, in the git folder of a lane's worktree.
+const INDEX: &str = "piton-sides";
+/// The mode of a commit of another repository: it is told in a file, for it is no file.
+const COMMIT_MODE: &str = "160000";
+
+/// A conflict with what both sides made of each file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sides {
+    /// The tree that git makes of it.
+    merged: String,
+    /// The files, sorted.
+    pub files: Vec<Disputed>,
+}
+
+/// A file that two sides are at odds about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Disputed {
+    /// Its path.
+    pub path: PathBuf,
+    /// What git calls the conflict, such as `modify/delete`.
+    pub kind: String,
+    /// Whether both sides are in it, between markers.
+    pub has_markers: bool,
+    /// What both came from, base's side and the lane's.
+    stages: [Option<Blob>; 3],
+    /// Where the sides lie beside it: base's, then the lane's.
+    beside: [Option<PathBuf>; 2],
+    /// The name that git gave it, where a folder has its own.
+    invented: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Blob {
+    mode: String,
+    id: String,
+}
+
+impl Disputed {
+    /// The files that were put beside it.
+    pub fn beside(&self) -> impl Iterator<Item = &Path> {
+        self.beside.iter().flatten().map(PathBuf::as_path)
+    }
+
+    /// What whoever settles it should know, in one line.
+    pub fn words(&self) -> String {
+        let name = self.path.display();
+        let mut words = format!("{name} ({})", self.kind);
+        if self.has_markers {
+            words.push_str(": both sides are in it, between markers");
+            return words;
+        }
+        for (side, who) in [(0, "base"), (1, "the lane")] {
+            let sep = if side == 0 { ": " } else { ", " };
+            let _ = match (&self.stages[side + 1], &self.beside[side]) {
+                (Some(blob), Some(at)) => {
+                    write!(words, "{sep}{who} has {} (`git show {}`)", at.display(), blob.id)
+                }
+                _ => write!(words, "{sep}{who} has none"),
+            };
+        }
+        if let Some(blob) = &self.stages[0] {
+            let _ = write!(words, ", before it was `git show {}`", blob.id);
+        }
+        let beside: Vec<String> = self.beside().map(|p| p.display().to_string()).collect();
+        if !beside.is_empty() {
+            let all = beside.join(" and ");
+            let _ = write!(words, "; make {name} what it shall be, then delete {all}");
+        }
+        words
+    }
+}
+
+/// What two commits are at odds about: base's, and the lane's.
+pub fn sides(dir: &Path, base: &str, lane: &str) -> Result<Sides> {
+    let output = Git::at(dir)
+        .durable()
+        .config("merge.conflictStyle=merge")
+        .args(["merge-tree", "--write-tree", "-z", "--messages"])
+        .args(["--allow-unrelated-histories", base, lane])
+        .output()?;
+    match output.status.code() {
+        Some(0 | 1) => {}
+        code => {
+            return Err(Error::Git(git::Error {
+                command: format!("merge-tree {base} {lane}"),
+                code,
+                message: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
+            }));
+        }
+    }
+    let mut sides = parse(&output.stdout, base, lane).ok_or(Error::Strange("merge-tree"))?;
+    if !sides.files.is_empty() {
+        look(dir, &mut sides)?;
+    }
+    Ok(sides)
+}
+
+/// Finds out which files hold markers, and where the sides of the others can lie.
+fn look(dir: &Path, sides: &mut Sides) -> Result<()> {
+    let bytes = Git::at(dir).args(["ls-tree", "-r", "-z", &sides.merged]).bytes()?;
+    let entries = bytes.split(|b| *b == 0).filter_map(|line| {
+        let at = line.iter().position(|b| *b == b'\t')?;
+        let id = String::from_utf8_lossy(&line[..at]).split(' ').nth(2)?.to_owned();
+        Some((line[at + 1..].to_owned(), id))
+    });
+    let there: BTreeMap<Vec<u8>, String> = entries.collect();
+    for file in &mut sides.files {
+        let name = file.path.as_os_str().as_bytes();
+        if let (None, [_, Some(_), Some(_)], Some(id)) =
+            (&file.invented, &file.stages, there.get(name))
+        {
+            let text = Git::at(dir).args(["cat-file", "blob", id]).bytes().unwrap_or_default();
+            file.has_markers = has_markers(&text);
+        }
+        if file.has_markers {
+            continue;
+        }
+        for (side, who) in [(0, "~base"), (1, "~lane")] {
+            if file.stages[side + 1].is_none() {
+                continue;
+            }
+            let mut beside = [name, who.as_bytes()].concat();
+            while there.contains_key(&beside) {
+                beside.push(b'~');
+            }
+            file.beside[side] = Some(PathBuf::from(OsStr::from_bytes(&beside)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a text holds the two sides of a conflict.
+pub fn has_markers(text: &[u8]) -> bool {
+    text.split(|b| *b == b'\n').any(|line| line.starts_with(MARKER))
+}
+
+impl Sides {
+    /// Makes the tree with both sides of every file in it; `dir` is the worktree it is for.
+    pub fn tree(&self, dir: &Path) -> Result<String> {
+        let moved = self.files.iter().filter(|f| !f.has_markers);
+        let mut lines: Vec<u8> = Vec::new();
+        for file in moved {
+            if let Some(invented) = &file.invented {
+                let len = self.merged.len();
+                entry(&mut lines, "0", &"0".repeat(len), invented);
+            }
+            for side in 0..2 {
+                if let (Some(blob), Some(at)) = (&file.stages[side + 1], &file.beside[side]) {
+                    let (mode, id) = held(dir, blob)?;
+                    entry(&mut lines, &mode, &id, at);
+                }
+            }
+        }
+        if lines.is_empty() {
+            return Ok(self.merged.clone());
+        }
+        let index = Place::of(dir)?.git_dir.join(INDEX);
+        let clear = || {
+            let _ = fs::remove_file(&index);
+            let _ = fs::remove_file(index.with_extension("lock"));
+        };
+        clear();
+        let git = || Git::at(dir).durable().index(&index);
+        let made = (|| {
+            git().args(["read-tree", &self.merged]).run()?;
+            git().args(["update-index", "-z", "--index-info"]).input(lines).run()?;
+            git().args(["write-tree"]).text()
+        })();
+        clear();
+        Ok(made?)
+    }
+}
+
+fn entry(lines: &mut Vec<u8>, mode: &str, id: &str, path: &Path) {
+    lines.extend_from_slice(format!("{mode} {id}\t").as_bytes());
+    lines.extend_from_slice(path.as_os_str().as_bytes());
+    lines.push(0);
+}
+
+/// A side as a file can hold it.
+fn held(dir: &Path, blob: &Blob) -> Result<(String, String)> {
+    if blob.mode != COMMIT_MODE {
+        return Ok((blob.mode.clone(), blob.id.clone()));
+    }
+    let text = format!("Subproject commit {}\n", blob.id);
+    let git = Git::at(dir).durable().args(["hash-object", "-w", "--stdin"]);
+    Ok(("100644".to_owned(), git.input(text.into_bytes()).text()?))
+}
+
+/// Reads: the tree; `MODE ID STAGE`, a tab and the path of each side; an empty word; then messages,
+/// each a count of paths, the paths, a kind and a text.
+fn parse(bytes: &[u8], base: &str, lane: &str) -> Option<Sides> {
+    let mut words = bytes.split(|byte| *byte == 0);
+    let merged = String::from_utf8_lossy(words.next()?).trim_end().to_owned();
+    let mut files: BTreeMap<Vec<u8>, Disputed> = BTreeMap::new();
+    for word in words.by_ref().take_while(|word| !word.is_empty()) {
+        let at = word.iter().position(|b| *b == b'\t')?;
+        let head = String::from_utf8_lossy(&word[..at]).into_owned();
+        let mut head = head.split(' ');
+        let (mode, id) = (head.next()?.to_owned(), head.next()?.to_owned());
+        let stage: usize = head.next()?.parse().ok()?;
+        let path = &word[at + 1..];
+        let (own, invented) = own_name(path, base, lane);
+        let file = files.entry(own.to_owned()).or_default();
+        file.path = PathBuf::from(OsStr::from_bytes(own));
+        if invented {
+            file.invented = Some(PathBuf::from(OsStr::from_bytes(path)));
+        }
+        *file.stages.get_mut(stage.checked_sub(1)?)? = Some(Blob { mode, id });
+    }
+    while let Some(count) = words.next().filter(|word| !word.is_empty()) {
+        let count: usize = String::from_utf8_lossy(count).parse().ok()?;
+        let paths: Vec<&[u8]> = words.by_ref().take(count).collect();
+        let kind = String::from_utf8_lossy(words.next()?).into_owned();
+        words.next()?;
+        let Some(kind) = kind.strip_prefix("CONFLICT (").and_then(|k| k.strip_suffix(')')) else {
+            continue;
+        };
+        for path in paths {
+            let (own, _) = own_name(path, base, lane);
+            if let Some(file) = files.get_mut(own).filter(|f| f.kind.is_empty()) {
+                kind.clone_into(&mut file.kind);
+            }
+        }
+    }
+    let named = |mut file: Disputed| {
+        if file.kind.is_empty() {
+            "conflict".clone_into(&mut file.kind);
+        }
+        file
+    };
+    Some(Sides { merged, files: files.into_values().map(named).collect() })
+}
+
+/// The name a file has on its side, and whether git gave it another: `NAME~COMMIT`, where a folder
+/// has the name.
+fn own_name<'a>(path: &'a [u8], base: &str, lane: &str) -> (&'a [u8], bool) {
+    for commit in [base, lane] {
+        let mark = [b"~", commit.as_bytes()].concat();
+        if let Some(at) = path.windows(mark.len()).rposition(|part| part == mark) {
+            return (&path[..at], true);
+        }
+    }
+    (path, false)
+}

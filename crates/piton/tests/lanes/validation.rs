@@ -1,0 +1,61 @@
+//! The validation across lanes: its evidence is about base, and about the base of now.
+
+use super::scene::{Scene, document, lane};
+
+fn validated(commands: &str) -> Scene {
+    let plan = format!("## H. Test Execution Plan\n\n```bash\n{commands}\n```\n");
+    Scene::with(&document("", &[lane("SL-1")], &plan), "")
+}
+
+/// Lost: what was validated would be another branch than the one the lanes went to.
+#[test]
+fn a_validation_runs_where_base_is_checked_out() {
+    let scene = validated("git rev-parse --abbrev-ref HEAD >> ../validated");
+    scene.project.git(&["branch", "rel"]);
+    scene.project.git(&["checkout", "--quiet", "-b", "dev"]);
+    let said = scene.run(&["--run-id", "v1", "--base", "rel"]).exits(4);
+    let words = "the validation runs on rel, and dev is checked out here; `git switch rel`, then";
+    said.says(words).says("piton resume v1");
+    assert_eq!(scene.told("validated"), Vec::<String>::new());
+    assert_eq!(scene.subjects("rel").len(), 2);
+    scene.resume(&[]).exits(4).says(words);
+    scene.project.git(&["switch", "--quiet", "rel"]);
+    scene.resume(&[]).exits(0);
+    assert_eq!(scene.told("validated"), ["rel"]);
+}
+
+/// Lost: a command that passed on an older base would count for the one that was mended.
+#[test]
+fn all_commands_run_again_on_a_base_that_was_mended() {
+    let scene = validated("cat SL-1-01.txt && echo one >> ../ran\ntest -e fixed.txt");
+    scene.run(&[]).exits(1).says("FIX-P1-001");
+    assert_eq!(scene.told("ran").len(), 1);
+    // Nothing changed: what passed is not run again.
+    scene.resume(&[]).exits(1);
+    assert_eq!(scene.told("ran").len(), 1);
+    // Mended, and what passed is broken by it.
+    scene.project.write("fixed.txt", "");
+    scene.project.git(&["rm", "--quiet", "SL-1-01.txt"]);
+    scene.project.commit();
+    scene.resume(&[]).exits(1).says("FIX-P1-001: cat SL-1-01.txt");
+    scene.project.write("SL-1-01.txt", "again\n");
+    scene.project.commit();
+    scene.resume(&[]).exits(0);
+    assert_eq!(scene.told("ran").len(), 2);
+}
+
+/// Lost: a person who checked out something else meanwhile would have that validated.
+#[test]
+fn a_validation_that_goes_on_looks_where_it_is() {
+    let scene = validated("test -e fixed.txt");
+    scene.run(&[]).exits(1);
+    scene.project.git(&["checkout", "--quiet", "-b", "dev"]);
+    scene.project.write("fixed.txt", "");
+    scene.project.git(&["add", "fixed.txt"]);
+    scene.project.git(&["commit", "--quiet", "-m", "fixed"]);
+    scene.resume(&[]).exits(4).says("the validation runs on main, and dev is checked out here");
+    scene.project.git(&["switch", "--quiet", "main"]);
+    scene.resume(&[]).exits(1).says("FIX-P1-001");
+    scene.project.git(&["merge", "--quiet", "--ff-only", "dev"]);
+    scene.resume(&[]).exits(0);
+}
