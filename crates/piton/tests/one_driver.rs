@@ -82,6 +82,12 @@ fn a_stopped_driver_that_was_taken_over_adds_nothing() {
     project.write("go", "");
     let new = project.spawn(&["resume", "r", "--takeover"]);
     wait_until("the new one goes on", || project.lines("ran.txt") == ["one", "two"]);
+    // A keeper writes down that a step began when it has let it begin.
+    let journal = project.state_dir().join("runs/r/keeper.journal");
+    wait_until("the start on record", || {
+        let text = std::fs::read_to_string(&journal).unwrap();
+        text.matches("{\"started\":").count() == 2
+    });
     let before = (project.events("r"), files(&project));
     old.signal(Signal::CONT);
     old.wait().exits(5).says("error[run-taken-over]").says("piton attach");
