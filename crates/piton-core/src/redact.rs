@@ -1,8 +1,8 @@
 //! Keeps secrets out of what Piton writes: ledger, failure context, views, terminal.
 //!
-//! Known are the values of variables whose names look secret ([`names`]), and the shapes of well-known
-//! tokens and of private keys ([`shapes`]). They are looked for in a text as written and as it is seen
-//! on a screen ([`plain`]); what belongs to several secrets goes once. A secret that is neither (typed
+//! Known are the values of variables whose names look secret (`names`), and the shapes of well-known
+//! tokens and of private keys (`shapes`). They are looked for in a text as written and as it is seen
+//! on a screen (`plain`); what belongs to several secrets goes once. A secret that is neither (typed
 //! into a command by hand, say) cannot be seen; the docs say so.
 
 mod lines;
