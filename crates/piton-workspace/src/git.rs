@@ -10,8 +10,12 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-/// Variables that would lead git elsewhere, or change what it prints.
-const REMOVED: [&str; 12] = [
+/// Variables that change how git reads paths, or what it prints.
+const REMOVED: [&str; 3] = ["GIT_LITERAL_PATHSPECS", "GIT_EXTERNAL_DIFF", "GIT_TRACE"];
+
+/// Variables that name a repository, as git sets them for its hooks: whoever inherits them works on
+/// that one, wherever it is started.
+pub const NAMES_A_REPOSITORY: [&str; 9] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
@@ -20,10 +24,7 @@ const REMOVED: [&str; 12] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_NAMESPACE",
     "GIT_PREFIX",
-    "GIT_LITERAL_PATHSPECS",
     "GIT_QUARANTINE_PATH",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_TRACE",
 ];
 
 /// A git command that failed.
@@ -71,7 +72,7 @@ impl Git {
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("LC_ALL", "C");
-        for name in REMOVED {
+        for name in NAMES_A_REPOSITORY.into_iter().chain(REMOVED) {
             command.env_remove(name);
         }
         Self { command, words: Vec::new(), input: None, witness: None }

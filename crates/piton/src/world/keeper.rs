@@ -15,6 +15,7 @@ use piton_engine::{Error, Result};
 use piton_process::journal::{Fact, Journal};
 use piton_process::protocol::{Env, Event, Request, Spawn, State};
 use piton_process::{Keeper, Tether, cgroup, strays};
+use piton_workspace::git::NAMES_A_REPOSITORY;
 
 use self::ended::{ended_of, told_to_go};
 use super::{Running, Signals, failed, scratch};
@@ -392,10 +393,13 @@ impl Connection {
     }
 }
 
-/// The environment children start from: ours, without what a run above us put there.
+/// The environment children start from: ours, without what a run above us put there, and without
+/// what names a repository: a hook's would let git in a worktree act on the one of the hook.
 fn environment() -> Env {
     let inherited = |name: &std::ffi::OsStr| {
-        name.to_str().is_some_and(|n| n.starts_with("PITON_") && n != "PITON_USER")
+        name.to_str().is_some_and(|n| {
+            n.starts_with("PITON_") && n != "PITON_USER" || NAMES_A_REPOSITORY.contains(&n)
+        })
     };
     Env::new(std::env::vars_os().filter(|(name, _)| !inherited(name)))
 }

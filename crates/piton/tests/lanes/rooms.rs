@@ -205,3 +205,19 @@ fn hooks_of_the_user_do_not_run_for_our_commits() {
     assert_eq!(scene.told("hooks"), Vec::<String>::new());
     assert!(scene.project.has("SL-1-01.txt"));
 }
+
+/// Lost: started by a hook, which git tells its repository, a lane's own `git commit` would land on
+/// the branch that the user has checked out.
+#[test]
+fn git_in_a_lane_works_on_the_lane_whoever_started_piton() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.agent("SL-1", "echo x > SL-1-01.txt; git add -A; git commit -qm own; git branch > seen");
+    let at = scene.project.root().join(".git");
+    let mut run = scene.command("piton");
+    run.args(["run", DOCUMENT]).env("GIT_DIR", &at).env("GIT_WORK_TREE", scene.project.root());
+    scene.project.finish(run.env("GIT_INDEX_FILE", at.join("index"))).exits(0);
+    assert!(scene.project.read("seen").contains("* lane/P1/SL-1"));
+    let dirt = scene.project.git(&["status", "--porcelain", "--untracked-files=no"]);
+    assert_eq!(dirt, "", "index and files of the user are what base is");
+    scene.nothing_left();
+}
