@@ -32,6 +32,12 @@ pub const TABLE: &[Entry] = &[
         next: "Name a file that does not exist.",
     },
     Entry {
+        code: "base-branch",
+        title: "the base branch of the records can't be used",
+        cause: "The records to be imported name a base branch that is not in this repository, or more than one.",
+        next: "Fetch or create the branch, or correct `base_branch` in the file.",
+    },
+    Entry {
         code: "demo",
         title: "the demo could not go on",
         cause: "A step of the demonstration failed outside of what it wanted to show, for example because git is missing.",

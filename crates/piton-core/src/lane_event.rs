@@ -269,12 +269,34 @@ pub struct LaneImported {
     /// Whether its worktree is there, and is none of ours to remove.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stays: bool,
+    /// The branch its work goes to, as recorded there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub base_branch: String,
+    /// What is said to be on its way to base, and is not here to be tested and merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outstanding: Option<Outstanding>,
     /// What went wrong before, for the next attempt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailedAttempt>,
+    /// Retries that were begun there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried: Option<u32>,
+    /// Retries there may be, as recorded there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
     /// What is not known, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+}
+
+/// Work of a lane that another tool handed on: it is done once base has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outstanding {
+    /// Its commit; empty where none is on record.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub commit: String,
+    /// Where its pull request is, or what is known of it.
+    pub pull_request: String,
 }
 
 /// What takes files and steps back, or forth again.

@@ -74,6 +74,9 @@ pub struct LaneWork {
     /// Its pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<String>,
+    /// The retries that the tool it was taken over from allowed; for a plan that names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
     /// How its work reached base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<LaneMerged>,
@@ -180,6 +183,10 @@ pub struct StageRecord {
     /// What went wrong so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failure_context: Vec<String>,
+    /// Whether nobody recorded it: a lane that was taken over needs it for its way back, and no view
+    /// shows it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
 }
 
 /// An act that can be undone, with what it needs for that.
@@ -256,6 +263,11 @@ impl From<RewindKind> for Act {
 }
 
 impl LaneWork {
+    /// The records that somebody made, in their order.
+    pub fn seen(&self) -> impl Iterator<Item = &StageRecord> {
+        self.records.iter().filter(|r| !r.assumed)
+    }
+
     /// The record of a stage.
     pub fn record(&self, stage: Stage) -> Option<&StageRecord> {
         self.records.iter().find(|r| r.stage == stage)

@@ -38,6 +38,7 @@ fn record(stage: Stage, status: StageStatus, at: i64) -> StageRecord {
         retry_attempt: None,
         max_retries: None,
         failure_context: Vec::new(),
+        assumed: false,
     }
 }
 
@@ -48,7 +49,11 @@ fn imported(records: Vec<StageRecord>) -> LaneImported {
         snapshot: None,
         merged: None,
         stays: false,
+        base_branch: String::new(),
+        outstanding: None,
         failures: Vec::new(),
+        retried: None,
+        retries: None,
         note: String::new(),
     }
 }

@@ -283,7 +283,14 @@ fn an_import_goes_there_and_back_under_its_frozen_tag() {
         snapshot: None,
         merged: None,
         stays: true,
+        base_branch: "main".to_owned(),
+        outstanding: Some(piton_core::event::Outstanding {
+            commit: "c0ffee".to_owned(),
+            pull_request: "of branch lane/P/A".to_owned(),
+        }),
         failures: Vec::new(),
+        retried: Some(1),
+        retries: Some(2),
         note: "nothing is known".to_owned(),
     }));
     let stored = encode(&event);

@@ -2,16 +2,15 @@
 //! they were found, its steps where the events beside say.
 
 use super::lanes::saw;
-use crate::lane::Stage;
+use crate::lane::{SETUP_STEP, Stage, TESTS_STEP};
 use crate::lane_event::LaneImported;
-use crate::lane_state::StageRecord;
-use crate::state::RunState;
+use crate::lane_state::{Committed, Reopenings, StageRecord};
+use crate::state::{LaneState, RunState, StepState};
 
 /// A lane was taken over.
 pub fn imported(state: &mut RunState, event: &LaneImported) {
     let number = state.events;
     let Some(lane) = state.lane_mut(&event.lane) else { return };
-    let at_work = lane.current();
     // A lane that did not begin here begins with its preconditions, whatever is on record.
     let begun = lane.work.as_ref().is_some_and(|w| w.record(Stage::BeforeLaneStart).is_some());
     let isolation = lane.isolation;
@@ -26,7 +25,8 @@ pub fn imported(state: &mut RunState, event: &LaneImported) {
     let oldest = event.records.iter().map(|r| r.at).min();
     let stays = |stage: Stage| !event.records.iter().any(|r| r.stage == stage);
     for record in work.records.iter().filter(|r| stays(r.stage)) {
-        records.push(StageRecord { at: oldest.unwrap_or(record.at), ..record.clone() });
+        let (at, assumed) = (oldest.unwrap_or(record.at), true);
+        records.push(StageRecord { at, assumed, ..record.clone() });
     }
     records.sort_by_key(|r| r.stage);
     for record in &mut records {
@@ -42,7 +42,39 @@ pub fn imported(state: &mut RunState, event: &LaneImported) {
         work.merged.clone_from(&event.merged);
         (work.stays, work.removed) = (event.stays, !event.stays);
     }
-    if let (Some(at), false) = (at_work, event.failures.is_empty()) {
-        lane.steps[at].failure_context.clone_from(&event.failures);
+    if work.base_branch.is_empty() {
+        work.base_branch.clone_from(&event.base_branch);
     }
+    if let Some(outstanding) = &event.outstanding {
+        let (commit, tree, changed) = (outstanding.commit.clone(), String::new(), true);
+        work.committed = Some(Committed { commit, tree, changed });
+        work.pull_request = Some(outstanding.pull_request.clone());
+    }
+    work.retries = event.retries;
+    failed_before(lane, event);
+}
+
+/// Gives what failed there, and the retries that it cost, to who works next.
+fn failed_before(lane: &mut LaneState, event: &LaneImported) {
+    let spent = event.retried.unwrap_or_default();
+    if event.failures.is_empty() && spent == 0 {
+        return;
+    }
+    let works = |s: &StepState| !s.progress.is_over() && s.id != SETUP_STEP;
+    let Some(at) = lane.steps.iter().position(works) else { return };
+    if lane.steps[at].id != TESTS_STEP {
+        let step = &mut lane.steps[at];
+        step.failure_context.clone_from(&event.failures);
+        (step.attempts, step.failures, step.retried) = (spent, spent, spent);
+        return;
+    }
+    // Its work is done as far as anybody knows: if the tests say otherwise, it goes on.
+    let worker = lane.worked().map(|s| s.id.clone()).unwrap_or_default();
+    let Some(work) = &mut lane.work else { return };
+    work.reopened = Reopenings {
+        count: spent,
+        max: event.retries.unwrap_or_default(),
+        failures: event.failures.clone(),
+        step: worker,
+    };
 }

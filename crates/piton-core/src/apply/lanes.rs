@@ -146,9 +146,11 @@ fn begun(state: &mut RunState, at: Timestamp, event: &LaneBegun) {
     let number = state.events;
     let Some(lane) = state.lane_mut(&event.lane) else { return };
     // What it recorded before it was taken back stays to be seen, until it gets there again.
-    let records = lane.work.take().map(|old| old.records).unwrap_or_default();
+    let (records, retries) =
+        lane.work.take().map(|old| (old.records, old.retries)).unwrap_or_default();
     let mut work = LaneWork {
         records,
+        retries,
         dir: event.dir.clone(),
         branch: event.branch.clone(),
         base_branch: event.base_branch.clone(),
@@ -438,7 +440,7 @@ impl LaneState {
     }
 
     /// The step that its tests follow.
-    fn worked(&self) -> Option<&StepState> {
+    pub(super) fn worked(&self) -> Option<&StepState> {
         let tests = self.steps.iter().position(|s| s.id == TESTS_STEP).unwrap_or_default();
         tests.checked_sub(1).map(|before| &self.steps[before])
     }

@@ -24,6 +24,7 @@ pub fn blank(stage: Stage, status: StageStatus, at: Timestamp, event: u64) -> St
         retry_attempt: None,
         max_retries: None,
         failure_context: Vec::new(),
+        assumed: false,
     }
 }
 

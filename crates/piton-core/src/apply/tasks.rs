@@ -43,7 +43,7 @@ pub(super) fn goes_on(work: &mut LaneWork, at: Timestamp) {
     work.blocked = None;
     let started = work.records.iter_mut().find(|r| r.stage == Stage::AfterLaneStart);
     if let Some(record) = started.filter(|r| r.status != StageStatus::InProgress) {
-        (record.status, record.at) = (StageStatus::InProgress, at);
+        (record.status, record.at, record.assumed) = (StageStatus::InProgress, at, false);
         record.notes.clear();
         (record.exit_code, record.last_command) = (None, None);
     }

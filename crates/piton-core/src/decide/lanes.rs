@@ -216,7 +216,10 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
     if !view.selected || !super::tasks::is_awaited(view.phase, view.lane) {
         return;
     }
-    let act = match (&work.committed, lane.rules.merge) {
+    // What has a pull request goes to base by that, also where another tool opened it.
+    let asked = work.pull_request.is_some();
+    let way = if asked { Merge::PullRequest } else { lane.rules.merge };
+    let act = match (&work.committed, way) {
         (None, _) => LaneAct::Commit,
         (Some(c), _) if !c.changed => LaneAct::Conclude(MergedBy::Nothing),
         _ if is_untested(view.lane, lane, work) => LaneAct::Conclude(MergedBy::Kept),

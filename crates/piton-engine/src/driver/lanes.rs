@@ -378,10 +378,19 @@ impl Driver<'_> {
                 && self.unmerged.insert(path.clone(), said.clone()).as_ref() != Some(&said)
             {
                 let (run, url) = (&self.row.run_id, work.pull_request.unwrap_or_default());
+                let asks = |l: &Lane| l.steps.iter().any(|s| s.id == PULL_REQUEST_STEP);
+                let next = if self.plan.lane(path).is_some_and(asks) {
+                    format!(
+                        "reopen it, or open another with `piton retry {run} \
+                         {path}/{PULL_REQUEST_STEP} --again`, then `piton resume {run}`"
+                    )
+                } else {
+                    // Another tool opened it, if there is one.
+                    format!("when {} contains its commit, `piton resume {run}`", work.base_branch)
+                };
                 let text = format!(
-                    "{path}: pull request {url} is not merged: {said}; reopen it, or open another \
-                     with `piton retry {run} {path}/{PULL_REQUEST_STEP} --again`, then `piton resume \
-                     {run}`; `piton rollback {run} --lane {}` starts the lane over",
+                    "{path}: pull request {url} is not merged: {said}; {next}; `piton rollback \
+                     {run} --lane {}` starts the lane over",
                     path.lane
                 );
                 self.observer.note(&Note::Warning(text));

@@ -265,7 +265,7 @@ impl Driver<'_> {
     fn retries_of(&self, path: &LanePath, step: &Step) -> u32 {
         let lane = self.plan.lane(path).filter(|_| step.role == Role::Tests);
         let works = lane.and_then(|lane| Some(&lane.steps[worker(lane)?]));
-        self.options.retries.unwrap_or(works.unwrap_or(step).retries)
+        self.retries_in(path, works.unwrap_or(step))
     }
 
     fn has_records(&self, attempt: &Attempt) -> bool {

@@ -91,7 +91,7 @@ impl Driver<'_> {
     /// The step that would work again on a lane, with its retries, if one is left.
     pub(super) fn reopens(&self, path: &LanePath, lane: &Lane) -> Option<(StepPath, u32)> {
         let step = &lane.steps[worker(lane)?];
-        let retries = self.options.retries.unwrap_or(step.retries);
+        let retries = self.retries_in(path, step);
         let step = StepPath::new(&path.phase, &path.lane, &step.id);
         let reopened = self.state.lane(path)?.work.as_ref()?.reopened.count;
         // What it failed before it succeeded counts too: retries are those of the work as a whole.
@@ -99,11 +99,19 @@ impl Driver<'_> {
         (spent < retries).then_some((step, retries))
     }
 
+    /// The retries of a step: as asked for, else as the plan says; where that names none, those of
+    /// the tool that its lane was taken over from.
+    pub(super) fn retries_in(&self, lane: &LanePath, step: &Step) -> u32 {
+        let theirs = || self.state.lane(lane)?.work.as_ref()?.retries;
+        let planned = || if step.retries == 0 { theirs().unwrap_or(0) } else { step.retries };
+        self.options.retries.unwrap_or_else(planned)
+    }
+
     /// The retries of a step, without those that were spent before its last success or on going on
     /// after it: together they are not more than the plan says.
     pub(super) fn retries_left(&self, path: &StepPath, step: &Step) -> u32 {
-        let retries = self.options.retries.unwrap_or(step.retries);
         let lane = path.lane();
+        let retries = self.retries_in(&lane, step);
         let work = self.state.lane(&lane).and_then(|l| l.work.as_ref());
         let (Some(work), Some(state)) = (work, self.state.step(path)) else { return retries };
         let planned = self.plan.lane(&lane);

@@ -11,25 +11,28 @@ use std::path::Path;
 
 use piton_core::id::is_valid_id;
 use piton_core::lane_state::StageRecord;
-use piton_core::{Event, LanePath, RunState, apply};
+use piton_core::{Event, LanePath, RunState, Status, apply};
 use piton_engine::Store;
 use piton_engine::store::Commit;
 use piton_engine::world::Rooms as _;
 use piton_formats::lanes::checkpoints::{self, Record};
 use piton_formats::lanes::naming;
 use piton_ledger::{Lease, NewRun, RunRow};
-use piton_workspace::refs::Fence;
+use piton_workspace::Git;
+use piton_workspace::refs::{self, Fence};
 use serde::Serialize;
 
 use crate::cli::{DriveArgs, ImportArgs};
 use crate::context::{Context, now};
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
 use crate::session;
 use crate::ui::{self, text::sanitize};
 
 /// Most runs of one id that may be taken over.
 const SAME_ID_MAX: u32 = 100;
+/// Runs that are named where none is left to be taken over: more would drown the rest.
+const KNOWN_TOLD_MAX: usize = 3;
 
 /// A lane that was taken over, as told.
 #[derive(Debug, Serialize)]
@@ -38,6 +41,13 @@ struct Taken {
     stage: Option<&'static str>,
     goes_on: String,
     unknown: Vec<String>,
+}
+
+/// What is taken over.
+struct Source<'s> {
+    records: &'s [Record],
+    /// The branch that the work goes to, where the records say it.
+    base: Option<String>,
 }
 
 /// Takes a run over.
@@ -49,11 +59,14 @@ pub fn run(context: &Context, args: &ImportArgs) -> Result<()> {
     let records = read(context, &args.file)?;
     let mut store = context.write_store()?;
     let wanted = choose(&mut store, &records, args)?;
+    refuse_known(&mut store, args, &wanted)?;
     let records: Vec<Record> = records.into_iter().filter(|r| r.run_id == wanted).collect();
+    let base = base_of(context, args, &records)?;
     let run_id = free_id(&mut store, &wanted)?;
     let (plan, mut remarks) = plan::find(context, args, &run_id, &records)?;
     let (row, lease) = create(context, &mut store, &plan, &run_id)?;
-    let taken = take_over(context, &mut store, &plan, (&row, &lease), &records, &mut remarks);
+    let from = Source { records: &records, base };
+    let taken = take_over(context, &mut store, &plan, (&row, &lease), &from, &mut remarks);
     let taken = match taken {
         Ok(taken) => taken,
         Err(error) => {
@@ -103,37 +116,111 @@ fn choose(store: &mut Store, records: &[Record], args: &ImportArgs) -> Result<St
     }
     let mut unknown = Vec::new();
     for id in &ids {
-        if store.ledger().run(id)?.is_none() {
+        if known_as(store, id)?.is_none() {
             unknown.push(*id);
         }
     }
-    match unknown.as_slice() {
-        [one] => Ok((*one).to_owned()),
-        [] => {
-            let message = format!("{} has no run that is not known here", args.file.display());
-            let mut error = CommandError::usage("no-run", message);
-            for id in ids.iter().take(3) {
-                error = error.hint(format!("go on with `piton resume {}`", sanitize(id)));
+    match (unknown.as_slice(), ids.as_slice()) {
+        ([one], _) | ([], [one]) => Ok((*one).to_owned()),
+        ([], []) => Err(no_run(args, "has no run")),
+        ([], _) => {
+            let mut error = no_run(args, "has no run that is not here already");
+            for id in ids.iter().take(KNOWN_TOLD_MAX) {
+                let name = known_as(store, id)?.map(|row| row.run_id).unwrap_or_default();
+                error = error.hint(format!("go on with `piton resume {name}`"));
             }
             Err(error)
         }
-        many => Err(CommandError::usage("no-run", "the file has several runs")
+        (many, _) => Err(CommandError::usage("no-run", "the file has several runs")
             .hint(format!("name one with `--run-id`: {}", sanitize(&many.join(", "))))),
     }
 }
 
-/// The id as in the file, with a number where a run of that name is here already.
-fn free_id(store: &mut Store, wanted: &str) -> Result<String> {
-    let safe = if is_valid_id(wanted) {
-        wanted.to_owned()
+fn no_run(args: &ImportArgs, why: &str) -> CommandError {
+    CommandError::usage("no-run", format!("{} {why}", args.file.display()))
+}
+
+/// The run here that has the records of a run of the file already, unless it was given up.
+fn known_as(store: &mut Store, id: &str) -> Result<Option<RunRow>> {
+    let gone = |row: &RunRow| {
+        [Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == row.status)
+    };
+    let Some(safe) = safe_id(id) else { return Ok(None) };
+    for number in 1..=SAME_ID_MAX {
+        match store.ledger().run(&numbered(&safe, number))? {
+            Some(row) if gone(&row) => {}
+            found => return Ok(found),
+        }
+    }
+    Ok(None)
+}
+
+/// The name of a run as one that can be used here.
+fn safe_id(id: &str) -> Option<String> {
+    let fit = || crate::plan_file::fit_for_id(id);
+    (!id.is_empty()).then(|| if is_valid_id(id) { id.to_owned() } else { fit() })
+}
+
+fn numbered(id: &str, number: u32) -> String {
+    if number == 1 { id.to_owned() } else { format!("{id}-{number}") }
+}
+
+/// Refuses a run that is here already: its lanes can't be those of two runs.
+fn refuse_known(store: &mut Store, args: &ImportArgs, wanted: &str) -> Result<()> {
+    let Some(row) = known_as(store, wanted)? else { return Ok(()) };
+    let (run, file) = (&row.run_id, args.file.display());
+    let message = format!("run {} of {file} is here already as {run}", sanitize(wanted));
+    let error = CommandError::usage("run-exists", message);
+    let error = if row.status == Status::Complete.as_str() {
+        error.hint(format!("it is complete: see `piton status {run}`"))
     } else {
-        let safe = crate::plan_file::fit_for_id(wanted);
+        error.hint(format!("go on with it: `piton resume {run}`"))
+    };
+    Err(error.hint(format!("to import it anew give it up first: `piton abort {run} --cancel`")))
+}
+
+/// The branch that the work of the run goes to, as its records say; nothing where they do not.
+fn base_of(context: &Context, args: &ImportArgs, records: &[Record]) -> Result<Option<String>> {
+    let of = |r: &Record, name: &str| r.text(name).filter(|text| !text.trim().is_empty());
+    let named = records.iter().filter_map(|r| {
+        let branch = of(r, "base_branch").or_else(|| of(r, "target_branch"))?;
+        Some(branch.trim().trim_start_matches("refs/heads/").to_owned())
+    });
+    let mut all: Vec<String> = Vec::new();
+    for branch in named {
+        if !all.contains(&branch) {
+            all.push(branch);
+        }
+    }
+    let file = args.file.display();
+    let (branch, more) = match all.as_slice() {
+        [] => return Ok(None),
+        [one, more @ ..] => (one, more),
+    };
+    if !more.is_empty() {
+        let message = format!("the records have several base branches: {}", all.join(", "));
+        return Err(CommandError::usage("base-branch", sanitize(&message))
+            .hint(format!("a run has one: correct `base_branch` in {file}")));
+    }
+    if refs::value(&context.project.root, &format!("refs/heads/{branch}")).is_none() {
+        let branch = sanitize(branch);
+        let message = format!("there is no branch {branch}, which the records call their base");
+        return Err(CommandError::new(Kind::Blocked, "base-branch", message)
+            .hint(format!("bring it here: `git fetch`, then `git branch {branch} COMMIT`"))
+            .hint(format!("or correct `base_branch` in {file}")));
+    }
+    Ok(Some(branch.clone()))
+}
+
+/// The id as in the file, with a number where a run of that name was given up here.
+fn free_id(store: &mut Store, wanted: &str) -> Result<String> {
+    let safe = safe_id(wanted).unwrap_or_else(|| "run".to_owned());
+    if safe != wanted {
         let name = sanitize(wanted);
         ui::say(&format!("warning: `{name}` can't be the name of a run; it is {safe} here"));
-        safe
-    };
+    }
     for number in 1..=SAME_ID_MAX {
-        let id = if number == 1 { safe.clone() } else { format!("{safe}-{number}") };
+        let id = numbered(&safe, number);
         if store.ledger().run(&id)?.is_none() {
             return Ok(id);
         }
@@ -164,7 +251,7 @@ fn take_over(
     store: &mut Store,
     plan: &PlanFile,
     (row, lease): (&RunRow, &Lease),
-    records: &[Record],
+    Source { records, base }: &Source<'_>,
     remarks: &mut Vec<String>,
 ) -> Result<Vec<Taken>> {
     let failed = |why: String| CommandError::failed("world", why);
@@ -176,6 +263,8 @@ fn take_over(
     rooms.fence(lease.epoch)?;
     let root = session::root_of(context, &log.state);
     let fence = Fence::raise(&root, &row.run_id, lease.epoch).map_err(|e| failed(e.to_string()))?;
+    let current = || Git::at(&root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text().ok();
+    let base = base.clone().or_else(current).unwrap_or_default();
     let mut taken = Vec::new();
     let lanes: Vec<LanePath> = log.state.lanes().map(|(path, _)| path).collect();
     for path in &lanes {
@@ -188,6 +277,7 @@ fn take_over(
             run_id: &row.run_id,
             path,
             planned,
+            base: &base,
             records: &own,
             rooms: &mut rooms,
             fence: &fence,
@@ -301,5 +391,6 @@ fn recorded(record: &Record) -> Option<StageRecord> {
         retry_attempt: record.retry_attempt(),
         max_retries: record.max_retries(),
         failure_context: record.failure_context(),
+        assumed: false,
     })
 }

@@ -158,9 +158,144 @@ fn without_a_plan_lanes_go_on_to_tests_and_merges_only() {
     let status = project.status_json(RUN);
     assert_eq!(lane_of(&status, "SL-1")["merged"]["by"], "queue");
     assert!(!lane_of(&status, "SL-2")["merged"].is_null());
-    project.piton(&["import", CHECKPOINTS]).exits(2).says(&format!("piton resume {RUN}"));
-    let twice = project.piton(&["import", CHECKPOINTS, "--run-id", RUN]).exits(0);
-    twice.says(&format!("imported {RUN}-2"));
+}
+
+/// Lost: a file that was imported before would fail in the middle of taking lanes over, in words of
+/// git.
+#[test]
+fn a_run_is_taken_over_once() {
+    let scene = left_by_another_tool(true);
+    let project = &scene.project;
+    project.piton(&["import", CHECKPOINTS]).exits(0);
+    let again = [&["import", CHECKPOINTS][..], &["import", CHECKPOINTS, "--run-id", RUN]];
+    for import in again {
+        let refused = project.piton(import).exits(2).says("error[run-exists]");
+        let refused = refused.says(&format!("is here already as {RUN}"));
+        refused.says(&format!("piton resume {RUN}")).says(&format!("piton abort {RUN} --cancel"));
+    }
+    assert_eq!(project.piton(&["runs", "--json"]).exits(0).json().as_array().unwrap().len(), 1);
+    project.piton(&["resume", RUN]).exits(0);
+    project.piton(&["import", CHECKPOINTS]).exits(2).says("it is complete");
+}
+
+/// A repository whose lanes another tool recorded complete, with these heads.
+fn recorded_complete(settings: &str, heads: &[(&'static str, Option<&str>)]) -> Scene {
+    let lanes: Vec<_> = heads.iter().map(|(id, _)| lane(id)).collect();
+    let scene = Scene::with(&super::scene::document("", &lanes, ""), settings);
+    let of = |(lane, head): &(&str, Option<&str>)| {
+        let head = head.map_or(json!({}), |sha| json!({ "head_sha": sha }));
+        record(lane, "pre_pr", "complete", 9, &head)
+    };
+    let records: Vec<Value> = heads.iter().map(of).collect();
+    scene.project.write(CHECKPOINTS, &json!(records).to_string());
+    scene
+}
+
+/// Lost: work that never reached base would count as merged, and be forgotten.
+#[test]
+fn a_complete_lane_whose_commit_base_lacks_is_not_merged() {
+    let scene = recorded_complete("", &[("SL-1", None)]);
+    let project = &scene.project;
+    project.git(&["switch", "-qc", "aside"]);
+    project.write("SL-1-01.txt", "by hand\n");
+    project.git(&["add", "SL-1-01.txt"]);
+    project.git(&["commit", "-qm", "SL-1: work"]);
+    let head = project.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    project.git(&["switch", "-q", "main"]);
+    project.git(&["branch", "-qD", "aside"]);
+    let shas = json!({ "head_sha": &head[..12], "base_branch": "main" });
+    let records = json!([record("SL-1", "pre_pr", "complete", 9, &shas)]);
+    project.write(CHECKPOINTS, &records.to_string());
+    let import = project.piton(&["import", CHECKPOINTS]).exits(0);
+    let import = import.says(&format!("main does not contain its commit {}", &head[..12]));
+    import.says("goes on with its tests").silent_about("is done");
+    assert_eq!(lane_of(&project.status_json(RUN), "SL-1")["merged"], Value::Null);
+    project.piton(&["resume", RUN]).exits(0);
+    assert_eq!(project.read("SL-1-01.txt"), "by hand\n");
+    assert_eq!(lane_of(&project.status_json(RUN), "SL-1")["merged"]["by"], "queue");
+    scene.nothing_left();
+}
+
+/// Lost: a lane whose work is nowhere to be seen would count as merged, or be done a second time.
+#[test]
+fn a_complete_lane_whose_commit_is_not_here_waits_for_base() {
+    let told = "[pull_request]\nmerged = \"test -e merged\"\n";
+    let away = "0123456789012345678901234567890123456789";
+    let scene = recorded_complete(told, &[("SL-1", Some(away)), ("SL-2", None)]);
+    let project = &scene.project;
+    let import = project.piton(&["import", CHECKPOINTS]).exits(0);
+    let import = import.says(&format!("whether it was merged: its commit {away} is not in this"));
+    let import = import.says("whether it was merged: no commit of it is on record");
+    import.says("waits until main contains its commit").silent_about("is done");
+    let status = project.status_json(RUN);
+    assert_eq!(lane_of(&status, "SL-1")["status"], "waiting");
+    project.piton(&["resume", RUN]).exits(3);
+    assert!(!project.has("SL-1-01.txt") && !project.has("SL-2-01.txt"), "nothing is done again");
+    let over = project.piton(&["rollback", RUN, "--lane", "SL-2", "--yes"]).exits(0);
+    over.says("rolled back to before_lane_start");
+    project.piton(&["resume", RUN]).exits(3);
+    assert!(project.has("SL-2-01.txt"), "it started over");
+    project.write("merged", "");
+    project.piton(&["resume", RUN]).exits(0);
+    assert_eq!(lane_of(&project.status_json(RUN), "SL-1")["merged"]["by"], "pr");
+    assert!(!project.has("SL-1-01.txt"));
+}
+
+/// Lost: lanes would start from, and go to, a branch that the records do not mean.
+#[test]
+fn the_base_branch_of_the_records_is_the_base() {
+    let scene = Scene::of(&[lane("SL-1"), lane("SL-2")]);
+    let project = &scene.project;
+    let at = json!({ "base_branch": "develop" });
+    let records = json!([record("SL-1", "before_lane_start", "ready", 1, &at)]);
+    project.write(CHECKPOINTS, &records.to_string());
+    let none = project.piton(&["import", CHECKPOINTS]).exits(4).says("error[base-branch]");
+    none.says("there is no branch develop").says("git branch develop");
+    assert_eq!(project.piton(&["runs", "--json"]).exits(0).json(), json!([]));
+    project.git(&["branch", "develop"]);
+    project.piton(&["import", CHECKPOINTS]).exits(0);
+    project.piton(&["resume", RUN]).exits(0);
+    let there = project.git(&["ls-tree", "--name-only", "develop"]);
+    assert!(there.contains("SL-1-01.txt") && there.contains("SL-2-01.txt"), "{there}");
+    assert!(!project.has("SL-1-01.txt"), "main is not what the records mean");
+    let two = json!([
+        record("SL-1", "before_lane_start", "ready", 1, &at),
+        record("SL-2", "before_lane_start", "ready", 1, &json!({ "base_branch": "main" })),
+    ]);
+    project.write("two.json", &two.to_string().replace(RUN, "other"));
+    project.piton(&["import", "two.json"]).exits(2).says("several base branches: develop, main");
+}
+
+/// Lost: a lane would be tried more often than its records allow, and be told what it did wrong in
+/// words that it can't read.
+#[test]
+fn retries_of_another_tool_are_counted_on() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let project = &scene.project;
+    let said = scene.outside("said");
+    scene.agent("SL-1", &format!("cat >> {}; echo ===== >> {0}; exit 1", said.display()));
+    project.git(&["branch", "lane/P1/SL-1"]);
+    let context = ["Attempt 1: TypeError: no", "Test failed: register", "Attempt 2: it broke"];
+    let retry = json!({ "retry_attempt": 2, "max_retries": 3, "failure_context": context });
+    let records = json!([
+        record("SL-1", "after_lane_start", "in_progress", 2, &json!({ "base_branch": "main" })),
+        record("SL-1", "retry_attempt", "retrying", 3, &retry),
+    ]);
+    project.write(CHECKPOINTS, &records.to_string());
+    project.piton(&["import", CHECKPOINTS]).exits(0);
+    let status = project.status_json(RUN);
+    let stages = lane_of(&status, "SL-1")["stages"].as_array().unwrap().clone();
+    let names: Vec<_> = stages.iter().map(|s| s["stage"].as_str().unwrap()).collect();
+    assert_eq!(names, ["after_lane_start", "retry_attempt"], "no record is made up");
+    assert_eq!((&stages[1]["retry_attempt"], &stages[1]["max_retries"]), (&json!(2), &json!(3)));
+    project.piton(&["resume", RUN]).exits(1);
+    let said = std::fs::read_to_string(said).unwrap();
+    assert_eq!(said.matches("=====").count(), 2, "the second retry, and the third: {said}");
+    assert!(said.contains("Attempt 1: TypeError: no") && said.contains("Attempt 2: it broke"));
+    assert!(!said.contains("Attempt 1: Attempt") && !said.contains("Attempt 2: Attempt"), "{said}");
+    let last = scene.record("SL-1", "retry_attempt");
+    assert_eq!((&last["status"], &last["retry_attempt"]), (&json!("failed"), &json!(3)), "{last}");
+    assert_eq!(scene.stage_status("SL-1", "before_lane_start"), "", "nobody recorded it");
 }
 
 /// Lost: a broken or empty file would make a run of nothing.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use piton_core::LanePath;
 use piton_core::event::{
-    Event, LaneBegun, LaneImported, LaneMerged, LaneReady, MergedBy, StepProven,
+    Event, LaneBegun, LaneImported, LaneMerged, LaneReady, MergedBy, Outstanding, StepProven,
 };
 use piton_core::lane::{Isolation, Role, SnapshotRef, Stage, StageStatus};
 use piton_core::lane_state::StageRecord;
@@ -12,14 +12,19 @@ use piton_core::plan::Lane;
 use piton_engine::world::Rooms as _;
 use piton_formats::lanes::checkpoints::Record;
 use piton_formats::lanes::naming;
-use piton_workspace::refs::{self, Fence};
+use piton_workspace::refs::{self, Fence, Transaction};
 use piton_workspace::worktree::{self, Spec};
 use piton_workspace::{Git, merge};
 
 use super::recorded;
-use super::stand::{Stand, failures, stand};
+use super::stand::{Retries, Stand, failures, retries, stand};
 use crate::context::now;
 use crate::world::rooms::{CHECKOUT_WORKERS, GitRooms};
+
+/// Characters of a commit that name it to a person.
+const SHA_CHARS: usize = 12;
+/// Shortest name of a commit that is looked up: git's own limit.
+const SHA_CHARS_MIN: usize = 4;
 
 /// A lane about to be taken over.
 pub struct Import<'i> {
@@ -33,6 +38,8 @@ pub struct Import<'i> {
     pub path: &'i LanePath,
     /// The lane in the plan.
     pub planned: &'i Lane,
+    /// The branch that its work goes to.
+    pub base: &'i str,
     /// Its records, in the file's order.
     pub records: &'i [&'i Record],
     /// Takes snapshots.
@@ -67,18 +74,19 @@ impl Import<'_> {
         let found = self.look(&stages);
         let in_place = self.planned.rules.isolation.is_in_place();
         let stand = match stand(&stages) {
-            Stand::Merged if !in_place => return self.merged(stages, &found),
+            Stand::Merged if !in_place => return self.complete(stages, found),
             Stand::Merged => Stand::Worked,
             other => other,
         };
         if stand == Stand::Fresh || in_place {
             let done = if stand == Stand::Worked { self.proven(|_| true) } else { Vec::new() };
             let words = if done.is_empty() { "starts from its beginning" } else { "is done" };
-            return Ok(self.ended(done, stages, None, None, words));
+            return Ok(self.ended(done, stages, &found, None, None, words));
         }
         let (Some(_), Some(start)) = (&found.head, &found.start) else {
             self.unknown.push("where its work is: neither branch nor worktree is there".to_owned());
-            return Ok(self.ended(Vec::new(), stages, None, None, "starts from its beginning"));
+            let words = "starts from its beginning";
+            return Ok(self.ended(Vec::new(), stages, &found, None, None, words));
         };
         self.going_on(stand, stages, &found, &start.clone())
     }
@@ -97,70 +105,124 @@ impl Import<'_> {
         let same = |path: &Path| path == dir || path.canonicalize().ok() == dir.canonicalize().ok();
         let branch = there.filter(|e| !e.prunable).find(|e| same(&e.path)).and_then(|e| e.branch);
         let branch = branch.unwrap_or_else(|| naming::lane_branch(phase, lane));
-        let base_branch = text("base_branch").or_else(|| text("target_branch"));
-        let current = || Git::at(self.root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text();
-        let base_branch = base_branch.or_else(|| current().ok()).unwrap_or_default();
+        let base_branch = self.base.to_owned();
         let head = refs::value(self.root, &format!("refs/heads/{branch}"));
         let noted = stages.iter().find_map(|r| {
             let early = matches!(r.stage, Stage::BeforeLaneStart | Stage::AfterLaneStart);
-            r.base_sha.clone().filter(|sha| early && self.is_commit(sha))
+            r.base_sha.as_ref().filter(|_| early).and_then(|sha| self.commit(sha))
         });
-        let common = head.as_ref().and_then(|head| {
-            let base = format!("refs/heads/{base_branch}");
-            Git::at(self.root).args(["merge-base", &base, head]).text().ok()
-        });
+        let common = head.as_ref().and_then(|head| self.start(&base_branch, head));
         Found { branch, dir, base_branch, head, start: noted.or(common) }
     }
 
-    fn is_commit(&self, sha: &str) -> bool {
-        Git::at(self.root).args(["cat-file", "-e", &format!("{sha}^{{commit}}")]).run().is_ok()
+    /// The commit of that name, whole, if it is here.
+    fn commit(&self, sha: &str) -> Option<String> {
+        let named = sha.len() >= SHA_CHARS_MIN && sha.chars().all(|c| c.is_ascii_hexdigit());
+        let name = format!("{sha}^{{commit}}");
+        let found = || Git::at(self.root).args(["rev-parse", "-q", "--verify", &name]).text().ok();
+        named.then(found)?
     }
 
-    /// A lane whose work is said to be in base.
+    /// Where a commit left base.
+    fn start(&self, base_branch: &str, head: &str) -> Option<String> {
+        let base = format!("refs/heads/{base_branch}");
+        Git::at(self.root).args(["merge-base", &base, head]).text().ok()
+    }
+
+    /// A lane that is recorded complete: merged if base has its commit. Else its work goes on from
+    /// where it is; and where it is nowhere here, it waits until base has it.
+    fn complete(
+        &mut self,
+        stages: Vec<StageRecord>,
+        found: Found,
+    ) -> Result<(Events, String), String> {
+        let last = stages.iter().filter(|r| r.stage == Stage::PrePr).max_by_key(|r| r.at);
+        let noted = last.and_then(|r| r.head_sha.clone());
+        let here = noted.as_ref().and_then(|sha| self.commit(sha));
+        let head = here.clone().or_else(|| found.head.clone().filter(|_| noted.is_none()));
+        let contains =
+            |sha: &String| merge::contains(self.root, &found.base_branch, sha).unwrap_or(false);
+        if let Some(head) = head.clone().filter(contains) {
+            let from = last.and_then(|r| r.base_sha.clone());
+            return Ok(self.merged(stages, &found, from, head));
+        }
+        let base = found.base_branch.clone();
+        let lacks = |what: &str, sha: &str| {
+            let sha: String = sha.chars().take(SHA_CHARS).collect();
+            format!("why it was recorded complete: {base} does not contain {what} {sha}")
+        };
+        if let (Some(head), Some(start)) = (&found.head, &found.start) {
+            let branch = found.branch.clone();
+            self.unknown.push(lacks(&format!("its branch {branch} at"), head));
+            return self.going_on(Stand::Worked, stages, &found, &start.clone());
+        }
+        if let Some((head, start)) = here.and_then(|h| Some((h.clone(), self.start(&base, &h)?))) {
+            let full = format!("refs/heads/{}", found.branch);
+            let made = Transaction::fenced(self.fence).update(&full, &head, None);
+            made.commit(self.root, "piton import: its commit on record")
+                .map_err(|e| e.to_string())?;
+            self.unknown.push(lacks("its commit", &head));
+            self.unknown.push(format!("where its branch went: {} was made again", found.branch));
+            let found = Found { head: Some(head), ..found };
+            return self.going_on(Stand::Worked, stages, &found, &start);
+        }
+        Ok(self.outstanding(stages, &found, noted))
+    }
+
+    /// A lane whose work is neither in base nor here: nobody knows whether it was merged.
+    fn outstanding(
+        &mut self,
+        stages: Vec<StageRecord>,
+        found: &Found,
+        noted: Option<String>,
+    ) -> (Events, String) {
+        self.unknown.push(match &noted {
+            Some(sha) => {
+                format!("whether it was merged: its commit {sha} is not in this repository")
+            }
+            None => "whether it was merged: no commit of it is on record, and no branch".to_owned(),
+        });
+        let url = stages.iter().find_map(|r| url_in(&r.notes));
+        let pull_request = url.unwrap_or_else(|| format!("of branch {}", found.branch));
+        let mut events = vec![self.begun(found, found.start.clone())];
+        events.extend(self.proven(|_| true));
+        let words = format!(
+            "waits until {} contains its commit or its pull request is reported merged",
+            found.base_branch
+        );
+        let (mut events, words) = self.ended(events, stages, found, None, None, &words);
+        if let Some(Event::LaneImported(event)) = events.last_mut() {
+            let commit = noted.unwrap_or_default();
+            event.outstanding = Some(Outstanding { commit, pull_request });
+        }
+        (events, words)
+    }
+
+    /// A lane whose commit base has.
     fn merged(
         &mut self,
         stages: Vec<StageRecord>,
         found: &Found,
-    ) -> Result<(Events, String), String> {
-        let last = stages.iter().find(|r| r.stage == Stage::PrePr);
-        let named = last.and_then(|r| r.head_sha.clone()).filter(|sha| self.is_commit(sha));
-        let head = named.or_else(|| found.head.clone());
-        let contains =
-            |sha: &String| merge::contains(self.root, &found.base_branch, sha).unwrap_or(false);
-        let contained = head.as_ref().is_some_and(contains);
-        if let (false, Some(_), Some(start)) = (contained, &found.head, &found.start) {
-            self.unknown.push(format!(
-                "why it was recorded complete: {} does not contain its branch {}",
-                found.base_branch, found.branch
-            ));
-            let start = start.clone();
-            return self.going_on(Stand::Worked, stages, found, &start);
-        }
-        let from = last.and_then(|r| r.base_sha.clone()).filter(|sha| self.is_commit(sha));
-        let range = from.zip(head.clone()).filter(|(from, to)| {
-            contained && from != to && merge::is_ancestor(self.root, from, to).unwrap_or(false)
+        from: Option<String>,
+        head: String,
+    ) -> (Events, String) {
+        let from = from.and_then(|sha| self.commit(&sha));
+        let from = from.filter(|from| {
+            *from != head && merge::is_ancestor(self.root, from, &head).unwrap_or(false)
         });
-        match (&head, contained) {
-            (None, _) => self.unknown.push("which commit of base it became".to_owned()),
-            (Some(_), false) => {
-                self.unknown.push("in which form it was merged: base lacks its commit".to_owned());
-            }
-            (Some(_), true) => {}
-        }
-        if range.is_none() {
+        if from.is_none() {
             self.unknown.push("which commits it made: a rollback can't revert them".to_owned());
         }
-        let by = if range.is_some() { MergedBy::Queue } else { MergedBy::PullRequest };
-        let (from, to) = range.unzip();
+        let by = if from.is_some() { MergedBy::Queue } else { MergedBy::PullRequest };
         let note = "merged before it was taken over".to_owned();
-        let merged = LaneMerged { lane: self.path.clone(), by, from, to: to.or(head), note };
+        let merged = LaneMerged { lane: self.path.clone(), by, from, to: Some(head), note };
         let mut events = vec![self.begun(found, found.start.clone())];
         events.extend(self.proven(|_| true));
-        let (mut events, words) = self.ended(events, stages, None, Some(merged), "is done");
+        let (mut events, words) = self.ended(events, stages, found, None, Some(merged), "is done");
         if let Some(Event::LaneImported(event)) = events.last_mut() {
             event.stays = found.dir.is_dir();
         }
-        Ok((events, words))
+        (events, words)
     }
 
     /// A lane whose branch is there: it becomes ours and goes on.
@@ -214,7 +276,7 @@ impl Import<'_> {
             );
         }
         let words = if worked { "goes on with its tests" } else { "goes on with its tasks" };
-        Ok(self.ended(events, stages, Some(present), None, words))
+        Ok(self.ended(events, stages, found, Some(present), None, words))
     }
 
     /// The files that a fresh worktree of a commit has, as a snapshot: where a rollback goes.
@@ -256,18 +318,25 @@ impl Import<'_> {
         &self,
         mut events: Events,
         records: Vec<StageRecord>,
+        found: &Found,
         snapshot: Option<SnapshotRef>,
         merged: Option<LaneMerged>,
         words: &str,
     ) -> (Events, String) {
-        let failures = if merged.is_some() { Vec::new() } else { failures(&records) };
+        let over = merged.is_some();
+        let failures = if over { Vec::new() } else { failures(&records) };
+        let Retries { begun, most } = retries(&records);
         events.push(Event::LaneImported(Box::new(LaneImported {
             lane: self.path.clone(),
             records,
             snapshot,
             merged,
             stays: false,
+            base_branch: found.base_branch.clone(),
+            outstanding: None,
             failures,
+            retried: begun.filter(|_| !over),
+            retries: most,
             note: self.unknown.join("; "),
         })));
         (events, words.to_owned())
@@ -276,4 +345,11 @@ impl Import<'_> {
 
 fn advances(record: &StageRecord) -> bool {
     record.stage != Stage::RetryAttempt && record.status != StageStatus::RolledBack
+}
+
+/// The first address in a text.
+fn url_in(text: &str) -> Option<String> {
+    let mut words = text.split(|c: char| c.is_whitespace() || "<>()\"'".contains(c));
+    let found = words.find(|w| w.starts_with("https://") || w.starts_with("http://"))?;
+    Some(found.trim_end_matches([',', '.', ';']).to_owned())
 }

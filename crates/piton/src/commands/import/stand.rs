@@ -3,7 +3,7 @@
 use piton_core::event::Class;
 use piton_core::lane::{Stage, StageStatus};
 use piton_core::lane_state::StageRecord;
-use piton_core::state::FailedAttempt;
+use piton_core::state::{FAILURES_KEPT_MAX, FailedAttempt};
 
 /// How far a lane came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,16 +32,57 @@ pub fn stand(records: &[StageRecord]) -> Stand {
     }
 }
 
+/// Retries as another tool counted them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Retries {
+    /// How many were begun and still count.
+    pub begun: Option<u32>,
+    /// How many there may be.
+    pub most: Option<u32>,
+}
+
+/// The retries on record. Those of a lane that failed for good, or was taken back, count no more:
+/// whoever goes on with it grants new ones.
+pub fn retries(records: &[StageRecord]) -> Retries {
+    let newest = |records: &mut dyn Iterator<Item = &StageRecord>| {
+        records.max_by_key(|r| r.at).and_then(|r| r.max_retries)
+    };
+    let most = newest(&mut records.iter().filter(|r| r.max_retries.is_some()));
+    let retry = records.iter().filter(|r| r.stage == Stage::RetryAttempt).max_by_key(|r| r.at);
+    let counts = retry.filter(|r| {
+        let over = matches!(r.status, StageStatus::Failed | StageStatus::RolledBack);
+        let failed = |f: &&StageRecord| f.status == StageStatus::Failed && f.at > r.at;
+        !over && !records.iter().any(|f| failed(&f))
+    });
+    Retries { begun: counts.and_then(|r| r.retry_attempt), most }
+}
+
 /// What went wrong before, as the next attempt is told of it: that of the newest record that says.
+///
+/// `Attempt N: error` begins what is said of an attempt; the lines after it are its output.
 pub fn failures(records: &[StageRecord]) -> Vec<FailedAttempt> {
     let told = records.iter().filter(|r| !r.failure_context.is_empty());
     let Some(record) = told.max_by_key(|r| r.at) else { return Vec::new() };
-    vec![FailedAttempt {
-        attempt: record.retry_attempt.unwrap_or(1),
-        class: Class::Command,
-        error: record.failure_context[0].clone(),
-        lines: record.failure_context[1..].to_vec(),
-    }]
+    let mut all: Vec<FailedAttempt> = Vec::new();
+    for line in &record.failure_context {
+        let begins = attempt_of(line);
+        match (begins, all.last_mut()) {
+            (None, Some(last)) => last.lines.push(line.clone()),
+            (begins, _) => {
+                let (attempt, error) = begins.unwrap_or((1, line));
+                let (class, error) = (Class::Command, error.to_owned());
+                all.push(FailedAttempt { attempt, class, error, lines: Vec::new() });
+            }
+        }
+    }
+    let more = all.len().saturating_sub(FAILURES_KEPT_MAX);
+    all.split_off(more)
+}
+
+/// The number and the error of a line `Attempt N: error`.
+fn attempt_of(line: &str) -> Option<(u32, &str)> {
+    let (number, error) = line.strip_prefix("Attempt ")?.split_once(':')?;
+    Some((number.trim().parse().ok()?, error.trim_start()))
 }
 
 #[cfg(test)]
@@ -67,6 +108,7 @@ mod tests {
             retry_attempt: None,
             max_retries: None,
             failure_context: Vec::new(),
+            assumed: false,
         }
     }
 
@@ -94,15 +136,40 @@ mod tests {
         assert_eq!(stand(&tie), Stand::Working, "of equal times the later in the file");
     }
 
+    /// Lost: the next attempt would read `Attempt 2: Attempt 1:`, and what came after it as output.
     #[test]
     fn the_next_attempt_is_told_what_went_wrong() {
         let mut retry = record(Stage::RetryAttempt, StageStatus::Retrying, 9);
         retry.retry_attempt = Some(2);
-        retry.failure_context = vec!["Attempt 1: no".to_owned(), "line".to_owned()];
+        let context = ["Attempt 1: no", "line", "Attempt 2: again: no", "more"];
+        retry.failure_context = context.map(str::to_owned).to_vec();
         let found = failures(&[record(Stage::PrePr, StageStatus::Failed, 10), retry]);
-        assert_eq!(found.len(), 1);
-        assert_eq!((found[0].attempt, found[0].error.as_str()), (2, "Attempt 1: no"));
-        assert_eq!(found[0].lines, ["line"]);
+        let told = |f: &FailedAttempt| (f.attempt, f.error.clone(), f.lines.join(","));
+        let wanted = [(1, "no", "line"), (2, "again: no", "more")];
+        let wanted = wanted.map(|(n, error, lines)| (n, error.to_owned(), lines.to_owned()));
+        assert_eq!(found.iter().map(told).collect::<Vec<_>>(), wanted);
+        let mut plain = record(Stage::RetryAttempt, StageStatus::Retrying, 9);
+        plain.failure_context = vec!["it broke".to_owned(), "line".to_owned()];
+        assert_eq!(told(&failures(&[plain])[0]), (1, "it broke".to_owned(), "line".to_owned()));
         assert_eq!(failures(&[]), []);
+    }
+
+    /// Lost: a lane would be tried more or less often than it may.
+    #[test]
+    fn retries_count_while_they_are_under_way() {
+        let retry = |status, at| {
+            let (retry_attempt, max_retries) = (Some(2), Some(3));
+            let record = record(Stage::RetryAttempt, status, at);
+            StageRecord { retry_attempt, max_retries, ..record }
+        };
+        let begun = |records: &[StageRecord]| retries(records).begun;
+        assert_eq!(begun(&[retry(StageStatus::Retrying, 9)]), Some(2));
+        assert_eq!(begun(&[retry(StageStatus::Failed, 9)]), None, "a resume grants new ones");
+        let failed = record(Stage::AfterLaneTests, StageStatus::Failed, 10);
+        assert_eq!(begun(&[retry(StageStatus::Retrying, 9), failed]), None);
+        let before = record(Stage::AfterLaneTests, StageStatus::Failed, 8);
+        let both = retries(&[before, retry(StageStatus::Retrying, 9)]);
+        assert_eq!(both, Retries { begun: Some(2), most: Some(3) });
+        assert_eq!(retries(&[]), Retries::default());
     }
 }

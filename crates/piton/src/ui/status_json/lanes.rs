@@ -96,7 +96,7 @@ fn stages(work: &LaneWork) -> Vec<StageLine<'_>> {
             max_retries: r.max_retries,
         }
     }
-    work.records.iter().map(line).collect()
+    work.seen().map(line).collect()
 }
 
 fn merged(merged: &LaneMerged) -> Merged<'_> {

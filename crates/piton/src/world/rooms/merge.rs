@@ -142,7 +142,13 @@ impl GitRooms {
 
     pub(super) fn pull_request_merged(&mut self, work: &LaneWork) -> Result<Option<String>> {
         let Some(committed) = &work.committed else { return Ok(None) };
-        if merge::contains(&self.root, &work.base_branch, &committed.commit).map_err(of_merge)? {
+        // Of a lane that was taken over the commit may be unknown, or not be here yet.
+        let here = !committed.commit.is_empty()
+            && refs::value(&self.root, &format!("{}^{{commit}}", committed.commit)).is_some();
+        if here
+            && merge::contains(&self.root, &work.base_branch, &committed.commit)
+                .map_err(of_merge)?
+        {
             return Ok(Some(format!("{} contains it", work.base_branch)));
         }
         let mut child = match &self.options.merged {

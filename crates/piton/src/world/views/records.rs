@@ -37,7 +37,8 @@ pub fn records(
         let hints = Hints { root, plan_path, run_id: &run_id.0, lane: twins.words(&path, lane) };
         let (resume, rollback) = (hints.command("--resume"), hints.command("--rollback"));
         let worktree_path = worktree(root, &path, lane, work);
-        for record in Stage::ALL.into_iter().filter_map(|stage| work.record(stage)) {
+        let shown = |stage| work.record(stage).filter(|record| !record.assumed);
+        for record in Stage::ALL.into_iter().filter_map(shown) {
             all.push(OwnRecord {
                 run_id: run_id.0.clone(),
                 phase: path.phase.clone(),
