@@ -236,6 +236,12 @@ pub const TABLE: &[Entry] = &[
         next: "`piton undo --list` numbers what can be undone; `piton rollback` takes lanes back to a checkpoint.",
     },
     Entry {
+        code: "phase-unfinished",
+        title: "a phase that is depended on is not done",
+        cause: "A lane of the document depends on another phase, and the newest run of that phase here is not complete.",
+        next: "Finish that run (`piton resume RUN`); if the phase is done all the same, say `--yes`.",
+    },
+    Entry {
         code: "plan-changed",
         title: "finished steps have changed in the plan",
         cause: "The plan is not the one the run was last driven with, and steps that are finished are defined in another way now.",

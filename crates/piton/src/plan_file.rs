@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use piton_core::hash::Sha;
 use piton_core::lane::{LaneRules, TaskWorktrees};
 use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{Names, REPLACEMENT, Redactor, VALUE_BYTES_MIN};
@@ -16,7 +17,7 @@ use crate::commands::document_error;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 
-mod phase_document;
+pub mod phase_document;
 
 /// Longest part of a run's name that comes from its plan: the time and a number follow.
 const NAME_CHARS_MAX: usize = 40;
@@ -34,6 +35,10 @@ pub struct PlanFile {
     pub open_gates: BTreeMap<LanePath, Vec<String>>,
     /// The id of the phase, where the plan is a phase document.
     pub phase: Option<String>,
+    /// Gates of a phase document whose boxes are ticked, and its bytes.
+    pub ticked: Option<(Vec<String>, Sha)>,
+    /// Other phases that lanes of a phase document depend on.
+    pub needed_phases: Vec<(LanePath, String)>,
 }
 
 impl PlanFile {
@@ -100,7 +105,9 @@ impl PlanFile {
         refuse_secret_paths(&live, &redactor)?;
         let recorded = without_secrets(&live, &redactor);
         let path = recorded_path(&context.project.root, full);
-        Ok(Self { path, live, recorded, open_gates: BTreeMap::new(), phase: None })
+        let (open_gates, needed_phases) = (BTreeMap::new(), Vec::new());
+        let (phase, ticked) = (None, None);
+        Ok(Self { path, live, recorded, open_gates, phase, ticked, needed_phases })
     }
 
     /// The same with the needs of the recorded plan that a gate, closed since by the lane that
@@ -374,6 +381,8 @@ mod tests {
             recorded: live,
             open_gates: BTreeMap::new(),
             phase: None,
+            ticked: None,
+            needed_phases: Vec::new(),
         };
         assert_eq!(unknowing.masked_like(&recorded).recorded.phases[0].lanes[0].rules, *rules);
     }

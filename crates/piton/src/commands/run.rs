@@ -2,6 +2,7 @@
 
 mod aside;
 mod next_phase;
+mod phases;
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -13,6 +14,7 @@ use piton_engine::store::{Commit, Loaded};
 use piton_engine::{Store, World as _};
 use piton_ledger::{Lease, NewRun, RunKey, RunRow};
 
+use self::phases::earlier_run;
 use super::{detach, resume};
 use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs};
 use crate::context::{Context, now};
@@ -69,8 +71,8 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     };
     let runs = store.runs()?;
     if args.rollback {
-        let earlier = || earlier_run(context, runs, &plan).map(|row| row.run_id);
-        let Some(run) = args.run_id.clone().or_else(earlier) else {
+        let earlier = earlier_run(context, &mut store, runs, &plan)?.map(|row| row.run_id);
+        let Some(run) = args.run_id.clone().or(earlier) else {
             return Err(CommandError::usage("no-run", "there is no run of this plan to roll back")
                 .hint(format!("piton run {}", context.plan_argument(&plan.path))));
         };
@@ -82,7 +84,7 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     }
     let newest = runs.iter().map(|r| r.run).max();
     let mut aside = None;
-    match earlier_run(context, runs, &plan) {
+    match earlier_run(context, &mut store, runs, &plan)? {
         // A name of its own asks for another run beside a complete one, not beside one under way.
         Some(row) if !args.fresh && (args.run_id.is_none() || !is_final(&row.status)) => {
             if wants_resume(context, &args, &row, &plan)? {
@@ -103,6 +105,7 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
         dry_run(context, &plan, &args.drive);
         return Ok(());
     }
+    phases::check_needed(context, &mut store, &plan, &args.drive)?;
     let mut lanes = plan.live.phases.iter().flat_map(|p| &p.lanes);
     if lanes.any(|lane| !lane.rules.isolation.is_in_place()) {
         super::leftovers::settle(context, &mut store);
@@ -139,18 +142,6 @@ fn rollback_args(run: String, args: RunArgs) -> RollbackArgs {
 
 fn is_final(status: &str) -> bool {
     [Status::Complete, Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == status)
-}
-
-/// The newest run of this plan that is unfinished or complete. The plan of another work tree is
-/// another plan, though its path below the root may be the same.
-fn earlier_run(context: &Context, runs: Vec<RunRow>, plan: &PlanFile) -> Option<RunRow> {
-    let here = |r: &RunRow| {
-        let root = std::path::Path::new(&r.root);
-        root == context.project.root || !root.is_dir()
-    };
-    let gone =
-        |r: &RunRow| [Status::Cancelled, Status::Archived].iter().any(|s| s.as_str() == r.status);
-    runs.into_iter().find(|r| r.plan == plan.path && !gone(r) && here(r))
 }
 
 /// Whether the earlier run is to be resumed; asks where that is open.
@@ -350,7 +341,7 @@ fn create_alone(
     lock.lock().map_err(failed)?;
     let mut since = store.runs()?;
     since.retain(|r| newest.is_none_or(|n| r.run > n) && !is_final(&r.status));
-    if let Some(row) = earlier_run(context, since, plan) {
+    if let Some(row) = earlier_run(context, store, since, plan)? {
         return Err(driven(&row));
     }
     if let Some(row) = aside {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use piton_core::LanePath;
+use piton_core::hash::Sha;
 use piton_core::lane::TaskWorktrees;
 use piton_formats::lanes::phase::{self, HoldKind, PlanDefaults};
 
@@ -73,6 +74,9 @@ pub fn read(
     let mut plan = PlanFile::of(context, full, planned.plan)?;
     for hold in planned.holds {
         let lane = LanePath { phase: document.id.clone(), lane: hold.lane.clone() };
+        if hold.kind == HoldKind::Phase {
+            plan.needed_phases.push((lane.clone(), hold.name.clone()));
+        }
         match hold.kind {
             HoldKind::OpenGate => plan.open_gates.entry(lane).or_default().push(hold.name),
             HoldKind::Unknown if asks => {}
@@ -87,8 +91,14 @@ pub fn read(
             }
         }
     }
+    plan.ticked = Some((ticked(&document), Sha::of(text.as_bytes())));
     plan.phase = Some(document.id);
     Ok(plan)
+}
+
+/// The gates of a document whose boxes are ticked.
+pub fn ticked(document: &phase::Phase) -> Vec<String> {
+    document.gates.iter().filter(|gate| gate.closed).map(|gate| gate.id.clone()).collect()
 }
 
 fn confirm(context: &Context, question: &str, otherwise: &str) -> Result<()> {

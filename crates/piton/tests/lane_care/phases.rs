@@ -1,7 +1,7 @@
 //! Phases that follow each other, the fix task of a failed validation, names of runs, remarks.
 
 use super::common::Output;
-use super::scene::{DOCUMENT, Scene, document, lane};
+use super::scene::{DOCUMENT, LaneDoc, Scene, document, lane};
 
 /// The commands after all merges.
 fn validation(command: &str) -> String {
@@ -139,4 +139,55 @@ fn what_can_not_work_holds_lanes_up_before_anything_is_made() {
     }
     project.git(&["config", "filter.sealed.smudge", "cat"]);
     project.piton(&["resume"]).exits(0);
+}
+
+/// Lost: the next phase in the same file would be taken for the one that is complete, and not run.
+#[test]
+fn a_document_that_holds_the_next_phase_is_another_plan() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let project = &scene.project;
+    scene.run(&[]).exits(0);
+    let first = project.run_id();
+    let holds = |phase: &str, id: &'static str| {
+        let text = document("", &[lane(id)], "").replace("# P1", &format!("# {phase}"));
+        project.write(DOCUMENT, &text);
+        project.commit();
+    };
+    holds("P2", "SL-2");
+    scene.agent("SL-2", "exit 1");
+    scene.run(&["--resume"]).exits(2).says("no run of this plan to resume");
+    scene.run(&[]).exits(1).silent_about(&first);
+    let second = project.run_id();
+    assert!(second.starts_with("P2-"), "{second}");
+    scene.run(&[]).exits(4).says(&format!("run {second} of {DOCUMENT} is unfinished"));
+    holds("P3", "SL-3");
+    let third = scene.run(&[]).exits(0);
+    third.says(&format!("note: run {second} of phase P2, which this document held before"));
+    assert!(project.has("SL-3-01.txt") && !project.has("SL-2-01.txt"));
+    holds("P1", "SL-1");
+    scene.run(&[]).exits(0).says(&format!("run {first} is complete"));
+}
+
+/// Lost: a phase would be built on one that failed.
+#[test]
+fn a_phase_whose_run_here_is_not_complete_is_not_done() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let project = &scene.project;
+    let next = "plans/phase-2.md";
+    let needs = LaneDoc { index: &["Depends on: P1"], ..lane("SL-2") };
+    project.write(next, &document("", &[needs, lane("SL-3")], "").replace("# P1", "# P2"));
+    project.commit();
+    scene.agent("SL-1", "exit 1");
+    scene.run(&[]).exits(1);
+    let first = project.run_id();
+    let refused = project.piton(&["run", next]).exits(4).says("error[phase-unfinished]");
+    let refused = refused.says(&format!("P2/SL-2 depends on P1, and run {first} of it is failed"));
+    refused.says(&format!("piton resume {first}")).says("--yes");
+    assert_eq!(project.run_id(), first, "no run was made");
+    project.piton(&["run", next, "--lane", "SL-3"]).exits(0);
+    project.piton(&["run", next, "--fresh", "--yes"]).exits(0).says("taken for done");
+    assert!(project.has("SL-2-01.txt"));
+    scene.usual_agent("SL-1");
+    project.piton(&["resume", &first]).exits(0);
+    project.piton(&["run", next, "--fresh"]).exits(0).silent_about("taken for done");
 }
