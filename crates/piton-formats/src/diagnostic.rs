@@ -28,6 +28,16 @@ pub enum Severity {
     Warning,
 }
 
+impl Severity {
+    /// The word for it in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
 /// A problem at one place of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {

@@ -82,6 +82,23 @@ fn a_refused_plan_is_json_on_request() {
     assert_eq!((problem["line"].as_u64(), problem["column"].as_u64()), (Some(4), Some(12)));
 }
 
+/// If this fails, a program that reads `--json` takes a warning for what refused the document.
+#[test]
+fn the_error_of_a_refused_document_is_told_before_its_warnings() {
+    let text = "# P1: T\n## Interface Freeze Gates\n- [?] IF-0-P1-A: a\n\
+                ## Lane Index\n- SL-1 -- One\n  - Depends on: SL-9\n";
+    let project = Project::new();
+    project.write("phase.md", text);
+    let refused = project.piton(&["run", "phase.md", "--json"]).exits(2).json();
+    let error = &refused["error"];
+    assert_eq!(error["code"], "unknown-id", "{error:#}");
+    assert!(error["message"].as_str().is_some_and(|m| m.contains("phase.md:6:")), "{error:#}");
+    let problems = error["problems"].as_array().cloned().unwrap_or_default();
+    let of = |p: &serde_json::Value| format!("{} {}", p["severity"], p["code"]).replace('"', "");
+    let kinds: Vec<_> = problems.iter().map(of).collect();
+    assert_eq!(kinds, ["warning bad-gate", "error unknown-id"]);
+}
+
 /// If this fails, a plan that is not there, or is a folder, ends in a riddle.
 #[test]
 fn a_plan_that_can_not_be_read_is_a_usage_error() {

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{Claim, Reading, Source};
+use crate::diagnostic::{Diagnostic, code, quoted};
 use crate::lanes::naming::NONE;
 use crate::lanes::run_log::Logged;
 use crate::lanes::{checkpoints, phase, run_log};
+use crate::sink::Sink;
 
 /// How much of a file is looked at to see what it is: one record is far shorter.
 const LOOK_BYTES: usize = 64 << 10;
@@ -29,7 +31,9 @@ pub(super) fn claim_phase(source: &Source<'_>) -> Claim {
 }
 
 pub(super) fn read_phase(source: &Source<'_>) -> Reading {
-    let (found, problems) = phase::inspect(source.file, source.text);
+    let (found, mut problems) = phase::inspect(source.file, source.text);
+    problems.extend(idle(source, &found));
+    problems.sort_by_key(|problem| problem.line);
     let lane = |lane: &phase::Lane| {
         json!({
             "id": lane.id,
@@ -50,6 +54,24 @@ pub(super) fn read_phase(source: &Source<'_>) -> Reading {
     Reading { problems, data, summary: phase_summary(&found) }
 }
 
+/// Lanes without a task: such a document is refused when it is to be run.
+fn idle(source: &Source<'_>, found: &phase::Phase) -> Vec<Diagnostic> {
+    let mut sink = Sink::new(source.file, source.text);
+    for lane in found.lanes.iter().filter(|lane| lane.tasks.is_empty()) {
+        let lines = source.text.split_inclusive('\n');
+        let start: usize = lines.take(lane.line.saturating_sub(1)).map(str::len).sum();
+        let length = source.text[start..].lines().next().map_or(0, str::len);
+        let message = format!("the lane {} has no tasks", quoted(&lane.id));
+        let hint = "ask for a plan update that gives it a table of tasks";
+        sink.error(code::MISSING_FIELD, &(start..start + length), message, hint);
+    }
+    sink.finish()
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 fn phase_summary(found: &phase::Phase) -> Vec<String> {
     let closed = found.gates.iter().filter(|gate| gate.closed).count();
     let tasks: usize = found.lanes.iter().map(|lane| lane.tasks.len()).sum();
@@ -60,15 +82,15 @@ fn phase_summary(found: &phase::Phase) -> Vec<String> {
     for gate in &found.gates {
         lines.push(format!("  [{}] {}", if gate.closed { "x" } else { " " }, gate.id));
     }
-    lines.push(format!("lanes: {}, with {tasks} tasks", found.lanes.len()));
+    lines.push(format!("lanes: {}, with {}", found.lanes.len(), counted(tasks, "task")));
     for lane in &found.lanes {
         let held = lane.blocked_by.join(", ");
         let state = if lane.ready { "ready".to_owned() } else { format!("waits for {held}") };
-        let count = lane.tasks.len();
-        lines.push(format!("  {} ({}): {count} tasks, {state}", lane.id, lane.name));
+        let tasks = counted(lane.tasks.len(), "task");
+        lines.push(format!("  {} ({}): {tasks}, {state}", lane.id, lane.name));
     }
     if !found.test_plan.is_empty() {
-        lines.push(format!("after all merges: {} commands", found.test_plan.len()));
+        lines.push(format!("after all merges: {}", counted(found.test_plan.len(), "command")));
     }
     lines
 }
@@ -91,7 +113,7 @@ pub(super) fn read_checkpoints(source: &Source<'_>) -> Reading {
         lanes.entry((&record.run_id, &record.lane)).or_default().push(record);
     }
     let mut runs: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    let mut summary = vec![format!("{} records", records.len())];
+    let mut summary = vec![counted(records.len(), "record")];
     for ((run, lane), of_lane) in &lanes {
         let Some(latest) = checkpoints::newest(of_lane.iter().copied()) else { continue };
         let (stage, status) = (latest.stage.as_str(), latest.status.as_str());
@@ -145,7 +167,7 @@ pub(super) fn read_run_log(source: &Source<'_>) -> Reading {
         "last": last.iter().map(shown).collect::<Vec<_>>(),
     });
     let run = run_id.map_or("", String::as_str);
-    let mut summary = vec![format!("run {run}: {} events", entries.len())];
+    let mut summary = vec![format!("run {run}: {}", counted(entries.len(), "event"))];
     summary.extend(lanes.iter().map(|(lane, event)| format!("  {lane}: {event}")));
     summary.push("last:".to_owned());
     for Logged { entry, .. } in last {

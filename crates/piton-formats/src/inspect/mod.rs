@@ -89,10 +89,7 @@ impl Inspection {
     /// The whole as one object.
     pub fn to_json(&self) -> Value {
         let problem = |p: &Diagnostic| {
-            let severity = match p.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            };
+            let severity = p.severity.as_str();
             json!({ "severity": severity, "line": p.line, "message": p.message, "hint": p.hint })
         };
         json!({

@@ -6,7 +6,13 @@ use super::*;
 
 const PHASE: &str = "# P1: T\n## Interface Freeze Gates\n- [x] IF-0-P1-A: a\n\
     ## Lane Index\n- SL-1 -- One\n  - Depends on: IF-0-P1-A\n  - Blocks: SL-2\n\
-    - SL-2 -- Two\n  - Parallel-safe: mixed (why)\n";
+    - SL-2 -- Two\n  - Parallel-safe: mixed (why)\n\
+    ## Tasks\n\
+    | Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
+    |---|---|---|---|---|---|\n\
+    | SL-1-01 | impl | - | a | - | `true` |\n\
+    | SL-2-01 | test | - | b | - | `true` |\n\
+    | SL-2-02 | impl | - | b | - | `true` |\n";
 const LOG: &str = "{\"ts\":\"2026-01-02T01:16:39Z\",\"run_id\":\"r\",\"lane\":\"-\",\"event\":\"phase_start\",\"status\":\"ok\"}\n\
     {\"ts\":\"2026-01-02T01:16:40Z\",\"run_id\":\"r\",\"lane\":\"SL-1\",\"event\":\"lane_start\",\"status\":\"ok\"}\n";
 
@@ -23,13 +29,26 @@ fn a_phase_document_has_the_documented_keys() {
             "gates": [{ "id": "IF-0-P1-A", "closed": true }],
             "lanes": [
                 { "id": "SL-1", "name": "One", "depends_on": ["IF-0-P1-A"], "parallel_safe": null,
-                  "tasks": 0, "ready": true, "blocked_by": [] },
+                  "tasks": 1, "ready": true, "blocked_by": [] },
                 { "id": "SL-2", "name": "Two", "depends_on": ["SL-1"], "parallel_safe": "mixed",
-                  "tasks": 0, "ready": false, "blocked_by": ["SL-1"] },
+                  "tasks": 2, "ready": false, "blocked_by": ["SL-1"] },
             ],
         },
     });
     assert_eq!(seen("any.txt", PHASE), wanted);
+    let summary = inspect("any.txt", PHASE.as_bytes()).summary.join("\n");
+    assert!(summary.contains("(One): 1 task, ready") && summary.contains("(Two): 2 tasks, "));
+}
+
+/// Lost: a document would be called valid that `piton run` refuses.
+#[test]
+fn a_lane_without_tasks_is_a_problem() {
+    let text = PHASE.replace("| SL-1-01", "| SL-2-03");
+    let found = seen("any.txt", &text);
+    assert_eq!(found["valid"], false);
+    let wanted = json!({ "severity": "error", "line": 5, "message": "the lane `SL-1` has no tasks",
+        "hint": "ask for a plan update that gives it a table of tasks" });
+    assert_eq!(found["problems"], json!([wanted]));
 }
 
 #[test]
@@ -103,5 +122,5 @@ fn bytes_that_are_no_text_are_reported_where_they_stand() {
     let found = inspect("p.md", &bytes);
     assert_eq!(found.format, Some("lanes/phase"));
     assert!(!found.is_valid());
-    assert_eq!(found.problems[0].line, 11);
+    assert_eq!(found.problems[0].line, 17);
 }

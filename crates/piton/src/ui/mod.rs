@@ -29,7 +29,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use piton_core::redact::Redactor;
 use piton_core::{Event, RunState, Timestamp};
 use piton_engine::{Note, Observer};
-use piton_formats::Diagnostic;
+use piton_formats::{Diagnostic, Severity};
 use serde::Serialize;
 
 pub use ask::ask;
@@ -80,6 +80,7 @@ pub fn diagnostics_json(problems: &[Diagnostic], exit_code: u8, redactor: &Redac
     let problems: &[Diagnostic] = &redacted(problems, redactor);
     let one = |p: &Diagnostic| {
         serde_json::json!({
+            "severity": p.severity.as_str(),
             "code": p.code,
             "file": p.file,
             "line": p.line,
@@ -88,7 +89,9 @@ pub fn diagnostics_json(problems: &[Diagnostic], exit_code: u8, redactor: &Redac
             "hint": p.hint,
         })
     };
-    let first = problems.first();
+    // What refuses the document comes first, wherever it stands.
+    let refuses = problems.iter().find(|p| p.severity == Severity::Error);
+    let first = refuses.or(problems.first());
     data_json(&serde_json::json!({ "error": {
         "code": first.map(|p| p.code),
         "message": first.map(|p| format!("{}:{}:{}: {}", p.file, p.line, p.column, p.message)),
