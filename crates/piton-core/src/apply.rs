@@ -386,6 +386,11 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
                 }
             }
         }
+        Event::TicksSeen(e) if e.count => {
+            state.doubted.retain(|gate| !e.gates.contains(gate));
+            state.ticks.extend(e.gates.iter().cloned());
+        }
+        Event::TicksSeen(e) => state.doubted.extend(e.gates.iter().cloned()),
         Event::SpecAccepted(e) => state.spec.clone_from(&e.to),
         Event::CheckpointRecorded(e) => {
             if state.checkpoints.len() == CHECKPOINTS_KEPT_MAX {

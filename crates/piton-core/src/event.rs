@@ -36,6 +36,8 @@ pub enum Event {
     GateAsked(GateAsked),
     /// A person decided about a gate.
     GateDecided(GateDecided),
+    /// Boxes of a phase document were found ticked.
+    TicksSeen(Box<TicksSeen>),
     /// A changed plan took effect.
     PlanAccepted(Box<PlanAccepted>),
     /// A changed spec was accepted by a person.
@@ -254,6 +256,21 @@ pub struct PlanAccepted {
     /// Who accepted it; empty where nothing finished was touched and nobody had to.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
+}
+
+/// See [`Event::TicksSeen`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TicksSeen {
+    /// The gates whose boxes are ticked, as the document calls them.
+    pub gates: Vec<String>,
+    /// Whether they count as closed. Ticks that came while steps of the run were at work may be a
+    /// step's own: they count once a person says so.
+    pub count: bool,
+    /// Whose they are, in words.
+    pub by: String,
+    /// The bytes of the document that had them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<Sha>,
 }
 
 /// See [`Event::SpecAccepted`].

@@ -4,7 +4,7 @@
 //! lists that could grow have a limit. It is stored now and then as a cache, stamped with
 //! [`crate::APPLY_VERSION`]; the events remain the truth.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +71,12 @@ pub struct RunState {
     pub phases: Vec<PhaseState>,
     /// Its gates that were asked or decided.
     pub gates: BTreeMap<GateRef, GateState>,
+    /// Gates of its phase document whose ticks count.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub ticks: BTreeSet<String>,
+    /// Those that were ticked while its steps were at work: a step may have done it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub doubted: BTreeSet<String>,
     /// The hash last recorded for each artifact, and which step recorded it.
     pub recorded: BTreeMap<String, Recorded>,
     /// Manual checkpoints, the newest last.

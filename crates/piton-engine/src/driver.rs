@@ -61,6 +61,8 @@ pub struct Options {
     pub abort: Option<piton_core::event::RunAborted>,
     /// Gates of the phase document that are open, for each lane that waits for them.
     pub open_gates: BTreeMap<LanePath, Vec<String>>,
+    /// Those that are ticked, but perhaps by a step.
+    pub doubted_gates: BTreeMap<LanePath, Vec<String>>,
     /// Rounds a lane may go through the merge queue because base moved; the built-in limit without.
     pub merge_rounds: Option<u32>,
     /// A rollback, restore or undo to carry out instead of going on.

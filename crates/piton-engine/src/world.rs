@@ -171,6 +171,10 @@ pub trait World {
     fn inputs(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>>;
     /// Observes the checked-out commit.
     fn head(&mut self) -> Option<String>;
+    /// Observes the gates of the plan's document whose boxes are ticked, and the document.
+    fn ticked(&mut self) -> Option<(Vec<String>, piton_core::hash::Sha)> {
+        None
+    }
     /// Observes the last lines of an attempt's output, redacted before anything is cut: what is cut
     /// off may be what tells a secret.
     fn tail(&mut self, ended: &Ended, lines: usize, redactor: &Redactor) -> Vec<String>;

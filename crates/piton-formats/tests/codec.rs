@@ -146,6 +146,12 @@ fn events(p: &Parts) -> Vec<Event> {
             retries: p.flag.then_some(p.small),
             driven_until: p.flag.then_some(Timestamp(7)),
         }),
+        Event::TicksSeen(Box::new(piton_core::event::TicksSeen {
+            gates: vec!["IF-0-P1-A".to_owned()],
+            count: true,
+            by: "found ticked in the document".to_owned(),
+            document: Some(piton_core::hash::Sha::of(b"# P1")),
+        })),
         Event::DriverLeft(DriverLeft {
             verdict,
             head: p.more.clone(),

@@ -159,6 +159,9 @@ pub struct DriveArgs {
     /// Accept that the spec changed.
     #[arg(long)]
     pub accept_spec: bool,
+    /// Accept gates that were ticked while steps were at work.
+    #[arg(long)]
+    pub accept_gates: bool,
 }
 
 impl DriveArgs {

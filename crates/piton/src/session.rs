@@ -3,6 +3,7 @@
 
 pub mod epoch;
 mod questions;
+pub mod ticks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -51,6 +52,8 @@ pub struct Session {
     pub settle: bool,
     /// Gates of the phase document that are open, for each lane that waits for them.
     pub open_gates: BTreeMap<LanePath, Vec<String>>,
+    /// Those that are ticked, but perhaps by a step.
+    pub doubted_gates: BTreeMap<LanePath, Vec<String>>,
 }
 
 /// The event that says who drives now.
@@ -171,6 +174,11 @@ pub fn drive(
     }
     let mut world =
         world(context, state).with_signals(signals).with_keep(&session.live).with_rooms(rooms);
+    // What takes a run back runs no step: ticks since the last one are a person's, if that ended well.
+    let steps = session.abort.is_none() && session.rewind.is_none() && !session.settle;
+    if steps || session.loaded.state.driven {
+        world = world.with_document(&state.plan_path);
+    }
     let mut plan = session.plan;
     let mut live = session.live;
     if args.keep_going {
@@ -193,6 +201,7 @@ pub fn drive(
         redactor,
         abort: session.abort,
         open_gates: session.open_gates,
+        doubted_gates: session.doubted_gates,
         merge_rounds: Some(context.settings.lanes.merge_rounds),
         rewind: session.rewind,
         settle: session.settle,
@@ -288,8 +297,9 @@ fn bring_up(store: &mut Store, loaded: &Loaded, plan: &Plan, rooms: &mut GitRoom
 impl Session {
     /// A run about to go on.
     pub fn new(loaded: Loaded, plan: Plan, live: Plan, opening: Vec<Event>) -> Self {
-        let open_gates = BTreeMap::new();
-        Self { loaded, plan, live, opening, abort: None, rewind: None, settle: false, open_gates }
+        let (open_gates, doubted_gates) = (BTreeMap::new(), BTreeMap::new());
+        let (abort, rewind, settle) = (None, None, false);
+        Self { loaded, plan, live, opening, abort, rewind, settle, open_gates, doubted_gates }
     }
 
     /// The state as it will be once the opening events are applied; enough to find the root.

@@ -8,6 +8,8 @@ mod common;
 #[expect(dead_code, reason = "other tests use the rest of the scene")]
 mod scene;
 
+#[path = "lane_care/gates.rs"]
+mod gates;
 #[path = "lane_care/gc.rs"]
 mod gc;
 #[path = "lane_care/import.rs"]

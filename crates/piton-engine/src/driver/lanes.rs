@@ -105,6 +105,17 @@ impl Driver<'_> {
             };
             return self.block(path, Stage::BeforeLaneStart, refusal);
         }
+        if let Some(doubted) = self.options.doubted_gates.get(path).filter(|d| !d.is_empty()) {
+            let run = &self.row.run_id;
+            let refusal = Refusal {
+                why: format!("ticked while steps may have been at work: {}", doubted.join(", ")),
+                fix: format!(
+                    "a step may have done it; see that it is right, then `piton resume {run} \
+                     --accept-gates`"
+                ),
+            };
+            return self.block(path, Stage::BeforeLaneStart, refusal);
+        }
         // Git takes its time: outcomes at hand do not wait for it.
         self.commit()?;
         // Gates that lanes before it provide are ticked before it looks.

@@ -1,7 +1,7 @@
 //! How a driver goes: what it records last, whom it tells, and what it leaves running.
 
 use piton_core::RunState;
-use piton_core::event::{DriverLeft, Event, Verdict};
+use piton_core::event::{DriverLeft, Event, TicksSeen, Verdict};
 
 use super::{Driver, Ending, REFUSED};
 use crate::error::Result;
@@ -41,6 +41,29 @@ impl Driver<'_> {
         self.world.end_all()
     }
 
+    /// Records boxes of gates that were ticked while this driver was at work: a person may have done
+    /// it, or a step, and nobody can tell.
+    fn doubt_ticks(&mut self) -> Result<()> {
+        let lanes = || self.plan.phases.iter().flat_map(|phase| &phase.lanes);
+        if lanes().all(|lane| lane.rules.frozen.is_empty()) {
+            return Ok(());
+        }
+        let Some((ticked, document)) = self.world.ticked() else { return Ok(()) };
+        let is_known = |gate: &String| {
+            let RunState { ticks, doubted, .. } = &self.state;
+            ticks.contains(gate) || doubted.contains(gate)
+        };
+        let matters = |gate: &String| lanes().any(|lane| lane.rules.frozen.contains(gate));
+        let gates: Vec<String> =
+            ticked.into_iter().filter(|gate| matters(gate) && !is_known(gate)).collect();
+        if gates.is_empty() {
+            return Ok(());
+        }
+        let by = "while steps of the run were at work".to_owned();
+        let seen = TicksSeen { gates, count: false, by, document: Some(document) };
+        self.record(Event::TicksSeen(Box::new(seen)))
+    }
+
     /// Records how the driver goes, gives up the lease, tells the person, lets the keeper go.
     pub(super) fn leave(mut self, verdict: Verdict) -> Result<Ending> {
         let aborted = self.abort.take();
@@ -53,6 +76,7 @@ impl Driver<'_> {
         self.commit()?;
         self.at = self.world.now();
         let head = self.world.head();
+        self.doubt_ticks()?;
         let signal = if verdict == Verdict::Interrupted { self.signal } else { None };
         self.record(Event::DriverLeft(DriverLeft { verdict, head, signal }))?;
         if let Some((event, request)) = aborted {

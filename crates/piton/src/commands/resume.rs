@@ -19,6 +19,7 @@ use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
+use crate::session::ticks::{self, Ticks};
 use crate::session::{self, Session};
 use crate::ui;
 use crate::world::{kept, scratch_folders};
@@ -152,7 +153,7 @@ fn prepare(
         return super::run::begin(context, store, loaded, lease, args).map(Some);
     }
     let compared = compare(context, store, &loaded, args)?;
-    let Compared { mut check, live, open_gates } = compared;
+    let Compared { mut check, live, open_gates, ticks } = compared;
     // All steps done is not enough: a driver that died before it could leave left that to the next.
     // So is a rewind that was cut short.
     let left = loaded.state.verdict == Some(Verdict::Complete) && loaded.state.rewinding.is_none();
@@ -185,9 +186,10 @@ fn prepare(
         store.mend_plan(&check.plan)?;
     }
     let mut opening = vec![session::attached(context, lease, args)];
+    opening.extend(ticks.events);
     opening.extend(resets_that_apply(&loaded.state, &opening[0], check.events));
     let session = Session::new(loaded, check.plan, live, opening);
-    Ok(Some(Session { open_gates, ..session }))
+    Ok(Some(Session { open_gates, doubted_gates: ticks.doubted, ..session }))
 }
 
 /// Lets the keeper of a complete run go, and its temporary files, if its last driver could not.
@@ -235,6 +237,7 @@ struct Compared {
     check: Check,
     live: Plan,
     open_gates: BTreeMap<LanePath, Vec<String>>,
+    ticks: Ticks,
 }
 
 fn compare(
@@ -247,7 +250,8 @@ fn compare(
     if loaded.state.linked && !std::path::Path::new(&loaded.state.root).is_dir() {
         let message = format!("the work tree {} is gone", loaded.state.root);
         let check = Check::only(&recorded, "worktree-gone", message);
-        return Ok(Compared { check, live: recorded, open_gates: BTreeMap::new() });
+        let (open_gates, ticks) = (BTreeMap::new(), Ticks::default());
+        return Ok(Compared { check, live: recorded, open_gates, ticks });
     }
     let tasks = Some(recorded.task_worktrees);
     let file = PlanFile::of_run(context, &loaded.state.plan_path, tasks)?;
@@ -265,9 +269,14 @@ fn compare(
     }
     in_flight(context, &loaded.state, &loaded.row.run_id, &mut check);
     let _ = world.now();
-    let open_gates = file.as_ref().map(|f| f.open_gates.clone()).unwrap_or_default();
+    let mut ticks =
+        ticks::look(&root, (&check.plan, file.as_ref()), &loaded.state, args.accept_gates);
+    let open_gates = match &file {
+        Some(file) => file.open_gates.clone(),
+        None => std::mem::take(&mut ticks.open),
+    };
     let live = file.map_or(recorded, |f| f.live);
-    Ok(Compared { check, live, open_gates })
+    Ok(Compared { check, live, open_gates, ticks })
 }
 
 /// The plan on record; the plan's file where that is lost and the file is still the same.

@@ -263,7 +263,8 @@ fn start(
         ui::say(&format!("run {}", row.run_id));
     }
     let first = DriveArgs { takeover: false, ..args.drive.clone() };
-    let opening = vec![event, session::attached(context, &lease, &first)];
+    let mut opening = vec![event, session::attached(context, &lease, &first)];
+    opening.extend(first_ticks(context, plan));
     let (recorded, live) = (plan.recorded.clone(), plan.live.clone());
     let session = Session::new(loaded, recorded, live, opening);
     let session = Session { open_gates: plan.open_gates.clone(), ..session };
@@ -273,6 +274,12 @@ fn start(
         return resume::run(context, again);
     }
     session::exit(&ending)
+}
+
+/// The gates that are ticked before any step of a run began: all of them count.
+fn first_ticks(context: &Context, plan: &PlanFile) -> Vec<Event> {
+    let (root, both) = (&context.project.root, (&plan.recorded, Some(plan)));
+    session::ticks::look(root, both, &RunState::default(), false).events
 }
 
 /// Begins a run whose driver died between creating it and recording its first event.
@@ -288,7 +295,8 @@ pub fn begin(
     store.keep_plan(&plan.recorded)?;
     let created = created(context, &plan, &run_id, see_spec(context, &plan)?);
     let first = DriveArgs { takeover: false, ..args.clone() };
-    let opening = vec![created, session::attached(context, lease, &first)];
+    let mut opening = vec![created, session::attached(context, lease, &first)];
+    opening.extend(first_ticks(context, &plan));
     let session = Session::new(loaded, plan.recorded, plan.live, opening);
     Ok(Session { open_gates: plan.open_gates, ..session })
 }

@@ -53,6 +53,11 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
         }
         Event::PlanAccepted(e) if e.by.is_empty() => "the changed plan takes effect".to_owned(),
         Event::PlanAccepted(e) => format!("the changed plan was accepted by {}", sanitize(&e.by)),
+        Event::TicksSeen(e) => {
+            let (gates, by) = (sanitize(&e.gates.join(", ")), sanitize(&e.by));
+            let counts = if e.count { "" } else { ", so it does not count yet" };
+            format!("ticked: {gates} ({by}{counts})")
+        }
         Event::SpecAccepted(e) => format!("the changed spec was accepted by {}", sanitize(&e.by)),
         Event::CheckpointRecorded(e) => {
             format!("checkpoint {} recorded by {}{}", e.name, sanitize(&e.by), said(&e.message))

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use piton_core::event::FileHash;
 use piton_core::evidence::Files;
+use piton_core::hash::Sha;
 use piton_core::plan::Command;
 use piton_core::redact::Redactor;
 use piton_core::{Millis, Plan, StepPath, Timestamp};
@@ -28,11 +29,13 @@ use piton_engine::world::{
     Attached, Attempt, Ended, Happening, Notice, Reported, Rooms, SealError, World,
 };
 use piton_engine::{Error, Result};
+use piton_formats::lanes::phase;
 use piton_process::logs::{AttemptLog, Selection};
 use piton_process::protocol::{Dropped, Range};
 use piton_workspace::Project;
 
 use crate::context::now;
+use crate::plan_file::phase_document;
 
 pub use scratch::folders as scratch_folders;
 pub use signals::Signals;
@@ -50,6 +53,8 @@ pub struct RealWorld {
     run_dir: PathBuf,
     run_id: String,
     notify: Option<Command>,
+    /// The phase document, where the plan is one.
+    document: Option<PathBuf>,
     signals: Option<Signals>,
     keeper: keeper::Connection,
     running: Running,
@@ -75,6 +80,7 @@ impl RealWorld {
             run_dir,
             run_id: run_id.to_owned(),
             notify: None,
+            document: None,
             signals: None,
             running: Running::default(),
             began: Instant::now(),
@@ -89,6 +95,14 @@ impl RealWorld {
     #[must_use]
     pub fn with_notify(mut self, notify: Option<Command>) -> Self {
         self.notify = notify;
+        self
+    }
+
+    /// Says what the plan's file is: the boxes of a phase document are looked at.
+    #[must_use]
+    pub fn with_document(mut self, plan_path: &str) -> Self {
+        let path = self.root.join(plan_path);
+        self.document = Some(path).filter(|p| p.extension().is_none_or(|e| e != "toml"));
         self
     }
 
@@ -186,6 +200,12 @@ impl World for RealWorld {
 
     fn awake(&mut self) -> Millis {
         Millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn ticked(&mut self) -> Option<(Vec<String>, Sha)> {
+        let text = std::fs::read_to_string(self.document.as_ref()?).ok()?;
+        let (document, _) = phase::inspect("", &text);
+        Some((phase_document::ticked(&document), Sha::of(text.as_bytes())))
     }
 
     fn utc_offset_secs(&mut self) -> i32 {

@@ -45,6 +45,17 @@ struct Decided {
 pub(super) struct Told {
     pub(super) points: Vec<Point>,
     decided: Vec<Decided>,
+    ticks: Vec<Ticked>,
+}
+
+/// Ticks of a phase document as shown.
+#[derive(Debug, Serialize)]
+struct Ticked {
+    gates: Vec<String>,
+    counts: bool,
+    by: String,
+    at: String,
+    document: Option<String>,
 }
 
 /// One budget: name, what was used, what is allowed.
@@ -66,6 +77,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()>
         value["checkpoints"] = json!(told.points);
         value["snapshots"] = point_view::all_json(store, loaded)?;
         value["gates"] = json!(gates_json(state, &told));
+        value["ticks"] = json!(told.ticks);
         value["budgets"] = json!(
             budgets(state, plan.as_ref())
                 .into_iter()
@@ -84,6 +96,9 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()>
     out.push('\n');
     origin(&mut out, context, loaded);
     push_gates(&mut out, &loaded.state, &told);
+    for tick in &told.ticks {
+        let _ = writeln!(out, "ticked {}", tick_line(tick));
+    }
     for point in &told.points {
         let _ = writeln!(out, "checkpoint {}", point_line(point));
     }
@@ -111,6 +126,13 @@ pub(super) fn told(store: &mut Store, loaded: &Loaded) -> Result<Told> {
             head: e.head.clone(),
         }),
         Event::GateDecided(e) => told.decided.push(decided(e, at)),
+        Event::TicksSeen(e) => told.ticks.push(Ticked {
+            gates: e.gates.clone(),
+            counts: e.count,
+            by: e.by.clone(),
+            at: time::rfc3339(at),
+            document: e.document.as_ref().map(ToString::to_string),
+        }),
         _ => {}
     })?;
     Ok(told)
@@ -191,6 +213,13 @@ fn gates_json(state: &RunState, told: &Told) -> Vec<serde_json::Value> {
             })
         })
         .collect()
+}
+
+fn tick_line(tick: &Ticked) -> String {
+    let (gates, by) = (text::sanitize(&tick.gates.join(", ")), text::sanitize(&tick.by));
+    let hash = tick.document.as_ref().map_or("", |hash| hash.get(..12).unwrap_or(hash));
+    let counts = if tick.counts { "" } else { "; does not count by itself" };
+    format!("{gates}: {by}, seen at {}, document {hash}{counts}", tick.at)
 }
 
 pub(super) fn point_line(point: &Point) -> String {

@@ -100,6 +100,11 @@ impl Log<'_> {
                 self.gate(&e.gate, word, status, said(&format!("by {}", e.by), &e.message))
             }
             Event::PlanAccepted(e) => self.run("plan_accepted", Status::Ok, e.title.clone()),
+            Event::TicksSeen(e) => {
+                let word = if e.count { "gates_closed" } else { "gates_doubted" };
+                let status = if e.count { Status::Ok } else { Status::Blocked };
+                self.run(word, status, format!("{}: {}", e.gates.join(", "), e.by))
+            }
             Event::SpecAccepted(e) => self.run("spec_accepted", Status::Ok, format!("by {}", e.by)),
             Event::CheckpointRecorded(e) => {
                 self.run("checkpoint", Status::Ok, said(&e.name, &e.message))
