@@ -75,7 +75,6 @@ impl Driver<'_> {
     }
 
     pub(super) fn block(&mut self, path: &LanePath, stage: Stage, refusal: Refusal) -> Result<()> {
-        self.observer.note(&Note::Warning(format!("{path}: {}; {}", refusal.why, refusal.fix)));
         let (lane, why, fix) = (path.clone(), refusal.why, refusal.fix);
         let begun = self.state.lane(path).and_then(|l| l.work.as_ref());
         let mut base_branch = String::new();

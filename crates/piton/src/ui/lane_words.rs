@@ -22,7 +22,8 @@ pub fn event(event: &Event) -> String {
             format!("{} begins from {} ({base})", e.lane, sanitize(&e.base_branch))
         }
         Event::LaneBlocked(e) => {
-            format!("{} is blocked: {}; {}", e.lane, sanitize(&e.why), sanitize(&e.fix))
+            let fix = sanitize(&e.fix);
+            format!("{} is blocked: {}; {}", e.lane, sanitize(&e.why), super::here::told(&fix))
         }
         Event::LaneReady(e) if e.branch.is_empty() => format!("{} is ready", e.lane),
         Event::LaneReady(e) => {
