@@ -383,7 +383,7 @@ fn recorded(record: &Record) -> Option<StageRecord> {
         notes: text("notes").unwrap_or_default(),
         snapshot: None,
         base_sha: text("base_sha"),
-        head_sha: text("head_sha"),
+        head_sha: text("head_sha").or_else(|| stand::head_in(&text("notes")?)),
         target_branch: text("target_branch").or_else(|| text("base_branch")),
         test_command: text("test_command"),
         exit_code: record.number("exit_code").and_then(|n| i32::try_from(n).ok()),

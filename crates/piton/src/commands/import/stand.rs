@@ -5,6 +5,11 @@ use piton_core::lane::{Stage, StageStatus};
 use piton_core::lane_state::StageRecord;
 use piton_core::state::{FAILURES_KEPT_MAX, FailedAttempt};
 
+/// Shortest name of a commit in notes: shorter ones may be words.
+const NOTED_SHA_CHARS_MIN: usize = 7;
+/// Longest one: that of SHA-256.
+const NOTED_SHA_CHARS_MAX: usize = 64;
+
 /// How far a lane came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stand {
@@ -30,6 +35,19 @@ pub fn stand(records: &[StageRecord]) -> Stand {
         Some((Stage::PrePr, StageStatus::Complete)) => Stand::Merged,
         Some((Stage::AfterLaneTests | Stage::PrePr, _)) => Stand::Worked,
     }
+}
+
+/// The commit that notes call the head: `head 1a2b3c4`, `head_sha=1a2b3c4`.
+pub fn head_in(notes: &str) -> Option<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words: Vec<&str> = notes.split(|c| !is_part(c)).filter(|w| !w.is_empty()).collect();
+    let is_sha = |w: &str| {
+        (NOTED_SHA_CHARS_MIN..=NOTED_SHA_CHARS_MAX).contains(&w.len())
+            && w.chars().all(|c| c.is_ascii_hexdigit())
+    };
+    let named = |name: &str| ["head", "head_sha"].iter().any(|n| name.eq_ignore_ascii_case(n));
+    let found = words.windows(2).find(|pair| named(pair[0]) && is_sha(pair[1]))?;
+    Some(found[1].to_owned())
 }
 
 /// Retries as another tool counted them.
@@ -152,6 +170,15 @@ mod tests {
         plain.failure_context = vec!["it broke".to_owned(), "line".to_owned()];
         assert_eq!(told(&failures(&[plain])[0]), (1, "it broke".to_owned(), "line".to_owned()));
         assert_eq!(failures(&[]), []);
+    }
+
+    /// Lost: the commit of a lane would count as unknown although its record tells it.
+    #[test]
+    fn notes_may_tell_the_head() {
+        let found = |notes: &str| head_in(notes).unwrap_or_default();
+        assert_eq!(found("ready to merge; head 1a2b3c4d5e6f -> main"), "1a2b3c4d5e6f");
+        assert_eq!(found("head_sha=1A2B3C4, base_sha=0a0b0c0"), "1A2B3C4");
+        assert_eq!(found("ahead of main, heads deadbeef, head feed"), "");
     }
 
     /// Lost: a lane would be tried more or less often than it may.
