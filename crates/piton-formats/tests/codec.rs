@@ -146,12 +146,6 @@ fn events(p: &Parts) -> Vec<Event> {
             retries: p.flag.then_some(p.small),
             driven_until: p.flag.then_some(Timestamp(7)),
         }),
-        Event::TicksSeen(Box::new(piton_core::event::TicksSeen {
-            gates: vec!["IF-0-P1-A".to_owned()],
-            count: true,
-            by: "found ticked in the document".to_owned(),
-            document: Some(piton_core::hash::Sha::of(b"# P1")),
-        })),
         Event::DriverLeft(DriverLeft {
             verdict,
             head: p.more.clone(),
@@ -278,6 +272,20 @@ fn bodies_of_the_first_version_stay_as_they_are() {
     assert_eq!(text(&all[8]), "{\"gate\":\"P/L\",\"name\":\"text\"}");
     assert_eq!(text(&all[14]), "{\"ms\":7}");
     assert_eq!(text(&all[15]), "{\"by\":\"ada\",\"message\":\"text\"}");
+}
+
+/// Lost: a run of a phase document with gates could not be read again.
+#[test]
+fn ticks_go_there_and_back_under_their_frozen_tag() {
+    let event = Event::TicksSeen(Box::new(piton_core::event::TicksSeen {
+        gates: vec!["IF-0-P1-A".to_owned()],
+        count: true,
+        by: "found ticked in the document".to_owned(),
+        document: Some(piton_core::hash::Sha::of(b"# P1")),
+    }));
+    let stored = encode(&event);
+    assert_eq!((stored.tag, stored.version), ("ticks.seen", 1));
+    assert!(decode(stored.tag, stored.version, &stored.body).is_ok_and(|back| back == event));
 }
 
 /// Lost: a run that was taken over could not be read again.

@@ -6,7 +6,12 @@ use super::common::Project;
 
 const PHASE: &str = "# P2: Search\n## Interface Freeze Gates\n- [ ] IF-0-P2-INDEX: frozen\n\
     ## Lane Index & Dependencies\n- SL-INDEX -- Index\n  - Depends on: (none)\n\
-    - SL-QUERY -- Query\n  - Depends on: IF-0-P2-INDEX\n";
+    - SL-QUERY -- Query\n  - Depends on: IF-0-P2-INDEX\n\
+    ## Tasks\n\
+    | Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
+    |---|---|---|---|---|---|\n\
+    | SL-INDEX-1 | impl | - | a | - | `true` |\n\
+    | SL-QUERY-1 | impl | - | b | - | `true` |\n";
 
 /// Lost: a program could not ask what a document says, nor whether it is good.
 #[test]
@@ -18,7 +23,7 @@ fn a_file_is_told_apart_read_and_left_alone() {
     assert_eq!(found["data"]["phase_id"], "P2");
     assert_eq!(found["data"]["lanes"][1]["blocked_by"], json!(["IF-0-P2-INDEX"]));
     let said = project.piton(&["inspect", "phase.md"]).exits(0);
-    assert!(said.stdout.contains("SL-QUERY (Query): 0 tasks, waits for IF-0-P2-INDEX"), "{said:?}");
+    assert!(said.stdout.contains("SL-QUERY (Query): 1 task, waits for IF-0-P2-INDEX"), "{said:?}");
     assert_eq!(project.read("phase.md"), PHASE);
     assert!(!project.state_dir().exists(), "looking at a file makes no state");
 
