@@ -71,7 +71,7 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     };
     let runs = store.runs()?;
     if args.rollback {
-        let earlier = earlier_run(context, &mut store, runs, &plan)?.map(|row| row.run_id);
+        let earlier = earlier_run(context, &mut store, runs, &plan).map(|row| row.run_id);
         let Some(run) = args.run_id.clone().or(earlier) else {
             return Err(CommandError::usage("no-run", "there is no run of this plan to roll back")
                 .hint(format!("piton run {}", context.plan_argument(&plan.path))));
@@ -84,7 +84,7 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     }
     let newest = runs.iter().map(|r| r.run).max();
     let mut aside = None;
-    match earlier_run(context, &mut store, runs, &plan)? {
+    match earlier_run(context, &mut store, runs, &plan) {
         // A name of its own asks for another run beside a complete one, not beside one under way.
         Some(row) if !args.fresh && (args.run_id.is_none() || !is_final(&row.status)) => {
             if wants_resume(context, &args, &row, &plan)? {
@@ -349,7 +349,7 @@ fn create_alone(
     lock.lock().map_err(failed)?;
     let mut since = store.runs()?;
     since.retain(|r| newest.is_none_or(|n| r.run > n) && !is_final(&r.status));
-    if let Some(row) = earlier_run(context, store, since, plan)? {
+    if let Some(row) = earlier_run(context, store, since, plan) {
         return Err(driven(&row));
     }
     if let Some(row) = aside {

@@ -54,8 +54,8 @@ pub fn look(
     let new = ticked.iter().filter(|gate| frozen.contains(gate) && !state.ticks.contains(*gate));
     let is_doubted = |gate: &&String| {
         // A driver that died could not say what was ticked before.
-        let alone = !state.driven && !state.doubted.contains(*gate);
-        !accepts && !(alone && through_lane(root, state, gate).is_none())
+        let at_work = state.driven || state.doubted.contains(*gate);
+        !accepts && (at_work || through_lane(root, state, gate).is_some())
     };
     let (doubted, count): (Vec<&String>, Vec<&String>) = new.partition(is_doubted);
     if !count.is_empty() {

@@ -20,22 +20,22 @@ pub fn earlier_run(
     store: &mut Store,
     runs: Vec<RunRow>,
     plan: &PlanFile,
-) -> Result<Option<RunRow>> {
+) -> Option<RunRow> {
     let here = |r: &RunRow| {
         let root = std::path::Path::new(&r.root);
         root == context.project.root || !root.is_dir()
     };
     for row in runs.into_iter().filter(|r| r.plan == plan.path && !is_given_up(r) && here(r)) {
         if plan.phase.is_none() {
-            return Ok(Some(row));
+            return Some(row);
         }
         // What can't be read is told by who goes on with it.
-        let Ok(loaded) = store.load(&row.run_id) else { return Ok(Some(row)) };
+        let Ok(loaded) = store.load(&row.run_id) else { return Some(row) };
         let state = loaded.state;
         let wanted = plan.live.phases.first().map_or("", |phase| phase.id.as_str());
         // One that never began has no phase yet: the document is all there is of it.
         if state.phases.is_empty() || holds(&state, wanted) {
-            return Ok(Some(row));
+            return Some(row);
         }
         if row.status != Status::Complete.as_str() {
             let (run, was) = (&row.run_id, state.phases[0].id.as_str());
@@ -46,7 +46,7 @@ pub fn earlier_run(
             ));
         }
     }
-    Ok(None)
+    None
 }
 
 fn is_given_up(row: &RunRow) -> bool {
