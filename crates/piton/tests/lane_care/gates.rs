@@ -81,3 +81,21 @@ fn a_tick_before_the_run_began_counts() {
     scene.resume(&[]).exits(0);
     assert_eq!(history(&scene).matches("found ticked in the document").count(), 1);
 }
+
+/// Lost: what an agent ticked would count once a person merged its lane by hand.
+#[test]
+fn a_tick_of_a_lane_that_is_merged_later_does_not_close_a_gate() {
+    let scene = scene();
+    let project = &scene.project;
+    let settings = project.read("piton.toml");
+    project.write("piton.toml", &settings.replace("[defaults]", "[defaults]\nmerge = \"none\""));
+    project.commit();
+    scene.agent("SL-1", &format!("{}echo 1 > SL-1-01.txt\n", tick(DOCUMENT)));
+    scene.run(&[]).exits(4);
+    assert!(!project.read(DOCUMENT).contains("[x]"));
+    project.git(&["merge", "--quiet", "--ff-only", "lane/P1/SL-1"]);
+    let refused = scene.resume(&[]).exits(4);
+    refused.says(&format!("ticked while steps may have been at work: {GATE}"));
+    assert!(!scene.room("SL-2").exists());
+    scene.resume(&["--accept-gates"]).exits(0);
+}
