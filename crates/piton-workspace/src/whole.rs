@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::git::{self, Git};
 use crate::snapshot::{Error, Missed, Why, os_path};
+use crate::synced;
 use crate::worktree::Place;
 
 /// The index of our own, beside that of the worktree.
@@ -49,7 +50,7 @@ pub fn whole(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Whole, Error> 
     if large.is_empty() {
         return Ok(Whole { tree: tree.to_owned(), left });
     }
-    let index = own_index(dir)?;
+    let (index, held) = (own_index(dir)?, tree);
     let with = || Ok::<_, Error>(with(dir, &index, tree, &added(dir, &index, &large)?)?);
     let tree = match with() {
         // What was added once, and is in no commit yet, may have gone with a `git gc` of the user's.
@@ -59,6 +60,8 @@ pub fn whole(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Whole, Error> 
         }
         tree => tree?,
     };
+    // What a step added before has objects that nobody synced, and git does not write them again.
+    synced::objects(dir, &tree, &[held])?;
     Ok(Whole { tree, left })
 }
 
