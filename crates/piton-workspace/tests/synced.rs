@@ -1,6 +1,7 @@
 //! What git wrote is synced before a ref relies on it: objects of a step's own, and the files of base.
 //!
 //! Shown by counting syncs with `strace`; without it nothing is shown here.
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod tree_support;
 

@@ -406,7 +406,8 @@ fn refuse(workspace: &Workspace, rules: &Rules) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::NotAProject { dir: workspace.dir.clone(), what })
+    // Without the slash that a path may end in.
+    Err(Error::NotAProject { dir: workspace.dir.components().collect(), what })
 }
 
 /// Whether what a cache names is still held by the ref that held it.

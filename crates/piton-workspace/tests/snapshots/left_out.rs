@@ -165,3 +165,15 @@ fn names_that_git_refuses_are_named_and_come_back_though_no_commit_can_have_them
     assert_eq!(left, [expected[0].clone(), expected[3].clone()]);
     repo.git(&["add", "git~1"]);
 }
+
+/// Lost: a person would read a git command and no reason.
+#[test]
+fn a_snapshot_that_git_collected_is_said_to_be_gone() {
+    let repo = Repo::new();
+    let gone = "0123456789012345678901234567890123456789";
+    let error = piton_workspace::snapshot::load(repo.dir(), gone).unwrap_err();
+    assert!(matches!(error, Error::Gone { .. }), "{error}");
+    let taken = repo.take();
+    let error = piton_workspace::restore::diff(repo.dir(), &taken.commit, gone).unwrap_err();
+    assert!(error.to_string().contains("refs/piton"), "{error}");
+}
