@@ -274,7 +274,17 @@ fn commands_after(state: &RunState, verdict: Verdict) -> Vec<String> {
         Verdict::Aborted if state.ended.is_some_and(Status::is_final) => {
             vec![format!("piton show {run}")]
         }
-        Verdict::RolledBack => vec![resume, format!("piton undo {run}")],
+        Verdict::RolledBack => {
+            let undo = format!("piton undo {run}");
+            let goes_on = state.lanes().filter_map(|(_, lane)| lane.work.as_deref());
+            // What came back may be a failure, which a resume alone only meets again.
+            if failed(state).is_empty() || goes_on.into_iter().any(|w| w.rolled_back.is_some()) {
+                return vec![resume, undo];
+            }
+            let mut all = after_failure(state, run, &resume);
+            all.insert(1, undo);
+            all
+        }
         Verdict::Interrupted | Verdict::SelectionDone | Verdict::Aborted | Verdict::Unknown => {
             vec![resume]
         }

@@ -221,8 +221,9 @@ fn a_name_that_git_refuses_holds_the_lane_up_until_it_is_changed() {
     let project =
         project("run = \"echo 1 > one.txt; echo x > git~1; mkdir .GIT; echo y > .GIT/y\"");
     let said = project.piton(&["run", "plan.toml"]).exits(4);
-    said.says("git~1 (git allows no such name: kept, but in no commit)").says(".GIT (git allows");
-    said.says("rename it");
+    said.says("git~1 (git allows no such name: kept, but in no commit)")
+        .says(".GIT (git allows")
+        .says("rename it");
     let room = project.root().join(".worktrees/P1/L1");
     fs::rename(room.join("git~1"), room.join("two.txt")).unwrap();
     fs::remove_dir_all(room.join(".GIT")).unwrap();

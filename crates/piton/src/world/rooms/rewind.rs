@@ -29,6 +29,8 @@ pub struct Preview {
     pub kept: Vec<Kept>,
     /// Paths that the target does not hold: whether they differ, nobody knows.
     pub missed: Vec<snapshot::Missed>,
+    /// The same, where nothing is there now: they do not come back.
+    pub gone: Vec<snapshot::Missed>,
 }
 
 impl GitRooms {
@@ -84,8 +86,17 @@ impl GitRooms {
         // What is there now and could not be looked at stays too, whoever made it.
         let known: BTreeSet<Vec<u8>> = missed.iter().map(|m| m.path.clone()).collect();
         missed.extend(before.degraded.into_iter().filter(|m| !known.contains(&m.path)));
-        missed.retain(|m| !kept.contains(m.path.as_slice()));
-        Ok(Preview { changes, kept: plan.kept, missed })
+        let stays = |m: &snapshot::Missed| {
+            let path = m.path.as_slice();
+            m.why.content_is_missing() && !kept.contains(path) && !touched.contains(path)
+        };
+        missed.retain(stays);
+        let is_there = |m: &snapshot::Missed| {
+            let path = workspace.dir.join(OsString::from_vec(m.path.clone()));
+            path.symlink_metadata().is_ok()
+        };
+        let (missed, gone) = missed.into_iter().partition(is_there);
+        Ok(Preview { changes, kept: plan.kept, missed, gone })
     }
 
     /// Files that stay although the target does not have them: those that are new since then and
