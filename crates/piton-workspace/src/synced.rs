@@ -132,9 +132,8 @@ mod tests {
         };
         let first = commit("one");
         commit("two");
-        let mut wanted =
-            ["HEAD", "HEAD^{tree}", "HEAD:two"].map(|name| at(&["rev-parse", name])).to_vec();
-        wanted.iter_mut().for_each(|id| id.insert_str(0, "objects"));
+        let names = ["HEAD", "HEAD^{tree}", "HEAD:two"];
+        let mut wanted = names.map(|name| format!("objects{}", at(&["rev-parse", name])));
         wanted.sort();
         assert_eq!(synced(&first), wanted);
         objects(home.path(), "HEAD", &[]).unwrap();

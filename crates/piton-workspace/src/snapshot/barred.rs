@@ -34,7 +34,7 @@ impl Barred {
     pub(crate) fn bars(self, name: &[u8], is_link: bool) -> bool {
         // As good as no name gets past this.
         let starts = matches!(name.first(), Some(b'.' | b'g' | b'G'));
-        if !starts && !(self.hfs && !name.is_ascii()) {
+        if !starts && (!self.hfs || name.is_ascii()) {
             return false;
         }
         if name.eq_ignore_ascii_case(b".git") || (self.ntfs && is_git_on_ntfs(name)) {

@@ -121,7 +121,7 @@ fn reset_holds_after_a_crash_too() {
     scene.agent(
         "SL-1",
         &format!(
-            "echo $PITON_ATTEMPT >> SL-1-01.txt; touch {here}\n\
+            "echo $PITON_ATTEMPT >> SL-1-01.txt; git add -A; git commit -qm own; touch {here}\n\
              while [ ! -e {here}.go ]; do sleep 0.02; done"
         ),
     );
@@ -132,6 +132,8 @@ fn reset_holds_after_a_crash_too() {
     std::fs::write(scene.outside("here.go"), "").unwrap();
     scene.resume(&[]).exits(0);
     assert_eq!(scene.project.read("SL-1-01.txt"), "2\n");
+    let subjects = scene.project.git(&["log", "--format=%s", "main"]);
+    assert_eq!(subjects.matches("own").count(), 1, "{subjects}");
     scene.nothing_left();
 }
 
