@@ -162,6 +162,7 @@ impl Driver<'_> {
             SealError::Failed(why) => format!("an artifact could not be recorded: {why}"),
         })
     }
+            SealError::Unfit(what) => format!("it succeeded, but {}", what.join(", ")),
 
     fn failed(&mut self, step: &Step, ended: &Ended, class: Class, error: &str) -> Outcome {
         let lines = self.world.tail(ended, LINES_LOOKED_AT, &self.options.redactor);
