@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use piton_engine::world::{Attached, Attempt, Cause, Found, Happening, Notice};
 use piton_engine::{Error, Result};
 use piton_process::journal::{Fact, Journal};
-use piton_process::protocol::{Env, Event, Request, Spawn, State};
+use piton_process::protocol::{Env, Event, Exit, HELPER_KEY, Request, Spawn, State};
 use piton_process::{Keeper, Tether, cgroup, strays};
 use piton_workspace::git::NAMES_A_REPOSITORY;
 
@@ -35,6 +35,8 @@ const SIGINT: i32 = 2;
 const ATTACH_TRIES: u32 = 3;
 /// Longest time of a notify command.
 const NOTIFY_MS: u64 = 60_000;
+/// How long a driver that leaves listens to its notify command: one that is slow is believed.
+const NOTIFY_PATIENCE: Duration = Duration::from_secs(2);
 /// The epoch of the driver that creates a run.
 const FIRST_EPOCH: u64 = 1;
 
@@ -273,6 +275,7 @@ impl Connection {
         argv: Vec<String>,
         run: &str,
         notice: &Notice,
+        stop: Stop<'_>,
     ) -> Result<()> {
         self.ensure()?;
         self.queue.push(Request::Spawn(Spawn {
@@ -285,8 +288,32 @@ impl Connection {
             dir: root.to_owned(),
             log: self.dir.join("notify.log"),
             timeout_ms: NOTIFY_MS,
+            tell: true,
         }));
         self.flush();
+        self.hear_helper(stop)
+    }
+
+    /// Waits a moment for the end of a helper: one that can't work fails at once.
+    fn hear_helper(&mut self, stop: Stop<'_>) -> Result<()> {
+        let Some(keeper) = &mut self.keeper else { return Ok(()) };
+        let log = self.dir.join("notify.log");
+        let deadline = Instant::now() + NOTIFY_PATIENCE;
+        while Instant::now() < deadline && !stop() {
+            for event in keeper.receive(Some(SLICE)).map_err(failed)? {
+                let (key, problem) = match &event {
+                    Event::NotStarted(not) => (&not.key, Some(not.error.clone())),
+                    Event::Exited(exit) => (&exit.key, problem_of(exit)),
+                    Event::Gone => return Ok(()),
+                    _ => continue,
+                };
+                if !key.starts_with(HELPER_KEY) {
+                    continue;
+                }
+                let told = |why| failed(format!("{why}; what it printed is in {}", log.display()));
+                return problem.map_or(Ok(()), |why| Err(told(why)));
+            }
+        }
         Ok(())
     }
 
@@ -395,6 +422,17 @@ impl Connection {
 
 /// The environment children start from: ours, without what a run above us put there, and without
 /// what names a repository: a hook's would let git in a worktree act on the one of the hook.
+/// What is wrong with the end of a helper.
+fn problem_of(exit: &Exit) -> Option<String> {
+    match (exit.code, exit.signal) {
+        (Some(0), _) => None,
+        (Some(127), _) => Some("exit code 127 (command not found)".to_owned()),
+        (Some(code), _) => Some(format!("exit code {code}")),
+        (None, Some(signal)) => Some(format!("ended by signal {signal}")),
+        (None, None) => Some("it ended in a way the system did not tell".to_owned()),
+    }
+}
+
 fn environment() -> Env {
     let inherited = |name: &std::ffi::OsStr| {
         name.to_str().is_some_and(|n| {

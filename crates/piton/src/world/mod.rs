@@ -286,7 +286,12 @@ impl World for RealWorld {
             Command::Shell(line) => vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()],
             Command::Args(args) => args.clone(),
         };
-        self.keeper.notify(&self.root, argv, &self.run_id, notice)
+        let (signals, came) = (&mut self.signals, &mut self.came);
+        let mut stop = || {
+            came.extend(signals.iter_mut().flat_map(Signals::take));
+            !came.is_empty()
+        };
+        self.keeper.notify(&self.root, argv, &self.run_id, notice, &mut stop)
     }
 
     fn rooms(&mut self) -> Option<&mut dyn Rooms> {
