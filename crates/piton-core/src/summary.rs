@@ -68,6 +68,10 @@ pub fn step_status(
     lane: &LaneState,
     step: &StepState,
 ) -> Status {
+    if lane.is_running() && lane.work.as_ref().is_some_and(|w| w.blocked.is_some()) {
+        let ended = matches!(step.progress, Progress::Running { .. });
+        return if ended { Status::Blocked } else { step.status() };
+    }
     let waits = || tasks_status(state, phase, lane, &step.id);
     let open = Some(step).filter(|s| s.progress == Progress::Pending);
     open.and_then(|_| waits()).unwrap_or_else(|| step.status())

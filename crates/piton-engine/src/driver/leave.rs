@@ -49,6 +49,9 @@ impl Driver<'_> {
         }
         let aborted = aborted.filter(|_| verdict != Verdict::Complete);
         let verdict = if aborted.is_some() { Verdict::Aborted } else { verdict };
+        if aborted.is_some() {
+            self.give_up_stuck()?;
+        }
         // What waits for a commit (acknowledgements) is sent before the last one.
         self.commit()?;
         self.at = self.world.now();

@@ -318,7 +318,8 @@ impl Connection {
     }
 
     /// Tells the keeper to go; returns what it had to end. A signal ends the waiting, not the going.
-    pub fn leave(&mut self, mut signals: Option<&mut Signals>) -> Vec<String> {
+    /// What steps wrote stays where some of it is `unread`.
+    pub fn leave(&mut self, mut signals: Option<&mut Signals>, unread: bool) -> Vec<String> {
         let mut names = Vec::new();
         self.flush();
         if let Some(mut keeper) = self.keeper.take() {
@@ -345,7 +346,8 @@ impl Connection {
         }
         // Nothing ran any more when the lease was given up. Another driver may hold it by now: its
         // folder is another one, and stays.
-        for (epoch, scratch) in scratch::folders(&self.dir) {
+        let folders = if unread { Vec::new() } else { scratch::folders(&self.dir) };
+        for (epoch, scratch) in folders {
             if epoch <= self.epoch {
                 let _ = std::fs::remove_dir_all(scratch);
                 let _ = std::fs::remove_file(self.dir.join(scratch::pointer(epoch)));
@@ -420,8 +422,6 @@ impl Connection {
     }
 }
 
-/// The environment children start from: ours, without what a run above us put there, and without
-/// what names a repository: a hook's would let git in a worktree act on the one of the hook.
 /// What is wrong with the end of a helper.
 fn problem_of(exit: &Exit) -> Option<String> {
     match (exit.code, exit.signal) {
@@ -433,6 +433,8 @@ fn problem_of(exit: &Exit) -> Option<String> {
     }
 }
 
+/// The environment children start from: ours, without what a run above us put there, and without
+/// what names a repository: a hook's would let git in a worktree act on the one of the hook.
 fn environment() -> Env {
     let inherited = |name: &std::ffi::OsStr| {
         name.to_str().is_some_and(|n| {
