@@ -29,7 +29,12 @@ fn statuses(run: &Run) -> (Status, Status, Status) {
 }
 
 fn leave(run: &mut Run, verdict: Verdict) -> Status {
-    run.take(Event::DriverLeft(DriverLeft { verdict, head: None, signal: None }));
+    run.take(Event::DriverLeft(DriverLeft {
+        verdict,
+        head: None,
+        signal: None,
+        driven_until: None,
+    }));
     run_status(&run.state, false)
 }
 

@@ -57,7 +57,7 @@ impl Driver<'_> {
         self.at = self.world.now();
         let head = self.world.head();
         let signal = if verdict == Verdict::Interrupted { self.signal } else { None };
-        self.record(Event::DriverLeft(DriverLeft { verdict, head, signal }))?;
+        self.record(Event::DriverLeft(DriverLeft { verdict, head, signal, driven_until: None }))?;
         if let Some((event, request)) = aborted {
             let answer = crate::store::describe(&[Event::RunAborted(event.clone())]);
             self.record(Event::RunAborted(event))?;
