@@ -193,9 +193,8 @@ fn a_success_whose_files_can_not_be_held_waits_and_is_not_done_again() {
     project.write("file.txt", "so that there is something to hold");
     project.commit();
     let said = project.piton(&["run", "plan.toml", "--run-id", "r", "--jobs", "1"]).exits(4);
-    said.says("P/L is blocked: its files could not be checkpointed: ")
-        .says("one succeeded, and is not run again for it")
-        .says("piton resume r");
+    said.says("P/L is blocked: one succeeded and is not run again, but its files could not be")
+        .says("next: put that right, then piton resume r");
     assert_eq!(project.status("r"), "blocked");
     assert_eq!(project.step_status("P/L/one"), "blocked");
     assert_eq!(project.lines("ran.txt"), ["one"]);

@@ -32,8 +32,7 @@ impl Driver<'_> {
             // No attempt is spent on a disk that is full.
             Err(why) => {
                 self.again = true;
-                let fix = "put that right, then resume".to_owned();
-                return self.hold_up(&attempt.step.lane(), Stage::AfterLaneStart, &why, fix);
+                return self.hold_up(&attempt.step.lane(), Stage::AfterLaneStart, &why);
             }
         };
         self.record(Event::StepStarted(StepStarted {

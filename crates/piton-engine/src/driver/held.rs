@@ -25,15 +25,13 @@ const BY_SIGNAL: i32 = 128;
 
 impl Driver<'_> {
     /// Holds a lane up whose files can't be checkpointed.
-    pub(super) fn hold_up(
-        &mut self,
-        lane: &LanePath,
-        stage: Stage,
-        why: &str,
-        fix: String,
-    ) -> Result<()> {
-        let why = format!("its files could not be checkpointed: {why}");
-        let why = self.options.redactor.redact(&why).into_owned();
+    pub(super) fn hold_up(&mut self, lane: &LanePath, stage: Stage, why: &str) -> Result<()> {
+        self.hold(lane, stage, &format!("its files could not be checkpointed: {why}"))
+    }
+
+    fn hold(&mut self, lane: &LanePath, stage: Stage, why: &str) -> Result<()> {
+        let why = self.options.redactor.redact(why).into_owned();
+        let fix = "put that right, then resume".to_owned();
         self.block(lane, stage, Refusal { why, fix })
     }
 
@@ -51,10 +49,11 @@ impl Driver<'_> {
             return Ok(());
         }
         self.stuck.push(attempt.clone());
-        let step = &attempt.step.step;
-        let fix =
-            format!("{step} succeeded, and is not run again for it; put that right, then resume");
-        self.hold_up(&attempt.step.lane(), Stage::AfterLaneStart, why, fix)
+        let why = format!(
+            "{} succeeded and is not run again, but its files could not be checkpointed: {why}",
+            attempt.step.step
+        );
+        self.hold(&attempt.step.lane(), Stage::AfterLaneStart, &why)
     }
 
     /// Records what is stuck as interrupted: nobody comes back for it.

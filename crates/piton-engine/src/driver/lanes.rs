@@ -199,10 +199,7 @@ impl Driver<'_> {
         self.fresh.clear();
         let snapshot = match self.snapshot(path, "before the lane's commit") {
             Ok(snapshot) => snapshot.unwrap_or_default(),
-            Err(why) => {
-                let fix = "put that right, then resume".to_owned();
-                return self.hold_up(path, Stage::PrePr, &why, fix);
-            }
+            Err(why) => return self.hold_up(path, Stage::PrePr, &why),
         };
         let work = self.work(path);
         let skipped = self.state.lane(path).is_some_and(LaneState::tests_are_skipped);
