@@ -197,8 +197,10 @@ impl Driver<'_> {
     fn commit_lane(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
         self.commit()?;
         self.fresh.clear();
-        let snapshot = self.snapshot(path, "before the lane's commit").map_err(Error::World)?;
-        let snapshot = snapshot.unwrap_or_default();
+        let snapshot = match self.snapshot(path, "before the lane's commit") {
+            Ok(snapshot) => snapshot.unwrap_or_default(),
+            Err(why) => return self.hold_up(path, Stage::PrePr, &why),
+        };
         let work = self.work(path);
         let skipped = self.state.lane(path).is_some_and(LaneState::tests_are_skipped);
         if !skipped && !work.proven(&lane.tests(), &snapshot.tree) && has_tests_step(lane) {
