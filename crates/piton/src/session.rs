@@ -63,6 +63,8 @@ pub fn attached(context: &Context, lease: &Lease, args: &DriveArgs) -> Event {
         takeover: args.takeover,
         base: args.base.clone(),
         retries: args.retries,
+        seed_dirty: args.seed_dirty,
+        keep_going: args.keep_going,
         // One that fell lived until the heartbeat that did not come, at most.
         driven_until: lease.former_heartbeat.map(|at| Timestamp(at + HEARTBEAT_EVERY_MS)),
     })
@@ -96,7 +98,7 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
     let options = LaneOptions {
         base: args.base.clone().or_else(|| state.base.clone()),
         usual_base: settings.lanes.base.clone(),
-        seed_dirty: args.seed_dirty,
+        seed_dirty: args.seed_dirty || state.seed_dirty,
         worktrees: settings.lanes.worktrees.clone(),
         merged: settings.pull_request.merged.clone(),
     };
@@ -173,7 +175,7 @@ pub fn drive(
         world(context, state).with_signals(signals).with_keep(&session.live).with_rooms(rooms);
     let mut plan = session.plan;
     let mut live = session.live;
-    if args.keep_going {
+    if args.keep_going || state.keep_going {
         plan.on_failure = OnFailure::Continue;
         live.on_failure = OnFailure::Continue;
     }
