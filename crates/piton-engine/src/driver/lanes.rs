@@ -122,7 +122,7 @@ impl Driver<'_> {
                     self.fresh.insert(String::new(), snapshot.clone());
                 }
                 let isolated = !begun.isolation.is_in_place();
-                self.validate_anew(path, begun.base_sha.as_deref())?;
+                self.validate_anew(path, &begun)?;
                 self.record(Event::LaneBegun(begun))?;
                 // The point before anything is created must be durable before it is.
                 if isolated { self.commit() } else { Ok(()) }
