@@ -371,6 +371,12 @@ impl Driver<'_> {
         } else {
             self.options.limits.unmerged.push(path.clone());
             self.asked_at = Some(self.at);
+            let at = self.at;
+            let further = self.rooms()?.not_requested(path, &work, at)?;
+            if let Some(text) = further.filter(|text| self.further.get(path) != Some(text)) {
+                self.further.insert(path.clone(), text.clone());
+                self.observer.note(&Note::Warning(text));
+            }
             let said = self.rooms()?.why_unmerged().unwrap_or_default();
             let said = self.options.redactor.redact(&said);
             let said: String = said.chars().take(SAID_CHARS_MAX).collect();

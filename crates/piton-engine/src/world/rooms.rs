@@ -195,6 +195,16 @@ pub trait Rooms {
     fn merge(&mut self, intent: &MergeIntended) -> Result<Merging>;
     /// Observes whether a lane's pull request is merged; how, in words.
     fn is_merged(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Option<String>>;
+    /// Work in the worktree of a lane that waits for its pull request which the request does not
+    /// have, in words.
+    fn not_requested(
+        &mut self,
+        _lane: &LanePath,
+        _work: &LaneWork,
+        _at: Timestamp,
+    ) -> Result<Option<String>> {
+        Ok(None)
+    }
     /// What the last look at a pull request that is not merged had to say.
     fn why_unmerged(&mut self) -> Option<String> {
         None

@@ -7,14 +7,15 @@
 mod base;
 mod begin;
 mod conflict;
+mod look;
 mod mend;
 mod merge;
 pub mod names;
 mod rewind;
+mod stays;
 mod whole;
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -230,39 +231,6 @@ impl GitRooms {
         restore::present(taker, &rules, &chain, &fence, &meta, to).map_err(|e| e.to_string())
     }
 
-    /// Snapshots a workspace for whoever does not drive, in a chain apart; `to` is what it shall
-    /// become.
-    pub fn look(
-        &mut self,
-        lane: Option<&LanePath>,
-        dir: &str,
-        to: Option<&str>,
-        at: Timestamp,
-    ) -> Result<SnapshotRef, String> {
-        std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
-        let prefix = refs::run_prefix(&self.run_id);
-        let chain = self.chain(lane).replacen(&prefix, &format!("{prefix}look/"), 1);
-        let message = format!("{}: a look", self.run_id);
-        let meta = Meta { message: &message, at: at.0 };
-        let (workspace, rules) = (self.workspace(dir), self.rules_of(dir));
-        // All who look append to one chain: one after the other.
-        let _turn = turn(&self.cache.join(LOOK_LOCK)).map_err(|e| e.to_string())?;
-        loop {
-            let fence = Fence::current(&self.root, &self.run_id).map_err(|e| e.to_string())?;
-            let mut taker = Taker::new(workspace.clone());
-            let taken = match to {
-                None => taker.take(&rules, &chain, &fence, &meta),
-                Some(to) => restore::present(&mut taker, &rules, &chain, &fence, &meta, to),
-            };
-            match taken {
-                Ok(taken) => return Ok(noted(lane, dir, &taken)),
-                // A driver attached meanwhile; each does so once.
-                Err(_) if !fence.holds(&self.root) => {}
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-    }
-
     /// Takes files back to a snapshot; what is there is snapshotted first.
     fn go_back(
         &mut self,
@@ -278,13 +246,6 @@ impl GitRooms {
         let plan = plan.map_err(|e| e.to_string())?;
         restore::execute(&workspace, &rules, &plan).map(drop).map_err(|e| e.to_string())
     }
-}
-
-/// Waits until nobody else holds a lock file; it is free again when the result is dropped.
-fn turn(path: &Path) -> std::io::Result<File> {
-    let file = File::options().create(true).truncate(false).write(true).open(path)?;
-    file.lock()?;
-    Ok(file)
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
@@ -411,6 +372,16 @@ impl Rooms for GitRooms {
 
     fn is_merged(&mut self, _lane: &LanePath, work: &LaneWork) -> Result<Option<String>> {
         self.pull_request_merged(work)
+    }
+
+    fn not_requested(
+        &mut self,
+        lane: &LanePath,
+        work: &LaneWork,
+        at: Timestamp,
+    ) -> Result<Option<String>> {
+        let _held = self.hands.hold()?;
+        Ok(self.waiting_work(lane, work, at))
     }
 
     fn why_unmerged(&mut self) -> Option<String> {

@@ -29,7 +29,12 @@ view)
 esac
 "#;
 
-fn scene() -> Scene {
+pub fn scene() -> Scene {
+    scene_with(|remote| remote.to_owned())
+}
+
+/// The same with the address of the remote made from its path.
+fn scene_with(address: impl Fn(&str) -> String) -> Scene {
     let scene = Scene::with(&document("", &[lane("SL-1")], ""), "");
     let settings = scene.project.read("piton.toml");
     scene
@@ -38,7 +43,7 @@ fn scene() -> Scene {
     scene.project.commit();
     let remote = scene.outside("remote.git").display().to_string();
     scene.project.git(&["init", "--quiet", "--bare", &remote]);
-    scene.project.git(&["remote", "add", "origin", &remote]);
+    scene.project.git(&["remote", "add", "origin", &address(&remote)]);
     scene.project.git(&["push", "--quiet", "-u", "origin", "main"]);
     scene.program("gh", GH);
     std::fs::create_dir_all(scene.outside("gh")).unwrap();
@@ -46,7 +51,7 @@ fn scene() -> Scene {
 }
 
 #[track_caller]
-fn piton(scene: &Scene, args: &[&str]) -> Output {
+pub fn piton(scene: &Scene, args: &[&str]) -> Output {
     scene.project.finish(scene.command("piton").args(args))
 }
 

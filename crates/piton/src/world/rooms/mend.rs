@@ -73,7 +73,10 @@ impl GitRooms {
                  they were"
             )));
         }
-        let (true, Some(whole)) = (added.machine_restarted, &work.snapshot) else {
+        // One that waits for its pull request, or is merged, was not at work: what is there is whole,
+        // or somebody's.
+        let is_at_rest = work.pull_request.is_some() || work.merged.is_some();
+        let (true, Some(whole)) = (added.machine_restarted && !is_at_rest, &work.snapshot) else {
             return Ok(None);
         };
         if work.forked.is_some() {

@@ -108,17 +108,7 @@ impl GitRooms {
                 Ok(Advanced::BaseMoved { found }) => {
                     return Ok(Merging::Moved(found.unwrap_or_default()));
                 }
-                Ok(Advanced::InTheWay(paths)) => {
-                    let why = format!("your own changes are in the way: {}", paths.join(", "));
-                    let fix = "commit, stash or move them away, then `piton resume`".to_owned();
-                    return Ok(Merging::Refused(Refusal { why, fix }));
-                }
-                Err(error @ merge::Error::Locked(_)) => {
-                    let (why, fix) = (error.to_string(), "then `piton resume`".to_owned());
-                    return Ok(Merging::Refused(Refusal { why, fix }));
-                }
-                Err(error) => return Err(of_merge(error)),
-            },
+            }
         };
         Ok(Merging::Done(match followed {
             Followed::Done => String::new(),
@@ -198,18 +188,21 @@ impl GitRooms {
         let head = branch_head(&self.root, &work.branch);
         let fence = self.fenced()?;
         let dir = Path::new(&work.dir);
+        let mut kept = None;
         let last = if dir.is_dir() {
             let taken = self.take(Some(lane), &work.dir, "before the worktree goes", at);
-            Some(recorded(&taken.map_err(failed)?))
+            let taken = taken.map_err(failed)?;
+            kept = self.keeps_work(work, &taken, head.as_deref());
+            Some(recorded(&taken))
         } else {
             // It went before, and whoever removed it fell: its last snapshot is that of its end.
             refs::value(&self.root, &self.chain(Some(lane)))
                 .and_then(|commit| snapshot::load(&self.root, &commit).ok())
                 .map(|last| recorded(&last))
         };
-        if let Some(refusal) =
-            last.as_ref().and_then(|last| self.refuses_removal(work, last, head.as_deref()))
-        {
+        let refusal =
+            last.as_ref().and_then(|last| self.refuses_removal(work, last, head.as_deref()));
+        if let Some(refusal) = refusal.or(kept) {
             return Err(failed(format!("{}; {}", refusal.why, refusal.fix)));
         }
         worktree::remove(&self.root, dir, &fence).map_err(of_worktree)?;
