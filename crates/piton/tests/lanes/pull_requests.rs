@@ -337,3 +337,12 @@ fn a_lane_that_starts_over_does_not_begin_on_the_branch_that_was_left() {
     let kept = scene.project.git(&["for-each-ref", "--format=%(objectname)", "refs/piton"]);
     assert!(kept.contains(left.trim()), "what it held stays: {kept}");
 }
+
+/// Lost: a remote that lies beside the repository could not be pushed to from a lane's worktree.
+#[test]
+fn a_remote_with_a_relative_address_is_pushed_to() {
+    let scene = scene_with(|_| "../remote.git".to_owned());
+    piton(&scene, &["run", DOCUMENT]).exits(3);
+    let head = scene.project.git(&["rev-parse", "lane/P1/SL-1"]);
+    assert_eq!(head.trim(), remote_head(&scene, "lane/P1/SL-1"));
+}
