@@ -32,3 +32,7 @@ mod scene;
 mod tasks;
 #[path = "lanes/validation.rs"]
 mod validation;
+#[path = "lanes/views.rs"]
+mod views;
+#[path = "lanes/waiting.rs"]
+mod waiting;

@@ -174,7 +174,9 @@ impl Driver<'_> {
             return Ok(Some(fresh.clone()));
         }
         let at = self.at;
-        let Some(rooms) = self.world.rooms() else { return Ok(None) };
+        let Some(rooms) = self.world.rooms().filter(|r| r.takes_snapshots()) else {
+            return Ok(None);
+        };
         let taken = rooms.snapshot(own.then_some(path), &dir, why, at)?;
         self.fresh.insert(dir, taken.clone());
         Ok(Some(taken))

@@ -163,6 +163,10 @@ pub trait Rooms {
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin>;
     /// Makes a lane's workspace; after a conflict, puts both sides into it.
     fn make_room(&mut self, lane: &LanePath, rules: &LaneRules, work: &LaneWork) -> Result<Room>;
+    /// Whether it can: without, lanes are recorded, but their files are not.
+    fn takes_snapshots(&self) -> bool {
+        true
+    }
     /// Snapshots a lane's workspace, or the root.
     fn snapshot(
         &mut self,

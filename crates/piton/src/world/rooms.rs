@@ -39,14 +39,12 @@ pub use rewind::Preview;
 pub use whole::removed_by_hand;
 
 use super::hands::{Hands, Held};
-use super::views::Views;
+use super::views::{Viewed, Views};
 
 /// Threads that write the files of a fresh worktree: more help little even on fast disks.
 pub const CHECKOUT_WORKERS: usize = 4;
 /// The first epoch: no driver before it could hold a fence.
 const FIRST_EPOCH: u64 = 1;
-/// Held by whoever snapshots without driving, in the folder of stat caches.
-const LOOK_LOCK: &str = "look.lock";
 
 /// What a person or the settings say about lanes.
 #[derive(Clone, Debug)]
@@ -144,16 +142,6 @@ impl GitRooms {
     /// Waits for the turn to act on files; an error for a driver whose run was taken over.
     pub fn turn(&mut self) -> Result<Held> {
         self.hands.hold()
-    }
-
-    /// Brings the run log up to what the ledger says.
-    pub fn rebuild_log(
-        &mut self,
-        run_id: &str,
-        all: impl Iterator<Item = (u64, Timestamp, Event)>,
-    ) -> Result<()> {
-        let _held = self.hands.hold()?;
-        self.views.rebuild_log(run_id, all).map_err(failed)
     }
 
     fn fenced(&mut self) -> Result<Fence> {
@@ -274,6 +262,13 @@ fn noted(lane: Option<&LanePath>, dir: &str, snapshot: &Snapshot) -> SnapshotRef
 
 fn refusal(refusal: checks::Refusal) -> Refusal {
     Refusal { why: refusal.what, fix: refusal.fix }
+}
+
+impl Viewed for GitRooms {
+    fn rebuild_log(&mut self, run_id: &str, all: Vec<(u64, Timestamp, Event)>) -> Result<()> {
+        let _held = self.hands.hold()?;
+        self.views.rebuild_log(run_id, all.into_iter()).map_err(failed)
+    }
 }
 
 impl Rooms for GitRooms {
