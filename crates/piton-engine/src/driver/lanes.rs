@@ -6,7 +6,7 @@ use piton_core::event::{
     MergeIntended, MergeMissed, MergedBy, StepProven, StepReset,
 };
 use piton_core::lane::{PULL_REQUEST_STEP, SnapshotRef, Stage, TESTS_STEP};
-use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX};
+use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX, base_moved};
 use piton_core::plan::Lane;
 use piton_core::state::LaneState;
 use piton_core::{LanePath, StepPath};

@@ -78,7 +78,10 @@ pub fn event(event: &Event) -> String {
 
 fn merged(e: &LaneMerged) -> String {
     match (e.by, &e.to) {
-        (MergedBy::Queue, Some(to)) => format!("{} is merged: base is {}", e.lane, short(to)),
+        (MergedBy::Queue, Some(to)) => {
+            let sep = if e.note.is_empty() { "" } else { "; " };
+            format!("{} is merged: base is {}{sep}{}", e.lane, short(to), sanitize(&e.note))
+        }
         (MergedBy::PullRequest, _) => {
             format!("{}: its pull request is merged: {}", e.lane, sanitize(&e.note))
         }
