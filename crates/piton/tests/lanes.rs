@@ -16,6 +16,8 @@ mod contract;
 mod kills;
 #[path = "lanes/missed.rs"]
 mod missed;
+#[path = "lanes/moved.rs"]
+mod moved;
 #[path = "lanes/order.rs"]
 mod order;
 #[path = "lanes/preconditions.rs"]

@@ -312,11 +312,21 @@ impl Driver<'_> {
         self.commit()?;
         match self.rooms()?.merge(&intent)? {
             Merging::Done(note) => {
-                self.merged(path, MergedBy::Queue, Some(intent.from), Some(intent.to), &note)
+                // Tasks go into their lane one after the other: that it moves is nothing to tell.
+                let whole = self.state.lane(path).is_some_and(|l| l.task.is_none());
+                let moved = work.started_from().filter(|_| whole);
+                let moved =
+                    moved.and_then(|from| base_moved(&work.base_branch, from, &intent.from));
+                let notes: Vec<String> =
+                    moved.into_iter().chain([note]).filter(|n| !n.is_empty()).collect();
+                let (from, to) = (Some(intent.from), Some(intent.to));
+                self.merged(path, MergedBy::Queue, from, to, &notes.join("; "))
             }
-            Merging::Moved(found) => {
+            Merging::Moved { found, by_runs } => {
                 let lane = path.clone();
-                self.record(Event::MergeMissed(MergeMissed { lane, found }))?;
+                self.record(Event::MergeMissed(MergeMissed { lane, found, by_runs }))?;
+                // Told before what follows from it.
+                self.commit()?;
                 match self.outrun(path) {
                     Some(refusal) => self.block(path, Stage::PrePr, refusal),
                     None => Ok(()),

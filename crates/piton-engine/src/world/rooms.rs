@@ -88,7 +88,12 @@ pub enum Merging {
     /// Base is there; what a person should know.
     Done(String),
     /// Somebody moved base meanwhile.
-    Moved(String),
+    Moved {
+        /// Where it stands.
+        found: String,
+        /// Whether merges of other runs moved it, and nobody else.
+        by_runs: bool,
+    },
     /// It can't be done.
     Refused(Refusal),
 }

@@ -43,7 +43,8 @@ pub fn event(event: &Event) -> String {
             format!("{} is being merged: {} from {from} to {to}", e.lane, sanitize(&e.base_branch))
         }
         Event::MergeMissed(e) => {
-            format!("{}: base moved to {} meanwhile; once more", e.lane, short(&e.found))
+            let who = if e.by_runs { ", by another run" } else { "" };
+            format!("{}: base moved to {} meanwhile{who}", e.lane, short(&e.found))
         }
         Event::LaneMerged(e) => merged(e),
         Event::PullRequestOpened(e) => format!("{} has pull request {}", e.lane, sanitize(&e.url)),

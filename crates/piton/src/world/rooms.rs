@@ -10,6 +10,7 @@ mod conflict;
 mod look;
 mod mend;
 mod merge;
+mod moves;
 pub mod names;
 mod rewind;
 mod stays;
@@ -84,6 +85,8 @@ pub struct GitRooms {
     unmerged: Option<String>,
     /// Trees with what their snapshots missed, by the folder of a work tree.
     wholes: HashMap<String, whole::Known>,
+    /// Moves of branches by runs of this repository.
+    moves: moves::Moves,
 }
 
 impl GitRooms {
@@ -117,6 +120,7 @@ impl GitRooms {
             refusal: None,
             unmerged: None,
             wholes: HashMap::new(),
+            moves: moves::Moves::new(cache),
         }
     }
 

@@ -156,7 +156,7 @@ impl Log<'_> {
                 self.lane(&e.lane, "pre_pr", Status::Ok, notes)
             }
             Event::MergeMissed(e) => {
-                let notes = format!("base moved to {}: once more", short(&e.found));
+                let notes = format!("base moved to {} meanwhile", short(&e.found));
                 self.lane(&e.lane, "merge", Status::Blocked, notes)
             }
             Event::LaneMerged(e) => self.merged(e),
