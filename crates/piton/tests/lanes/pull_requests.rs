@@ -30,7 +30,7 @@ esac
 "#;
 
 pub fn scene() -> Scene {
-    scene_with(|remote| remote.to_owned())
+    scene_with(str::to_owned)
 }
 
 /// The same with the address of the remote made from its path.
