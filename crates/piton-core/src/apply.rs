@@ -261,6 +261,7 @@ fn account_time(state: &mut RunState, at: Timestamp, event: &Event) {
     let until = match event {
         // The driver before fell: it was at work for as long as it showed signs of life.
         Event::DriverAttached(e) => e.driven_until.map(|until| until.min(at)),
+        Event::DriverLeft(e) => Some(e.driven_until.map_or(at, |until| until.min(at))),
         event if is_drivers(event) => Some(at),
         // A person's act may come hours after a driver fell; the next event of a driver counts.
         _ => return,
