@@ -100,7 +100,14 @@ impl Rooms for FolderRooms {
         Err(NEEDS_GIT.to_owned())
     }
 
-    fn reset(&mut self, _: &LanePath, _: &str, _: &str, _: Timestamp) -> Result<(), String> {
+    fn reset(
+        &mut self,
+        _: &LanePath,
+        _: &str,
+        _: &str,
+        _: Option<&str>,
+        _: Timestamp,
+    ) -> Result<(), String> {
         Err(NEEDS_GIT.to_owned())
     }
 
