@@ -302,6 +302,8 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             state.head.clone_from(&e.head);
             state.base = e.base.clone().or_else(|| state.base.take());
             state.retries = e.retries.or(state.retries);
+            state.seed_dirty |= e.seed_dirty;
+            state.keep_going |= e.keep_going;
             // What held a lane up is looked at again.
             let works = state.phases.iter_mut().flat_map(|p| &mut p.lanes);
             for work in works.filter_map(|l| l.work.as_mut()) {

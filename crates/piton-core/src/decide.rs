@@ -13,6 +13,7 @@ mod lanes;
 mod tasks;
 mod unmet;
 
+pub(crate) use lanes::is_in_line;
 use lanes::{Active, Startable};
 pub use lanes::{LaneAct, worker};
 pub use unmet::{Unmet, unmet};

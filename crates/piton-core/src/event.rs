@@ -161,6 +161,12 @@ pub struct DriverAttached {
     /// The retries of each step, as asked for; hold until others are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
+    /// Whether lanes start from uncommitted changes, as asked for; holds for the run.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub seed_dirty: bool,
+    /// Whether it goes on after failures, as asked for; holds for the run.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub keep_going: bool,
     /// Until when the driver before it, if that fell, may have been at work: the time counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driven_until: Option<Timestamp>,

@@ -158,6 +158,10 @@ pub struct MergeMissed {
     pub lane: LanePath,
     /// Where base stands.
     pub found: String,
+    /// Whether only merges of other runs moved it: those end by themselves, so the round does not
+    /// count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_runs: bool,
 }
 
 /// How a lane's work reached base.

@@ -11,6 +11,8 @@ use crate::time::Timestamp;
 
 /// Acts that can be undone; older ones only through their checkpoints.
 pub const UNDO_KEPT_MAX: usize = 20;
+/// Characters of a commit that name it to a person.
+const COMMIT_CHARS: usize = 10;
 /// Rounds a lane may go through the merge queue because base moved under it.
 pub const MERGE_ROUNDS_MAX: u32 = 5;
 
@@ -306,10 +308,22 @@ impl LaneWork {
         self.tested.push((test.to_owned(), tree.to_owned()));
     }
 
+    /// The commit of base it began with.
+    pub fn started_from(&self) -> Option<&str> {
+        self.record(Stage::BeforeLaneStart)?.base_sha.as_deref()
+    }
+
     /// Whether nothing more is to be done for it.
     pub fn is_over(&self) -> bool {
         self.merged.as_ref().is_some_and(|m| m.by == MergedBy::Kept || self.removed || self.stays)
     }
+}
+
+/// That base is not where a lane left it any more, in words; nothing where it is.
+pub fn base_moved(base: &str, from: &str, to: &str) -> Option<String> {
+    let short = |commit: &str| commit.chars().take(COMMIT_CHARS).collect::<String>();
+    (from != to)
+        .then(|| format!("{base} moved from {} to {} since it began", short(from), short(to)))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

@@ -20,6 +20,7 @@ pub mod plan;
 pub mod redact;
 pub mod request;
 pub mod shape;
+pub mod shell;
 pub mod state;
 pub mod status;
 pub mod step_event;

@@ -11,6 +11,7 @@ use crate::budget::Budgets;
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane::{LaneRules, PULL_REQUEST_WORDS, Role, TaskWorktrees};
+use crate::shell;
 use crate::time::Millis;
 
 /// The lane that a phase's short form stands for.
@@ -150,7 +151,9 @@ impl Command {
     pub fn display(&self) -> String {
         match self {
             Self::Shell(line) => line.clone(),
-            Self::Args(args) => args.join(" "),
+            Self::Args(args) => {
+                args.iter().map(|arg| shell::quoted(arg)).collect::<Vec<_>>().join(" ")
+            }
         }
     }
 }
@@ -164,7 +167,7 @@ impl Work {
                 format!("{agent}: {}", prompt.lines().next().unwrap_or_default())
             }
             Self::Tests(tests) => {
-                tests.iter().map(Command::display).collect::<Vec<_>>().join(" && ")
+                shell::joined(&tests.iter().map(Command::display).collect::<Vec<_>>())
             }
             Self::Tasks(lanes) => format!("wait for {}", lanes.join(", ")),
         }

@@ -23,6 +23,7 @@ pub const FAILURES_KEPT_MAX: usize = 20;
 pub const CHECKPOINTS_KEPT_MAX: usize = 50;
 
 /// The state of one run.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, stored by its name")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunState {
     /// Its name; empty before the first event.
@@ -50,6 +51,12 @@ pub struct RunState {
     /// The retries that were asked for, whatever the plan says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
+    /// Whether its lanes were asked to start from uncommitted changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub seed_dirty: bool,
+    /// Whether it was asked to go on after failures.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_going: bool,
     /// When it began.
     pub created_at: Timestamp,
     /// When something last happened.

@@ -12,7 +12,7 @@ pub enum Status {
     Running,
     /// Failed, and about to be tried again.
     Retrying,
-    /// Waiting for a person.
+    /// Waiting for a person, or for others to go first.
     Waiting,
     /// Waiting for a known time, such as the reset of a rate limit.
     Parked,

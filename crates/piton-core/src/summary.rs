@@ -1,6 +1,6 @@
 //! Statuses of lanes, phases and runs, derived from their steps: nothing here is stored.
 
-use crate::decide::{lane_ready, phase_ready};
+use crate::decide::{is_in_line, lane_ready, phase_ready};
 use crate::event::Verdict;
 use crate::id::{GateRef, StepPath};
 use crate::state::{LaneState, PhaseState, Progress, RunState, StepState};
@@ -41,6 +41,7 @@ pub fn lane_status(state: &RunState, phase: &PhaseState, lane: &LaneState) -> St
         Some(status) => status,
         // Its steps are over, its work is on the way to base.
         None if lane.work.as_ref().is_some_and(|w| w.pull_request.is_some()) => Status::Waiting,
+        None if is_in_line(state, phase, lane) => Status::Waiting,
         None => Status::Running,
     }
 }

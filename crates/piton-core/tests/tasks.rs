@@ -258,3 +258,28 @@ fn tasks_that_were_back_before_the_point_stay() {
     rolled_back(&mut run, joined_at);
     assert_eq!(task(&run, "P/A.T1").0, Progress::Done);
 }
+
+/// Confusing: a task that waits for its turn would be shown at work.
+#[test]
+fn a_task_that_is_done_before_its_turn_waits() {
+    let mut run = at_tasks(true);
+    for task in ["P/A.T1", "P/A.T2"] {
+        run.take(begun(task, Isolation::Worktree));
+        run.take(ready(task, "first"));
+    }
+    run.done("P/A.T2/work");
+    run.take(proven("P/A.T2/tests", "done"));
+    run.take(committed("P/A.T2", "done", true));
+    let status = |run: &Run, lane: &str| {
+        let phase = &run.state.phases[0];
+        lane_status(&run.state, phase, run.state.lane(&lane_path(lane)).unwrap())
+    };
+    assert_eq!(status(&run, "P/A.T2"), Status::Waiting);
+    assert_eq!(status(&run, "P/A"), Status::Running, "the other one works");
+    run.done("P/A.T1/work");
+    run.take(proven("P/A.T1/tests", "done"));
+    run.take(committed("P/A.T1", "done", true));
+    run.take(merged("P/A.T1", MergedBy::Queue));
+    run.take(removed("P/A.T1"));
+    assert_eq!(status(&run, "P/A.T2"), Status::Running, "it is its turn");
+}

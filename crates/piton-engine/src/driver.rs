@@ -130,6 +130,8 @@ pub struct Driver<'a> {
     asked_at: Option<Timestamp>,
     /// What was said of pull requests that are not merged, so that it is said once.
     unmerged: BTreeMap<LanePath, String>,
+    /// What was said of work that no pull request has, likewise.
+    further: BTreeMap<LanePath, String>,
     /// What a rewind said.
     refused: Option<String>,
     /// How much was done for each lane since it last started a step.
@@ -184,6 +186,7 @@ impl<'a> Driver<'a> {
             fresh: BTreeMap::new(),
             asked_at: None,
             unmerged: BTreeMap::new(),
+            further: BTreeMap::new(),
             refused: None,
             acts: BTreeMap::new(),
             again: false,

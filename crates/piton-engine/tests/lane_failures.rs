@@ -282,6 +282,17 @@ fn a_base_that_does_not_rest_stops_the_lane_until_it_is_resumed() {
 }
 
 #[test]
+fn merges_of_other_runs_count_for_no_round() {
+    let rounds = MERGE_ROUNDS_MAX as usize;
+    let rig = meddled(rounds + 2);
+    rig.machine.borrow_mut().repo.as_mut().expect("a repository").meddled_by_runs = true;
+    let ending = run(&rig);
+    is_whole("", &rig, &ending, Care::MayRunAgain, &[("a", "of A")]);
+    let missed = |e: &&Event| matches!(e, Event::MergeMissed(missed) if missed.by_runs);
+    assert_eq!(events(&rig).iter().filter(missed).count(), rounds + 2);
+}
+
+#[test]
 fn a_base_that_is_not_clean_stops_a_lane_before_anything_is_created() {
     let script = Script::default().with("P/A/work", vec![writes("a", "of A")]);
     let rig = rig(plan(vec![lane("A", 0)]), script);

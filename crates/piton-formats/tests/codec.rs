@@ -144,6 +144,8 @@ fn events(p: &Parts) -> Vec<Event> {
             takeover: p.flag,
             base: p.more.clone(),
             retries: p.flag.then_some(p.small),
+            seed_dirty: p.flag,
+            keep_going: p.flag,
             driven_until: p.flag.then_some(Timestamp(7)),
         }),
         Event::DriverLeft(DriverLeft {

@@ -25,6 +25,7 @@ esac
 
 /// Notes each push, and has pushed nothing before.
 const GIT: &str = r#"#!/bin/sh
+if [ "$1" = -C ]; then shift 2; fi
 case "$1" in
 push) echo "git $*" >> calls; test ! -e refuse ;;
 rev-parse) exit 1 ;;

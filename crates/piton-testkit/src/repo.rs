@@ -79,6 +79,8 @@ pub struct SimRepo {
     pub passed: Vec<(Attempt, String)>,
     /// What a person commits to base just before the next merges.
     pub meddling: VecDeque<(String, String)>,
+    /// Whether that is the work of other runs.
+    pub meddled_by_runs: bool,
     /// Branches whose pull request is reported merged.
     pub pulls_merged: BTreeSet<String>,
     /// The stage records as last written for others to read.

@@ -198,6 +198,8 @@ impl Rig {
             takeover: how == Acquire::Takeover,
             base: None,
             retries: None,
+            seed_dirty: false,
+            keep_going: false,
             driven_until: None,
         });
         let mut plan = self.plan.clone();

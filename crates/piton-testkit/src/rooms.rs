@@ -358,7 +358,7 @@ impl Rooms for SimRooms {
             Some(tip).filter(|_| !repo.contains(base, &intent.to))
         })?;
         if let Some(found) = moved {
-            return Ok(Merging::Moved(found));
+            return Ok(Merging::Moved { found, by_runs: self.repo().meddled_by_runs });
         }
         self.follow(&what, &intent.base_branch, &intent.from, &intent.to)?;
         Ok(Merging::Done(String::new()))

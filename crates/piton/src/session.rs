@@ -4,6 +4,7 @@
 pub mod epoch;
 mod questions;
 pub mod ticks;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,13 +13,14 @@ use piton_core::event::{DriverAttached, Event, RunAborted, Verdict};
 use piton_core::plan::OnFailure;
 use piton_core::{LanePath, Limits, Plan, RunState, Timestamp};
 use piton_engine::store::Loaded;
-use piton_engine::world::{Rewind, Rooms as _, World as _};
+use piton_engine::world::{Rewind, World as _};
 use piton_engine::{Driver, Ending, Observer, Options, Store};
-use piton_formats::settings;
 use piton_ledger::{HEARTBEAT_EVERY_MS, Lease};
 use piton_workspace::snapshot::Rules;
 
 pub use self::questions::{carry_out, questions};
+use self::views::{bring_up, folder};
+pub use self::views::{has_views, set_views_aside, views, write_views};
 use crate::cli::DriveArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
@@ -26,7 +28,7 @@ use crate::plan_file::knowing;
 use crate::ui;
 use crate::world::remarks;
 use crate::world::rooms::{GitRooms, LaneOptions};
-use crate::world::views::{Mode, Told, ViewPaths, Views};
+use crate::world::views::{Told, Viewed};
 use crate::world::{RealWorld, Signals, last_line};
 
 /// The folder of stat caches, within the state folder.
@@ -66,6 +68,8 @@ pub fn attached(context: &Context, lease: &Lease, args: &DriveArgs) -> Event {
         takeover: args.takeover,
         base: args.base.clone(),
         retries: args.retries,
+        seed_dirty: args.seed_dirty,
+        keep_going: args.keep_going,
         // One that fell lived until the heartbeat that did not come, at most.
         driven_until: lease.former_heartbeat.map(|at| Timestamp(at + HEARTBEAT_EVERY_MS)),
     })
@@ -99,7 +103,7 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
     let options = LaneOptions {
         base: args.base.clone().or_else(|| state.base.clone()),
         usual_base: settings.lanes.base.clone(),
-        seed_dirty: args.seed_dirty,
+        seed_dirty: args.seed_dirty || state.seed_dirty,
         worktrees: settings.lanes.worktrees.clone(),
         merged: settings.pull_request.merged.clone(),
     };
@@ -119,22 +123,6 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
 pub fn switched_off(context: &Context, state: &RunState) -> bool {
     let in_place = state.lanes().all(|(_, lane)| lane.isolation.is_in_place());
     in_place && !context.settings.snapshots.enabled
-}
-
-/// The views of a run.
-pub fn views(context: &Context, state: &RunState) -> Views {
-    let (root, settings) = (root_of(context, state), &context.settings);
-    let paths = ViewPaths {
-        checkpoints: settings.lanes.checkpoints.clone(),
-        run_logs: settings.lanes.run_logs.clone(),
-        run_reports: settings.lanes.run_reports.clone(),
-    };
-    let mode = match settings.lanes.views {
-        settings::Views::Auto => Mode::Auto,
-        settings::Views::On => Mode::On,
-        settings::Views::Off => Mode::Off,
-    };
-    Views::new(&root, &context.project.state_dir, paths, mode).with_plan(&state.plan_path)
 }
 
 /// Says of lanes what the contract wants to be said.
@@ -169,11 +157,20 @@ pub fn drive(
         remarks.lines.iter().for_each(|line| ui::say(line));
         rooms.refuse(remarks.refusal);
     }
-    if let (Some(rooms), true) = (&mut rooms, session.loaded.seq > 0) {
-        bring_up(store, &session.loaded, &session.plan, rooms)?;
+    let mut folder = if rooms.is_none() { folder(context, state) } else { None };
+    if let Some(folder) = &mut folder {
+        folder.take_over(epoch)?;
     }
-    let mut world =
-        world(context, state).with_signals(signals).with_keep(&session.live).with_rooms(rooms);
+    if session.loaded.seq > 0 {
+        let viewed = rooms.as_mut().map(|rooms| rooms as &mut dyn Viewed);
+        let viewed = viewed.or_else(|| folder.as_mut().map(|folder| folder as &mut dyn Viewed));
+        viewed.map_or(Ok(()), |v| bring_up(context, store, &session.loaded, &session.plan, v))?;
+    }
+    let mut world = world(context, state)
+        .with_signals(signals)
+        .with_keep(&session.live)
+        .with_rooms(rooms)
+        .with_folder(folder);
     // What takes a run back runs no step: ticks since the last one are a person's, if that ended well.
     let steps = session.abort.is_none() && session.rewind.is_none() && !session.settle;
     if steps || session.loaded.state.driven {
@@ -181,7 +178,7 @@ pub fn drive(
     }
     let mut plan = session.plan;
     let mut live = session.live;
-    if args.keep_going {
+    if args.keep_going || state.keep_going {
         plan.on_failure = OnFailure::Continue;
         live.on_failure = OnFailure::Continue;
     }
@@ -235,63 +232,6 @@ pub fn drive(
         }
     }
     Ok(ending)
-}
-
-/// Whether a run may have views: only then its whole history is read when a driver starts.
-pub fn has_views(state: &RunState) -> bool {
-    let isolated = state.lanes().any(|(_, lane)| !lane.isolation.is_in_place());
-    isolated || std::path::Path::new(&state.plan_path).extension().is_some_and(|e| e == "md")
-}
-
-/// Writes the views of a run that nobody drives as the ledger has it.
-pub fn write_views(
-    context: &Context,
-    store: &mut Store,
-    loaded: &Loaded,
-    plan: &Plan,
-    epoch: u64,
-) -> Result<()> {
-    let Some(mut rooms) = rooms(context, &loaded.state, &DriveArgs::default()) else {
-        return Ok(());
-    };
-    rooms.take_over(epoch)?;
-    bring_up(store, loaded, plan, &mut rooms)
-}
-
-/// Renames the views of a run that was archived, so that its successor's are not taken for them.
-pub fn set_views_aside(context: &Context, store: &mut Store, run_id: &str) -> Result<()> {
-    let loaded = store.load(run_id)?;
-    let plan = store.plan(&loaded.state).map_err(|error| error.to_string());
-    let mut views = views(context, &loaded.state);
-    let aside =
-        plan.and_then(|plan| views.set_aside(&plan, &loaded.state).map_err(|e| e.to_string()));
-    if let Err(error) = aside {
-        ui::say(&format!("warning: the views of {run_id} were not renamed: {error}"));
-    }
-    Ok(())
-}
-
-/// Brings the views up to what the ledger says; a driver that died may have left them behind.
-fn bring_up(store: &mut Store, loaded: &Loaded, plan: &Plan, rooms: &mut GitRooms) -> Result<()> {
-    if !has_views(&loaded.state) {
-        return Ok(());
-    }
-    let mut all = Vec::new();
-    while let Some(last) = all.last().map_or(Some(0), |(seq, ..): &(u64, _, Event)| Some(*seq)) {
-        let page = store.events(&loaded.row, last)?;
-        if page.is_empty() {
-            break;
-        }
-        all.extend(page);
-    }
-    if let Err(error) = rooms.rebuild_log(&loaded.row.run_id, all.into_iter()) {
-        ui::say(&format!("warning: the run log was not written: {error}"));
-    }
-    match rooms.views(plan, &loaded.state) {
-        Ok(warnings) => warnings.iter().for_each(|w| ui::say(&format!("warning: {w}"))),
-        Err(error) => ui::say(&format!("warning: a view was not written: {error}")),
-    }
-    Ok(())
 }
 
 impl Session {

@@ -354,3 +354,16 @@ fn retries_may_be_given_on_the_command_line() {
     project.piton(&["run", "plan.toml", "--retries", "2"]).exits(1).says("2 retried");
     assert_eq!(project.lines("ran.txt"), ["1", "2", "3"]);
 }
+
+/// If this fails, a run that was told to go on after failures stops at them when it is resumed.
+#[test]
+fn going_on_after_failures_is_remembered() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P\"\n[[phase.lane]]\nid = \"A\"\nrun = \"false\"\n\
+         [[phase.lane]]\nid = \"B\"\ngate = \"Go\"\nrun = \"echo b >> ran.txt\"\n",
+    );
+    project.piton(&["run", "plan.toml", "--run-id", "r", "--keep-going"]).exits(1);
+    project.piton(&["approve", "r", "P/B"]).exits(0);
+    project.piton(&["resume", "r"]).exits(1);
+    assert_eq!(project.lines("ran.txt"), ["b"]);
+}

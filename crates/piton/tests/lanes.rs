@@ -16,6 +16,8 @@ mod contract;
 mod kills;
 #[path = "lanes/missed.rs"]
 mod missed;
+#[path = "lanes/moved.rs"]
+mod moved;
 #[path = "lanes/order.rs"]
 mod order;
 #[path = "lanes/preconditions.rs"]
@@ -32,3 +34,7 @@ mod scene;
 mod tasks;
 #[path = "lanes/validation.rs"]
 mod validation;
+#[path = "lanes/views.rs"]
+mod views;
+#[path = "lanes/waiting.rs"]
+mod waiting;

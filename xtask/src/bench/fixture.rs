@@ -117,6 +117,8 @@ impl Driven {
             takeover: false,
             base: None,
             retries: None,
+            seed_dirty: false,
+            keep_going: false,
             driven_until: None,
         })
     }

@@ -83,7 +83,7 @@ pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         Event::MergeMissed(e) => with(state, &e.lane, |work| {
             work.merging = None;
             work.onto = None;
-            work.rounds += 1;
+            work.rounds += u32::from(!e.by_runs);
         }),
         Event::LaneMerged(e) => merged(state, at, e),
         Event::PullRequestOpened(e) => with(state, &e.lane, |work| {

@@ -147,6 +147,6 @@ pub fn tested(record: &mut StageRecord, tests: &[(String, String)]) {
         return;
     }
     let commands: Vec<&str> = tests.iter().map(|(test, _)| test.as_str()).collect();
-    record.test_command = Some(commands.join(" && "));
+    record.test_command = Some(crate::shell::joined(&commands));
     record.exit_code = Some(0);
 }

@@ -6,7 +6,7 @@ use crate::lane::{Merge, Role, TESTS_STEP};
 use crate::lane_event::MergedBy;
 use crate::lane_state::{Committed, LaneWork};
 use crate::plan::{Lane, Work};
-use crate::state::{LaneState, Progress, RunState, StepState};
+use crate::state::{LaneState, PhaseState, Progress, RunState, StepState};
 
 /// Something to be done for a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,7 +231,7 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
         (_, Merge::PullRequest) => LaneAct::CheckPullRequest,
         (_, Merge::Queue) if work.onto.is_some() => LaneAct::Merge,
         (_, Merge::Queue) if is_taken(view.state, &path(view), &work.base_branch) => return,
-        (_, Merge::Queue) if super::tasks::comes_later(view) => return,
+        (_, Merge::Queue) if super::tasks::comes_later(view.phase, view.lane) => return,
         // Two lanes never take the queue in one turn.
         (_, Merge::Queue) if survey.acts.iter().any(|(_, a)| *a == LaneAct::Rebase) => return,
         (_, Merge::Queue) => LaneAct::Rebase,
@@ -256,6 +256,14 @@ fn is_taken(state: &RunState, own: &LanePath, base: &str) -> bool {
         };
         path != *own && !failed && lane.work.as_deref().is_some_and(holds)
     })
+}
+
+/// Whether a lane's work is a commit, and others go to base before it.
+pub(crate) fn is_in_line(state: &RunState, phase: &PhaseState, lane: &LaneState) -> bool {
+    let Some(work) = &lane.work else { return false };
+    let own = LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
+    let waits = work.committed.is_some() && work.onto.is_none() && work.merging.is_none();
+    waits && (is_taken(state, &own, &work.base_branch) || super::tasks::comes_later(phase, lane))
 }
 
 /// Chooses what starts now: as many as there are places, and nothing beside a lane that runs alone.

@@ -25,9 +25,9 @@ pub(super) fn due(view: &View<'_>, work: &LaneWork, step: &StepState) -> Due {
 
 /// Whether a task goes into its lane after another that is not there yet: they go in the order of
 /// the plan, so that the same work gives the same history whoever was faster.
-pub(super) fn comes_later(view: &View<'_>) -> bool {
-    let Some(task) = &view.lane.task else { return false };
-    let before = view.phase.tasks_at(&task.lane, &task.step).take_while(|l| l.id != view.lane.id);
+pub(super) fn comes_later(phase: &PhaseState, lane: &LaneState) -> bool {
+    let Some(task) = &lane.task else { return false };
+    let before = phase.tasks_at(&task.lane, &task.step).take_while(|l| l.id != lane.id);
     before.into_iter().any(|l| !l.is_over())
 }
 

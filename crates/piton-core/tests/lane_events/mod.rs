@@ -88,7 +88,11 @@ pub fn intended(lane: &str, from: &str, to: &str) -> Event {
 }
 
 pub fn missed(lane: &str) -> Event {
-    Event::MergeMissed(MergeMissed { lane: lane_path(lane), found: "newer base".to_owned() })
+    Event::MergeMissed(MergeMissed {
+        lane: lane_path(lane),
+        found: "newer base".to_owned(),
+        by_runs: false,
+    })
 }
 
 pub fn merged(lane: &str, by: MergedBy) -> Event {

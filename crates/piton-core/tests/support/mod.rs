@@ -48,6 +48,8 @@ pub fn attached(epoch: u64) -> Event {
         takeover: false,
         base: None,
         retries: None,
+        seed_dirty: false,
+        keep_going: false,
         driven_until: None,
     })
 }

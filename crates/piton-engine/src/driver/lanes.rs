@@ -6,7 +6,7 @@ use piton_core::event::{
     MergeIntended, MergeMissed, MergedBy, StepProven, StepReset,
 };
 use piton_core::lane::{PULL_REQUEST_STEP, SnapshotRef, Stage, TESTS_STEP};
-use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX};
+use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX, base_moved};
 use piton_core::plan::Lane;
 use piton_core::state::LaneState;
 use piton_core::{LanePath, StepPath};
@@ -132,7 +132,7 @@ impl Driver<'_> {
                     self.fresh.insert(String::new(), snapshot.clone());
                 }
                 let isolated = !begun.isolation.is_in_place();
-                self.validate_anew(path, begun.base_sha.as_deref())?;
+                self.validate_anew(path, &begun)?;
                 self.record(Event::LaneBegun(begun))?;
                 // The point before anything is created must be durable before it is.
                 if isolated { self.commit() } else { Ok(()) }
@@ -184,7 +184,9 @@ impl Driver<'_> {
             return Ok(Some(fresh.clone()));
         }
         let at = self.at;
-        let Some(rooms) = self.world.rooms() else { return Ok(None) };
+        let Some(rooms) = self.world.rooms().filter(|r| r.takes_snapshots()) else {
+            return Ok(None);
+        };
         let taken = rooms.snapshot(own.then_some(path), &dir, why, at)?;
         self.fresh.insert(dir, taken.clone());
         Ok(Some(taken))
@@ -322,11 +324,21 @@ impl Driver<'_> {
         self.commit()?;
         match self.rooms()?.merge(&intent)? {
             Merging::Done(note) => {
-                self.merged(path, MergedBy::Queue, Some(intent.from), Some(intent.to), &note)
+                // Tasks go into their lane one after the other: that it moves is nothing to tell.
+                let whole = self.state.lane(path).is_some_and(|l| l.task.is_none());
+                let moved = work.started_from().filter(|_| whole);
+                let moved =
+                    moved.and_then(|from| base_moved(&work.base_branch, from, &intent.from));
+                let notes: Vec<String> =
+                    moved.into_iter().chain([note]).filter(|n| !n.is_empty()).collect();
+                let (from, to) = (Some(intent.from), Some(intent.to));
+                self.merged(path, MergedBy::Queue, from, to, &notes.join("; "))
             }
-            Merging::Moved(found) => {
+            Merging::Moved { found, by_runs } => {
                 let lane = path.clone();
-                self.record(Event::MergeMissed(MergeMissed { lane, found }))?;
+                self.record(Event::MergeMissed(MergeMissed { lane, found, by_runs }))?;
+                // Told before what follows from it.
+                self.commit()?;
                 match self.outrun(path) {
                     Some(refusal) => self.block(path, Stage::PrePr, refusal),
                     None => Ok(()),
@@ -383,6 +395,12 @@ impl Driver<'_> {
         } else {
             self.options.limits.unmerged.push(path.clone());
             self.asked_at = Some(self.at);
+            let at = self.at;
+            let further = self.rooms()?.not_requested(path, &work, at)?;
+            if let Some(text) = further.filter(|text| self.further.get(path) != Some(text)) {
+                self.further.insert(path.clone(), text.clone());
+                self.observer.note(&Note::Warning(text));
+            }
             let said = self.rooms()?.why_unmerged().unwrap_or_default();
             let said = self.options.redactor.redact(&said);
             let said: String = said.chars().take(SAID_CHARS_MAX).collect();

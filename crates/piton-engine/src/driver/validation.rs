@@ -1,6 +1,6 @@
 //! The validation across lanes: all of its commands count for one base, that of now.
 
-use piton_core::event::{Event, StepReset};
+use piton_core::event::{Event, LaneBegun, StepReset};
 use piton_core::state::{LaneState, Progress};
 use piton_core::{LanePath, StepPath};
 use piton_formats::lanes::fix::is_validation;
@@ -8,6 +8,7 @@ use piton_formats::lanes::fix::is_validation;
 use super::Driver;
 use super::lanes::rooms_of;
 use crate::error::Result;
+use crate::observer::Note;
 use crate::world::Begin;
 
 impl Driver<'_> {
@@ -42,36 +43,48 @@ impl Driver<'_> {
         let paths: Vec<LanePath> = lanes.map(|(path, _)| path).collect();
         for path in paths {
             let Some(lane) = self.plan.lane(&path).cloned() else { continue };
-            let began = self.work(&path).base_sha;
             match rooms_of(self.world)?.begin(&path, &lane.rules, &self.state)? {
                 Begin::Refused(refusal) => {
                     self.block(&path, piton_core::lane::Stage::BeforeLaneStart, refusal)?;
                 }
-                Begin::Ready(begun) if begun.base_sha != began => {
-                    self.validate_anew(&path, begun.base_sha.as_deref())?;
-                    self.record(Event::LaneBegun(begun))?;
+                Begin::Ready(begun) => {
+                    if self.validate_anew(&path, &begun)? {
+                        if !begun.note.is_empty() {
+                            let text = format!("{path}: {}", begun.note);
+                            self.observer.note(&Note::Warning(text));
+                        }
+                        self.record(Event::LaneBegun(begun))?;
+                    }
                 }
-                Begin::Ready(_) => {}
             }
         }
         Ok(())
     }
 
-    /// Lets commands of a validation that passed on another base run again.
-    pub(super) fn validate_anew(&mut self, path: &LanePath, base: Option<&str>) -> Result<()> {
-        let Some(lane) = self.state.lane(path).filter(|l| is_validation(l)) else { return Ok(()) };
-        let Some(work) = lane.work.as_ref().filter(|w| w.base_sha.as_deref() != base) else {
-            return Ok(());
+    /// Lets commands of a validation that passed on another base, or on other files, run again;
+    /// whether it is another.
+    pub(super) fn validate_anew(&mut self, path: &LanePath, begun: &LaneBegun) -> Result<bool> {
+        let Some(lane) = self.state.lane(path).filter(|l| is_validation(l)) else {
+            return Ok(false);
         };
+        let Some(work) = &lane.work else { return Ok(false) };
         let short =
             |commit: Option<&str>| commit.unwrap_or("?").chars().take(10).collect::<String>();
-        let (from, to) = (short(work.base_sha.as_deref()), short(base));
+        let (from, to) = (work.base_sha.as_deref(), begun.base_sha.as_deref());
+        let tree = begun.snapshot.as_ref().map(|s| &s.tree);
+        let reason = if from != to {
+            format!("base moved from {} to {}", short(from), short(to))
+        } else if work.tree.is_some() && work.tree.as_ref() != tree {
+            // Somebody mended them, and has not committed that yet.
+            "files changed since it passed".to_owned()
+        } else {
+            return Ok(false);
+        };
         let done = lane.steps.iter().filter(|s| s.progress == Progress::Done);
         let done: Vec<_> = done.map(|s| StepPath::new(&path.phase, &path.lane, &s.id)).collect();
         for step in done {
-            let reason = format!("base moved from {from} to {to}");
-            self.record(Event::StepReset(StepReset { step, reason }))?;
+            self.record(Event::StepReset(StepReset { step, reason: reason.clone() }))?;
         }
-        Ok(())
+        Ok(true)
     }
 }

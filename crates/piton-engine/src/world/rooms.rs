@@ -88,7 +88,12 @@ pub enum Merging {
     /// Base is there; what a person should know.
     Done(String),
     /// Somebody moved base meanwhile.
-    Moved(String),
+    Moved {
+        /// Where it stands.
+        found: String,
+        /// Whether merges of other runs moved it, and nobody else.
+        by_runs: bool,
+    },
     /// It can't be done.
     Refused(Refusal),
 }
@@ -163,6 +168,10 @@ pub trait Rooms {
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin>;
     /// Makes a lane's workspace; after a conflict, puts both sides into it.
     fn make_room(&mut self, lane: &LanePath, rules: &LaneRules, work: &LaneWork) -> Result<Room>;
+    /// Whether it can: without, lanes are recorded, but their files are not.
+    fn takes_snapshots(&self) -> bool {
+        true
+    }
     /// Snapshots a lane's workspace, or the root.
     fn snapshot(
         &mut self,
@@ -203,6 +212,16 @@ pub trait Rooms {
     fn merge(&mut self, intent: &MergeIntended) -> Result<Merging>;
     /// Observes whether a lane's pull request is merged; how, in words.
     fn is_merged(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Option<String>>;
+    /// Work in the worktree of a lane that waits for its pull request which the request does not
+    /// have, in words.
+    fn not_requested(
+        &mut self,
+        _lane: &LanePath,
+        _work: &LaneWork,
+        _at: Timestamp,
+    ) -> Result<Option<String>> {
+        Ok(None)
+    }
     /// What the last look at a pull request that is not merged had to say.
     fn why_unmerged(&mut self) -> Option<String> {
         None

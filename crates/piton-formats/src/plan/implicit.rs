@@ -114,6 +114,9 @@ fn script(how: &PullRequest) -> String {
             args.iter().map(|arg| quote_for_shell(arg)).collect::<Vec<_>>().join(" ")
         }
     };
+    // The address of a remote may be relative: git reads it from where it runs, and the user wrote it
+    // where the repository is.
+    //
     // A lane that was taken back and worked again has other commits than those it pushed: they are
     // replaced, but nobody else's. What a push may have brought to the remote stands in a ref of the
     // run before it does, so that a kill in between leaves nothing unknown. A lock on those refs is of
@@ -123,13 +126,15 @@ fn script(how: &PullRequest) -> String {
     let text = format!(
         "own=\"refs/piton/$PITON_RUN_ID\"\n\
          pushed=\"$own/pushed/$PITON_BRANCH\" pushing=\"$own/pushing/$PITON_BRANCH\"\n\
+         home=$(git rev-parse --path-format=absolute --git-common-dir)\n\
+         case \"$home\" in */.git) home=${{home%/.git}} ;; *) home=$PITON_ROOT ;; esac\n\
          rm -f \"$(git rev-parse --git-path \"$pushed.lock\")\" \"$(git rev-parse --git-path \"$pushing.lock\")\"\n\
          if git rev-parse -q --verify \"$pushing\" > /dev/null; then\n\
-         at=$(git ls-remote --get-url {remote})\n\
-         lock=$(git -C \"${{at#file://}}\" rev-parse --path-format=absolute --git-path \"refs/heads/$PITON_BRANCH.lock\" 2> /dev/null)\n\
+         at=$(git -C \"$home\" ls-remote --get-url {remote})\n\
+         lock=$(git -C \"$home\" -C \"${{at#file://}}\" rev-parse --path-format=absolute --git-path \"refs/heads/$PITON_BRANCH.lock\" 2> /dev/null)\n\
          held=$(ls -i \"$lock\" 2> /dev/null) && sleep 1 && [ \"$held\" = \"$(ls -i \"$lock\" 2> /dev/null)\" ] && rm -f \"$lock\"\n\
          fi\n\
-         there=$(git ls-remote {remote} \"refs/heads/$PITON_BRANCH\") || exit\n\
+         there=$(git -C \"$home\" ls-remote {remote} \"refs/heads/$PITON_BRANCH\") || exit\n\
          there=${{there%%[!0-9a-f]*}}\n\
          set -- \"$PITON_HEAD:refs/heads/$PITON_BRANCH\"\n\
          if [ -n \"$there\" ] && ! git merge-base --is-ancestor \"$there\" \"$PITON_HEAD\" 2> /dev/null; then\n\
@@ -142,7 +147,7 @@ fn script(how: &PullRequest) -> String {
          set -- \"--force-with-lease=refs/heads/$PITON_BRANCH:$there\" \"$@\"\n\
          fi\n\
          git update-ref \"$pushing\" \"$PITON_HEAD\" || exit\n\
-         git push -q {remote} \"$@\" || exit\n\
+         git -C \"$home\" push -q {remote} \"$@\" || exit\n\
          git update-ref \"$pushed\" \"$PITON_HEAD\"\n\
          url=$(\n{find}\n) || exit\n\
          if [ -z \"$url\" ]; then\n\

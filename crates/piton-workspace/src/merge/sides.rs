@@ -62,6 +62,11 @@ impl Disputed {
         self.beside.iter().flatten().map(PathBuf::as_path)
     }
 
+    /// The objects that hold what both sides, and what they came from, have in its place.
+    pub fn objects(&self) -> impl Iterator<Item = &str> {
+        self.stages.iter().flatten().map(|blob| blob.id.as_str())
+    }
+
     /// What whoever settles it should know, in one line.
     pub fn words(&self) -> String {
         let name = self.path.display();
@@ -111,13 +116,13 @@ pub fn sides(dir: &Path, base: &str, lane: &str) -> Result<Sides> {
     }
     let mut sides = parse(&output.stdout, base, lane).ok_or(Error::Strange("merge-tree"))?;
     if !sides.files.is_empty() {
-        look(dir, &mut sides)?;
+        look(dir, &mut sides, base)?;
     }
     Ok(sides)
 }
 
 /// Finds out which files hold markers, and where the sides of the others can lie.
-fn look(dir: &Path, sides: &mut Sides) -> Result<()> {
+fn look(dir: &Path, sides: &mut Sides, base: &str) -> Result<()> {
     let bytes = Git::at(dir).args(["ls-tree", "-r", "-z", &sides.merged]).bytes()?;
     let entries = bytes.split(|b| *b == 0).filter_map(|line| {
         let at = line.iter().position(|b| *b == b'\t')?;
@@ -131,7 +136,9 @@ fn look(dir: &Path, sides: &mut Sides) -> Result<()> {
             (&file.invented, &file.stages, there.get(name))
         {
             let text = Git::at(dir).args(["cat-file", "blob", id]).bytes().unwrap_or_default();
-            file.has_markers = has_markers(&text);
+            // Git names the side in the marker: a line of the file's own is another.
+            let own = [MARKER, base.as_bytes()].concat();
+            file.has_markers = lines(&text).any(|line| line.starts_with(&own));
         }
         if file.has_markers {
             continue;
@@ -150,9 +157,16 @@ fn look(dir: &Path, sides: &mut Sides) -> Result<()> {
     Ok(())
 }
 
-/// Whether a text holds the two sides of a conflict.
-pub fn has_markers(text: &[u8]) -> bool {
-    text.split(|b| *b == b'\n').any(|line| line.starts_with(MARKER))
+/// Whether a text holds the two sides of a conflict: lines that open them, and are in none of the
+/// texts that it was made of.
+pub fn has_markers(text: &[u8], before: &[Vec<u8>]) -> bool {
+    let known: Vec<&[u8]> = before.iter().flat_map(|text| lines(text)).collect();
+    lines(text).any(|line| line.starts_with(MARKER) && !known.contains(&line))
+}
+
+/// The lines of a text, without what ends them.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
 impl Sides {

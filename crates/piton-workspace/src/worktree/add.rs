@@ -255,7 +255,11 @@ fn hide_folder(place: &Place, admins: &[Admin], path: &Path) -> Result<()> {
     let ignore = top.join(".gitignore");
     match fs::metadata(&ignore) {
         Ok(found) if found.len() > 0 => Ok(()),
-        _ => mark::replace(&ignore, IGNORE_ALL),
+        // Another run may make it at the same time, and take the copy away.
+        _ => match mark::replace(&ignore, IGNORE_ALL) {
+            Err(_) if fs::metadata(&ignore).is_ok() => Ok(()),
+            made => made,
+        },
     }
 }
 

@@ -29,7 +29,7 @@ use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 use piton_workspace::refs::Standing;
 use repository::{Chaff, Left, Tree};
-pub use repository::{is_clean, refs};
+pub use repository::{is_clean, is_named, refs};
 
 /// A day in milliseconds.
 const DAY_MS: i64 = 86_400_000;
@@ -290,6 +290,9 @@ fn print(doomed: &Doomed, chaff: &Chaff, all: usize) {
         let (branch, base) = (ui::text::sanitize(&left.branch), ui::text::sanitize(&left.base));
         if left.contained && left.holds.is_none() {
             ui::data(&format!("delete branch {branch} ({base} contains it)"));
+        } else if let (true, Some(tree)) = (left.goes(), &left.worktree) {
+            let tree = tree.display();
+            ui::data(&format!("delete worktree {tree} (it is merged; {branch} stays)"));
         } else {
             ui::say(&format!("{}; {}", left.words(), left.next()));
         }

@@ -12,6 +12,7 @@ use piton_core::lane_state::LaneWork;
 use piton_core::state::LaneState;
 use piton_core::{LanePath, RunState};
 use piton_engine::Store;
+use piton_formats::template::quote_for_shell;
 use piton_workspace::refs::{self, Fence, Standing};
 use piton_workspace::{merge, whole, worktree};
 use serde::Serialize;
@@ -37,6 +38,9 @@ pub struct Leftover {
     pub worktree: Option<PathBuf>,
     /// Whether base contains it by now.
     pub contained: bool,
+    /// Whether it stands where it was merged: its worktree is nobody's need any more.
+    #[serde(skip)]
+    pub merged: bool,
     /// What in its worktree is nowhere else, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds: Option<String>,
@@ -54,7 +58,12 @@ impl Leftover {
             );
         }
         let (branch, base) = (sanitize(branch), sanitize(base));
-        let tree = if self.worktree.is_some() { " and its worktree are" } else { " is" };
+        let tree = match &self.worktree {
+            Some(tree) => {
+                format!(" and its worktree {} are", sanitize(&tree.display().to_string()))
+            }
+            None => " is".to_owned(),
+        };
         let why = if self.contained { "contains it by now" } else { "does not contain it yet" };
         format!("branch {branch} of {lane}{tree} left: {base} {why}")
     }
@@ -67,13 +76,26 @@ impl Leftover {
         if self.contained {
             return here::told("`piton gc` removes it").into_owned();
         }
+        let (base, branch) = (sanitize(&self.base), sanitize(&self.branch));
+        let removed = match &self.worktree {
+            Some(_) if self.merged => return here::told("`piton gc` removes its worktree").into(),
+            Some(tree) => {
+                let tree = quote_for_shell(&tree.display().to_string());
+                format!("git worktree remove {tree} && ")
+            }
+            None => String::new(),
+        };
         let next = format!(
-            "update {}, then `piton gc` removes it; if it was merged as another commit: \
-             `git branch -D {}`",
-            sanitize(&self.base),
-            sanitize(&self.branch)
+            "update {base}, then `piton gc` removes it; if it was merged as another commit: \
+             `{removed}git branch -D {branch}`"
         );
         here::told(&next).into_owned()
+    }
+
+    /// Whether something of it can go now.
+    pub fn goes(&self) -> bool {
+        let merged = self.merged && self.worktree.is_some();
+        self.holds.is_none() && (self.contained || merged)
     }
 }
 
@@ -91,6 +113,9 @@ fn holds(tree: &Path) -> Option<String> {
     }
     if !super::gc::is_clean(tree) {
         return Some("what is not committed in it".to_owned());
+    }
+    if !super::gc::is_named(tree) {
+        return Some("what it has checked out, which is on no branch,".to_owned());
     }
     match whole::submodules_only_here(tree) {
         Ok(only) if only.is_empty() => None,
@@ -123,6 +148,7 @@ pub fn of_run(root: &Path, state: &RunState, all: bool) -> Vec<Leftover> {
         let worktree = trees.iter().find(own).map(|e| e.path.clone());
         found.push(Leftover {
             contained: merge::contains(root, &work.base_branch, &head).unwrap_or_default(),
+            merged: work.merged.as_ref().and_then(|m| m.to.as_ref()) == Some(&head),
             holds: worktree.as_deref().and_then(holds),
             worktree,
             run_id: run_id.clone(),
@@ -163,9 +189,10 @@ pub fn settle(context: &Context, store: &mut Store) {
     }
 }
 
-/// Removes those that base contains; what went. The rest is tried again by the next command.
+/// Removes those that base contains, and worktrees that nobody needs; the branches that went. The rest
+/// is tried again by the next command.
 pub fn remove<'a>(context: &Context, all: &'a [Leftover]) -> Vec<&'a Leftover> {
-    all.iter().filter(|left| left.contained && goes(&context.project.root, left)).collect()
+    all.iter().filter(|left| left.goes() && goes(&context.project.root, left)).collect()
 }
 
 fn goes(root: &Path, left: &Leftover) -> bool {

@@ -17,6 +17,7 @@ pub mod inspect;
 pub mod leftovers;
 pub mod log;
 pub mod look;
+pub mod moved;
 pub mod request;
 pub mod restore;
 pub mod resume;

@@ -95,7 +95,7 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, head: Option<&rewin
 /// The file that has the checkpoints of a run: where it has no view, the ledger.
 fn recorded_in(context: &Context, state: &RunState) -> PathBuf {
     let file = context.project.root.join(&context.settings.lanes.checkpoints);
-    if crate::session::has_views(state) && file.exists() {
+    if crate::session::has_views(context, state) && file.exists() {
         return file;
     }
     context.project.state_dir.join(piton_ledger::DATABASE_FILE)

@@ -15,6 +15,7 @@ use piton_engine::{Loaded, Store, World as _};
 
 use super::leftovers::{self, Leftover};
 use super::log::size;
+use super::moved;
 use crate::cli::StatusArgs;
 use crate::context::{Context, now};
 use crate::error::Result;
@@ -150,14 +151,18 @@ fn print(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun]) {
         ui::data(&text(context, loaded, lives, rerun, &Look::stdout()));
         return;
     }
-    let left = leftovers::of_run(&session::root_of(context, &loaded.state), &loaded.state, false);
+    let root = session::root_of(context, &loaded.state);
+    let left = leftovers::of_run(&root, &loaded.state, false);
+    let moved = moved::of_run(&root, &loaded.state);
     let status = ui::status_json::status(loaded, lives, rerun);
-    ui::data_json(&status.with_snapshot_bytes(snapshot_bytes(context)).with_left(&left));
+    let status = status.with_snapshot_bytes(snapshot_bytes(context));
+    ui::data_json(&status.with_left(&left).with_moved(&moved));
 }
 
 /// All there is to say, without a newline at its end.
 fn text(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], look: &Look) -> String {
-    let left = leftovers::of_run(&session::root_of(context, &loaded.state), &loaded.state, false);
+    let root = session::root_of(context, &loaded.state);
+    let left = leftovers::of_run(&root, &loaded.state, false);
     let mut tree = ui::tree::render(loaded, lives, rerun, now(), look);
     if let Some(bytes) = snapshot_bytes(context).filter(|bytes| *bytes > 0) {
         // The blank line ends the header.
@@ -166,7 +171,9 @@ fn text(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], look: 
     }
     let line = |left: &Leftover| format!("\nleft     {}; {}", left.words(), left.next());
     let left: String = left.iter().map(line).collect();
-    format!("{}{left}", tree.trim_end())
+    let moved = moved::of_run(&root, &loaded.state);
+    let moved: String = moved.iter().map(|m| format!("\nbase     {}", m.words())).collect();
+    format!("{}{moved}{left}", tree.trim_end())
 }
 
 /// What snapshots take here, from file sizes; nothing without git.

@@ -44,7 +44,8 @@ pub fn event(event: &Event) -> String {
             format!("{} is being merged: {} from {from} to {to}", e.lane, sanitize(&e.base_branch))
         }
         Event::MergeMissed(e) => {
-            format!("{}: base moved to {} meanwhile; once more", e.lane, short(&e.found))
+            let who = if e.by_runs { ", by another run" } else { "" };
+            format!("{}: base moved to {} meanwhile{who}", e.lane, short(&e.found))
         }
         Event::LaneMerged(e) => merged(e),
         Event::PullRequestOpened(e) => format!("{} has pull request {}", e.lane, sanitize(&e.url)),
@@ -79,7 +80,10 @@ pub fn event(event: &Event) -> String {
 
 fn merged(e: &LaneMerged) -> String {
     match (e.by, &e.to) {
-        (MergedBy::Queue, Some(to)) => format!("{} is merged: base is {}", e.lane, short(to)),
+        (MergedBy::Queue, Some(to)) => {
+            let sep = if e.note.is_empty() { "" } else { "; " };
+            format!("{} is merged: base is {}{sep}{}", e.lane, short(to), sanitize(&e.note))
+        }
         (MergedBy::PullRequest, _) => {
             format!("{}: its pull request is merged: {}", e.lane, sanitize(&e.note))
         }

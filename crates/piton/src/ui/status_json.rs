@@ -20,6 +20,7 @@ use serde::Serialize;
 use self::lanes::Work;
 use super::time::rfc3339;
 use crate::commands::leftovers::Leftover;
+use crate::commands::moved::Moved;
 
 /// Where a run stands, for programs.
 #[derive(Debug, Serialize)]
@@ -47,6 +48,8 @@ pub struct Document<'a> {
     snapshot_bytes: Option<u64>,
     /// Branches of merged lanes that base does not contain.
     left: &'a [Leftover],
+    /// Lanes whose base moved since they began.
+    moved: &'a [Moved],
 }
 
 #[derive(Debug, Serialize)]
@@ -163,6 +166,7 @@ pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) ->
         rewinding: state.rewinding.as_ref().map(|intent| intent.to.as_str()),
         snapshot_bytes: None,
         left: &[],
+        moved: &[],
     }
 }
 
@@ -171,6 +175,13 @@ impl<'a> Document<'a> {
     #[must_use]
     pub fn with_left(mut self, left: &'a [Leftover]) -> Self {
         self.left = left;
+        self
+    }
+
+    /// The same with lanes whose base moved.
+    #[must_use]
+    pub fn with_moved(mut self, moved: &'a [Moved]) -> Self {
+        self.moved = moved;
         self
     }
 

@@ -2,6 +2,7 @@
 
 mod facts;
 mod files;
+pub mod folder;
 pub mod hands;
 mod keeper;
 pub mod remarks;
@@ -68,6 +69,8 @@ pub struct RealWorld {
     came: Vec<i32>,
     /// Worktrees and snapshots, where there is a repository.
     rooms: Option<rooms::GitRooms>,
+    /// Records of lanes, where there is none.
+    folder: Option<folder::FolderRooms>,
 }
 
 impl RealWorld {
@@ -88,6 +91,7 @@ impl RealWorld {
             spent: Vec::new(),
             came: Vec::new(),
             rooms: None,
+            folder: None,
         }
     }
 
@@ -117,6 +121,13 @@ impl RealWorld {
     #[must_use]
     pub fn with_rooms(mut self, rooms: Option<rooms::GitRooms>) -> Self {
         self.rooms = rooms;
+        self
+    }
+
+    /// Lets lanes be recorded where nothing can be snapshotted.
+    #[must_use]
+    pub fn with_folder(mut self, folder: Option<folder::FolderRooms>) -> Self {
+        self.folder = folder;
         self
     }
 
@@ -315,7 +326,9 @@ impl World for RealWorld {
     }
 
     fn rooms(&mut self) -> Option<&mut dyn Rooms> {
-        let rooms = self.rooms.as_mut()?;
+        let Some(rooms) = self.rooms.as_mut() else {
+            return self.folder.as_mut().map(|folder| folder as &mut dyn Rooms);
+        };
         if !rooms.is_quick() {
             self.keeper.let_go();
         }

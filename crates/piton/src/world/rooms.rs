@@ -7,14 +7,16 @@
 mod base;
 mod begin;
 mod conflict;
+mod look;
 mod mend;
 mod merge;
+mod moves;
 pub mod names;
 mod rewind;
+mod stays;
 mod whole;
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -38,14 +40,12 @@ pub use rewind::Preview;
 pub use whole::removed_by_hand;
 
 use super::hands::{Hands, Held};
-use super::views::Views;
+use super::views::{Viewed, Views};
 
 /// Threads that write the files of a fresh worktree: more help little even on fast disks.
 pub const CHECKOUT_WORKERS: usize = 4;
 /// The first epoch: no driver before it could hold a fence.
 const FIRST_EPOCH: u64 = 1;
-/// Held by whoever snapshots without driving, in the folder of stat caches.
-const LOOK_LOCK: &str = "look.lock";
 
 /// What a person or the settings say about lanes.
 #[derive(Clone, Debug)]
@@ -85,6 +85,8 @@ pub struct GitRooms {
     unmerged: Option<String>,
     /// Trees with what their snapshots missed, by the folder of a work tree.
     wholes: HashMap<String, whole::Known>,
+    /// Moves of branches by runs of this repository.
+    moves: moves::Moves,
 }
 
 impl GitRooms {
@@ -118,6 +120,7 @@ impl GitRooms {
             refusal: None,
             unmerged: None,
             wholes: HashMap::new(),
+            moves: moves::Moves::new(cache),
         }
     }
 
@@ -143,16 +146,6 @@ impl GitRooms {
     /// Waits for the turn to act on files; an error for a driver whose run was taken over.
     pub fn turn(&mut self) -> Result<Held> {
         self.hands.hold()
-    }
-
-    /// Brings the run log up to what the ledger says.
-    pub fn rebuild_log(
-        &mut self,
-        run_id: &str,
-        all: impl Iterator<Item = (u64, Timestamp, Event)>,
-    ) -> Result<()> {
-        let _held = self.hands.hold()?;
-        self.views.rebuild_log(run_id, all).map_err(failed)
     }
 
     fn fenced(&mut self) -> Result<Fence> {
@@ -230,39 +223,6 @@ impl GitRooms {
         restore::present(taker, &rules, &chain, &fence, &meta, to).map_err(|e| e.to_string())
     }
 
-    /// Snapshots a workspace for whoever does not drive, in a chain apart; `to` is what it shall
-    /// become.
-    pub fn look(
-        &mut self,
-        lane: Option<&LanePath>,
-        dir: &str,
-        to: Option<&str>,
-        at: Timestamp,
-    ) -> Result<SnapshotRef, String> {
-        std::fs::create_dir_all(&self.cache).map_err(|e| e.to_string())?;
-        let prefix = refs::run_prefix(&self.run_id);
-        let chain = self.chain(lane).replacen(&prefix, &format!("{prefix}look/"), 1);
-        let message = format!("{}: a look", self.run_id);
-        let meta = Meta { message: &message, at: at.0 };
-        let (workspace, rules) = (self.workspace(dir), self.rules_of(dir));
-        // All who look append to one chain: one after the other.
-        let _turn = turn(&self.cache.join(LOOK_LOCK)).map_err(|e| e.to_string())?;
-        loop {
-            let fence = Fence::current(&self.root, &self.run_id).map_err(|e| e.to_string())?;
-            let mut taker = Taker::new(workspace.clone());
-            let taken = match to {
-                None => taker.take(&rules, &chain, &fence, &meta),
-                Some(to) => restore::present(&mut taker, &rules, &chain, &fence, &meta, to),
-            };
-            match taken {
-                Ok(taken) => return Ok(noted(lane, dir, &taken)),
-                // A driver attached meanwhile; each does so once.
-                Err(_) if !fence.holds(&self.root) => {}
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-    }
-
     /// Takes files back to a snapshot; what is there is snapshotted first.
     fn go_back(
         &mut self,
@@ -278,13 +238,6 @@ impl GitRooms {
         let plan = plan.map_err(|e| e.to_string())?;
         restore::execute(&workspace, &rules, &plan).map(drop).map_err(|e| e.to_string())
     }
-}
-
-/// Waits until nobody else holds a lock file; it is free again when the result is dropped.
-fn turn(path: &Path) -> std::io::Result<File> {
-    let file = File::options().create(true).truncate(false).write(true).open(path)?;
-    file.lock()?;
-    Ok(file)
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
@@ -313,6 +266,13 @@ fn noted(lane: Option<&LanePath>, dir: &str, snapshot: &Snapshot) -> SnapshotRef
 
 fn refusal(refusal: checks::Refusal) -> Refusal {
     Refusal { why: refusal.what, fix: refusal.fix }
+}
+
+impl Viewed for GitRooms {
+    fn rebuild_log(&mut self, run_id: &str, all: Vec<(u64, Timestamp, Event)>) -> Result<()> {
+        let _held = self.hands.hold()?;
+        self.views.rebuild_log(run_id, all.into_iter()).map_err(failed)
+    }
 }
 
 impl Rooms for GitRooms {
@@ -418,6 +378,16 @@ impl Rooms for GitRooms {
 
     fn is_merged(&mut self, _lane: &LanePath, work: &LaneWork) -> Result<Option<String>> {
         self.pull_request_merged(work)
+    }
+
+    fn not_requested(
+        &mut self,
+        lane: &LanePath,
+        work: &LaneWork,
+        at: Timestamp,
+    ) -> Result<Option<String>> {
+        let _held = self.hands.hold()?;
+        Ok(self.waiting_work(lane, work, at))
     }
 
     fn why_unmerged(&mut self) -> Option<String> {

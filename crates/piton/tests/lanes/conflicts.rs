@@ -136,3 +136,23 @@ fn markers_that_stay_for_several_attempts_are_never_merged() {
     not_merged(&scene, "kept.txt (it holds markers)");
     assert!(!scene.project.read("kept.txt").contains("<<<"));
 }
+
+/// Refused for ever: a file with such lines of its own, in which the conflict is settled.
+#[test]
+fn lines_like_markers_that_were_there_before_are_no_conflict() {
+    let again = "grep -v -e '^<<<<<<< [0-9a-f]\\{40\\}' -e '^=======$' -e '^>>>>>>> [0-9a-f]\\{40\\}' \
+                 guide.txt > new; mv new guide.txt";
+    let scene = contested(
+        "echo first > guide.txt; cat told >> guide.txt",
+        "echo second > guide.txt; \
+                 cat told >> guide.txt",
+        again,
+    );
+    let lines = "<<<<<<< ours\nis how it begins\n>>>>>>> theirs\n";
+    scene.project.write("told", lines);
+    scene.project.write("guide.txt", &format!("zero\n{lines}"));
+    scene.project.commit();
+    scene.run(&[]).exits(0);
+    assert_eq!(scene.project.read("guide.txt"), format!("first\nsecond\n{lines}"));
+    scene.nothing_left();
+}

@@ -284,3 +284,16 @@ fn the_base_that_was_asked_for_holds_for_the_resume() {
     assert_eq!(scene.subjects("dev").len(), 1);
     assert_eq!(scene.record("SL-1", "pre_pr")["base_branch"], "rel");
 }
+
+/// Refused on resume: changes that the run was told to start from.
+#[test]
+fn a_run_goes_on_with_the_users_changes_as_it_was_begun() {
+    let scene = Scene::of(&[lane("SL-1"), lane("SL-2")]);
+    scene.project.write("mine.txt", "mine\n");
+    scene.agent("SL-1", "exit 1");
+    scene.run(&["--seed-dirty", "--jobs", "1"]).exits(1);
+    scene.usual_agent("SL-1");
+    scene.resume(&[]).exits(0);
+    assert_eq!(scene.project.git(&["show", "main:mine.txt"]), "mine\n");
+    assert!(scene.project.has("SL-2-01.txt"));
+}

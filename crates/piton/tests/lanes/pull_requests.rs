@@ -29,7 +29,12 @@ view)
 esac
 "#;
 
-fn scene() -> Scene {
+pub fn scene() -> Scene {
+    scene_with(str::to_owned)
+}
+
+/// The same with the address of the remote made from its path.
+fn scene_with(address: impl Fn(&str) -> String) -> Scene {
     let scene = Scene::with(&document("", &[lane("SL-1")], ""), "");
     let settings = scene.project.read("piton.toml");
     scene
@@ -38,7 +43,7 @@ fn scene() -> Scene {
     scene.project.commit();
     let remote = scene.outside("remote.git").display().to_string();
     scene.project.git(&["init", "--quiet", "--bare", &remote]);
-    scene.project.git(&["remote", "add", "origin", &remote]);
+    scene.project.git(&["remote", "add", "origin", &address(&remote)]);
     scene.project.git(&["push", "--quiet", "-u", "origin", "main"]);
     scene.program("gh", GH);
     std::fs::create_dir_all(scene.outside("gh")).unwrap();
@@ -46,7 +51,7 @@ fn scene() -> Scene {
 }
 
 #[track_caller]
-fn piton(scene: &Scene, args: &[&str]) -> Output {
+pub fn piton(scene: &Scene, args: &[&str]) -> Output {
     scene.project.finish(scene.command("piton").args(args))
 }
 
@@ -331,4 +336,13 @@ fn a_lane_that_starts_over_does_not_begin_on_the_branch_that_was_left() {
     assert!(!scene.told("home/found").contains(&"SL-1-01.txt".to_owned()));
     let kept = scene.project.git(&["for-each-ref", "--format=%(objectname)", "refs/piton"]);
     assert!(kept.contains(left.trim()), "what it held stays: {kept}");
+}
+
+/// Lost: a remote that lies beside the repository could not be pushed to from a lane's worktree.
+#[test]
+fn a_remote_with_a_relative_address_is_pushed_to() {
+    let scene = scene_with(|_| "../remote.git".to_owned());
+    piton(&scene, &["run", DOCUMENT]).exits(3);
+    let head = scene.project.git(&["rev-parse", "lane/P1/SL-1"]);
+    assert_eq!(head.trim(), remote_head(&scene, "lane/P1/SL-1"));
 }

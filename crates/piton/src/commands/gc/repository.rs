@@ -190,6 +190,9 @@ fn trees(context: &Context, kept: &BTreeSet<&str>) -> Vec<Tree> {
         } else if path.is_dir() && !is_clean_beside(&path, &found) {
             let shown = path.display();
             ui::say(&format!("the worktree {shown} is kept: not all in it is committed"));
+        } else if path.is_dir() && !is_named(&path) {
+            let shown = path.display();
+            ui::say(&format!("the worktree {shown} is kept: its commits are on no branch"));
         } else if path.is_dir()
             && !whole::submodules_only_here(&path).is_ok_and(|only| only.is_empty())
         {
@@ -219,6 +222,12 @@ fn is_clean_beside(dir: &Path, going: &[Tree]) -> bool {
     };
     let lines = Git::at(dir).args(args).bytes();
     lines.is_ok_and(|all| all.split(|b| *b == 0).filter(|l| !l.is_empty()).all(goes))
+}
+
+/// Whether what a work tree has checked out is on a branch, tagged or at a remote.
+pub fn is_named(dir: &Path) -> bool {
+    let own = ["rev-list", "-n", "1", "HEAD", "--not", "--branches", "--tags", "--remotes"];
+    Git::at(dir).args(own).text().is_ok_and(|commit| commit.is_empty())
 }
 
 /// Deletes the snapshots of a run that is gone; what can't go now goes with the next gc.

@@ -43,6 +43,14 @@ impl GitRooms {
         self.lacking(lane, state, &standing).err()
     }
 
+    /// What a person should know of a validation across lanes: it runs on files that base does not have.
+    pub(super) fn unsaved(&self, lane: &LanePath, state: &RunState) -> Option<String> {
+        state.lane(lane).filter(|l| is_validation(l))?;
+        let found = self.clean(&self.root).err()?;
+        let what = found.what;
+        Some(format!("{what}; the validation runs on these files: commit them if it is to count"))
+    }
+
     /// What a lane should know that needs one which was merged elsewhere while base lacks its commit;
     /// a refusal where base is as it was then, and does not have the work under another name either.
     pub(super) fn lacking(

@@ -25,7 +25,7 @@ impl GitRooms {
         if rules.isolation.is_in_place() {
             return Ok(match self.off_base(lane, state) {
                 Some(refusal) => Begin::Refused(refusal),
-                None => self.begin_in_place(lane),
+                None => self.begin_in_place(lane, self.unsaved(lane, state)),
             });
         }
         if let Some(refusal) = &self.refusal {
@@ -86,7 +86,7 @@ impl GitRooms {
     }
 
     /// Whether a work tree is clean but for what is Piton's own.
-    fn clean(&self, dir: &Path) -> Result<(), checks::Refusal> {
+    pub(super) fn clean(&self, dir: &Path) -> Result<(), checks::Refusal> {
         let own: Vec<&str> = self.rules.exclude.iter().map(String::as_str).collect();
         checks::clean(dir, &own)
     }
@@ -133,7 +133,7 @@ impl GitRooms {
         }))
     }
 
-    fn begin_in_place(&mut self, lane: &LanePath) -> Begin {
+    fn begin_in_place(&mut self, lane: &LanePath, note: Option<String>) -> Begin {
         let snapshot = match self.take(None, "", &format!("before {lane}"), now()) {
             Ok(taken) => recorded(&taken),
             Err(why) => {
@@ -154,7 +154,7 @@ impl GitRooms {
             base_branch: branch.unwrap_or_default(),
             base_sha: head,
             snapshot: Some(snapshot),
-            note: String::new(),
+            note: note.unwrap_or_default(),
         }))
     }
 

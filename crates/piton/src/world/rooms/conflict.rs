@@ -51,7 +51,12 @@ impl GitRooms {
     pub(super) fn unresolved(&self, work: &LaneWork, tree: &str) -> Result<Vec<String>> {
         // A merge of a step's own that it did not finish.
         let own = worktree::unmerged(Path::new(&work.dir)).unwrap_or_default();
-        let own = own.iter().filter(|path| self.holds_markers(tree, path));
+        let dir = Path::new(&work.dir);
+        let sides_of = |path: &[u8]| -> Vec<Vec<u8>> {
+            let stages = [&b":1:"[..], b":2:", b":3:"].into_iter();
+            stages.filter_map(|stage| text_of(dir, &[stage, path].concat())).collect()
+        };
+        let own = own.iter().filter(|path| self.holds_markers(tree, path, &sides_of(path)));
         let mut left: Vec<String> =
             own.map(|path| marked(&String::from_utf8_lossy(path))).collect();
         let Some((onto, head)) = &work.unsettled else { return Ok(left) };
@@ -60,14 +65,15 @@ impl GitRooms {
             let name = file.path.display();
             if file.has_markers {
                 let words = marked(&name.to_string());
-                let is_new = !left.contains(&words);
-                if is_new && self.holds_markers(tree, file.path.as_os_str().as_bytes()) {
+                let before = file.objects().filter_map(|id| text_of(dir, id.as_bytes())).collect();
+                let before: Vec<Vec<u8>> = before;
+                let path = file.path.as_os_str().as_bytes();
+                if !left.contains(&words) && self.holds_markers(tree, path, &before) {
                     left.push(words);
                 }
                 continue;
             }
             // On the disk too: what git is told to ignore is in no snapshot.
-            let dir = Path::new(&work.dir);
             let is_left =
                 |at: &&Path| dir.join(at).symlink_metadata().is_ok() || self.has(tree, at);
             let beside: Vec<String> =
@@ -81,11 +87,10 @@ impl GitRooms {
         Ok(left)
     }
 
-    /// Whether a file of a tree holds the two sides of a conflict.
-    fn holds_markers(&self, tree: &str, path: &[u8]) -> bool {
-        let at = [tree.as_bytes(), b":", path].concat();
-        let git = Git::at(&self.root).args(["cat-file", "blob"]).arg(OsStr::from_bytes(&at));
-        git.bytes().is_ok_and(|text| merge::has_markers(&text))
+    /// Whether a file of a tree holds the two sides of a conflict, beside what was there before.
+    fn holds_markers(&self, tree: &str, path: &[u8], before: &[Vec<u8>]) -> bool {
+        let text = text_of(&self.root, &[tree.as_bytes(), b":", path].concat());
+        text.is_some_and(|text| merge::has_markers(&text, before))
     }
 
     /// Whether a tree has a file.
@@ -93,6 +98,11 @@ impl GitRooms {
         let git = Git::at(&self.root).args(["ls-tree", "-z", "--name-only", tree, "--"]);
         git.arg(path).bytes().is_ok_and(|found| !found.is_empty())
     }
+}
+
+/// What an object holds, by its name.
+fn text_of(dir: &Path, name: &[u8]) -> Option<Vec<u8>> {
+    Git::at(dir).args(["cat-file", "blob"]).arg(OsStr::from_bytes(name)).bytes().ok()
 }
 
 fn marked(name: &str) -> String {

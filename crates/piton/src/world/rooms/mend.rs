@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use piton_core::lane_state::LaneWork;
+use piton_core::lane_state::{LaneWork, base_moved};
 use piton_core::{LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::Mended;
 use piton_engine::{Error, Result};
@@ -41,6 +41,9 @@ impl GitRooms {
             let Some(work) = found.work.as_deref().filter(|w| w.ready && !w.removed) else {
                 continue;
             };
+            if !work.isolation.is_in_place() && found.task.is_none() && work.merged.is_none() {
+                mended.notes.extend(self.says_moved(&lane, work));
+            }
             if !work.isolation.is_in_place() && Path::new(&work.dir).is_dir() {
                 mended.notes.extend(self.whole_again(&lane, work, at)?);
                 if found.steps.first().is_some_and(|step| !step.progress.is_over()) {
@@ -50,6 +53,13 @@ impl GitRooms {
         }
         self.make_missing(plan, state, busy, at, &mut mended)?;
         Ok(mended)
+    }
+
+    /// Says that base is not what a lane works on any more.
+    fn says_moved(&self, lane: &LanePath, work: &LaneWork) -> Option<String> {
+        let (from, to) = (work.base_sha.as_ref()?, branch_head(&self.root, &work.base_branch)?);
+        let moved = base_moved(&work.base_branch, from, &to)?;
+        Some(format!("{lane}: {moved}: its work is put on that before it is merged"))
     }
 
     /// Takes up a worktree that is there.
@@ -73,7 +83,10 @@ impl GitRooms {
                  they were"
             )));
         }
-        let (true, Some(whole)) = (added.machine_restarted, &work.snapshot) else {
+        // One that waits for its pull request, or is merged, was not at work: what is there is whole,
+        // or somebody's.
+        let is_at_rest = work.pull_request.is_some() || work.merged.is_some();
+        let (true, Some(whole)) = (added.machine_restarted && !is_at_rest, &work.snapshot) else {
             return Ok(None);
         };
         if work.forked.is_some() {

@@ -101,24 +101,25 @@ impl GitRooms {
         let (from, to) = (intent.from.as_str(), intent.to.as_str());
         let followed = match merge::probe(&self.root, &base, from, to).map_err(of_merge)? {
             Probe::Done => Followed::Done,
-            Probe::BaseMoved { found } => return Ok(Merging::Moved(found.unwrap_or_default())),
+            Probe::BaseMoved { found } => return Ok(self.moved(from, found)),
             Probe::RefMoved => merge::follow(&self.root, &base, from, to).map_err(of_merge)?,
-            Probe::NotDone => match merge::advance(&self.root, &base, from, to, &fence) {
-                Ok(Advanced::Done(followed)) => followed,
-                Ok(Advanced::BaseMoved { found }) => {
-                    return Ok(Merging::Moved(found.unwrap_or_default()));
+            Probe::NotDone => {
+                self.moves.note(from, to);
+                match merge::advance(&self.root, &base, from, to, &fence) {
+                    Ok(Advanced::Done(followed)) => followed,
+                    Ok(Advanced::BaseMoved { found }) => return Ok(self.moved(from, found)),
+                    Ok(Advanced::InTheWay(paths)) => {
+                        let why = format!("your own changes are in the way: {}", paths.join(", "));
+                        let fix = "commit, stash or move them away, then `piton resume`".to_owned();
+                        return Ok(Merging::Refused(Refusal { why, fix }));
+                    }
+                    Err(error @ merge::Error::Locked(_)) => {
+                        let (why, fix) = (error.to_string(), "then `piton resume`".to_owned());
+                        return Ok(Merging::Refused(Refusal { why, fix }));
+                    }
+                    Err(error) => return Err(of_merge(error)),
                 }
-                Ok(Advanced::InTheWay(paths)) => {
-                    let why = format!("your own changes are in the way: {}", paths.join(", "));
-                    let fix = "commit, stash or move them away, then `piton resume`".to_owned();
-                    return Ok(Merging::Refused(Refusal { why, fix }));
-                }
-                Err(error @ merge::Error::Locked(_)) => {
-                    let (why, fix) = (error.to_string(), "then `piton resume`".to_owned());
-                    return Ok(Merging::Refused(Refusal { why, fix }));
-                }
-                Err(error) => return Err(of_merge(error)),
-            },
+            }
         };
         Ok(Merging::Done(match followed {
             Followed::Done => String::new(),
@@ -129,6 +130,13 @@ impl GitRooms {
                 paths.join(", ")
             ),
         }))
+    }
+
+    /// Base is not where a merge expected it; perhaps because other runs were faster.
+    fn moved(&self, from: &str, found: Option<String>) -> Merging {
+        let found = found.unwrap_or_default();
+        let by_runs = self.moves.lead(from, &found);
+        Merging::Moved { found, by_runs }
     }
 
     /// Frees the user's index from a move of base that was interrupted; what can't be done now is
@@ -204,18 +212,21 @@ impl GitRooms {
         let head = branch_head(&self.root, &work.branch);
         let fence = self.fenced()?;
         let dir = Path::new(&work.dir);
+        let mut kept = None;
         let last = if dir.is_dir() {
             let taken = self.take(Some(lane), &work.dir, "before the worktree goes", at);
-            Some(recorded(&taken.map_err(failed)?))
+            let taken = taken.map_err(failed)?;
+            kept = self.keeps_work(work, &taken, head.as_deref());
+            Some(recorded(&taken))
         } else {
             // It went before, and whoever removed it fell: its last snapshot is that of its end.
             refs::value(&self.root, &self.chain(Some(lane)))
                 .and_then(|commit| snapshot::load(&self.root, &commit).ok())
                 .map(|last| recorded(&last))
         };
-        if let Some(refusal) =
-            last.as_ref().and_then(|last| self.refuses_removal(work, last, head.as_deref()))
-        {
+        let refusal =
+            last.as_ref().and_then(|last| self.refuses_removal(work, last, head.as_deref()));
+        if let Some(refusal) = refusal.or(kept) {
             return Err(failed(format!("{}; {}", refusal.why, refusal.fix)));
         }
         worktree::remove(&self.root, dir, &fence).map_err(of_worktree)?;

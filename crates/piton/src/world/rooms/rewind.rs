@@ -263,7 +263,10 @@ impl GitRooms {
             Probe::RefMoved => {
                 Advanced::Done(merge::follow(&self.root, &base, from, to).map_err(said)?)
             }
-            Probe::NotDone => merge::advance(&self.root, &base, from, to, &fence).map_err(said)?,
+            Probe::NotDone => {
+                self.moves.note(from, to);
+                merge::advance(&self.root, &base, from, to, &fence).map_err(said)?
+            }
             Probe::BaseMoved { found } => Advanced::BaseMoved { found },
         };
         match moved {

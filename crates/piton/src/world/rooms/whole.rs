@@ -52,6 +52,11 @@ impl GitRooms {
         noted
     }
 
+    /// The tree that a commit of a lane's worktree would have.
+    pub(super) fn whole_of(&mut self, dir: &str, taken: &Snapshot) -> String {
+        self.whole_tree(dir, taken).unwrap_or_else(|| taken.tree.clone())
+    }
+
     fn whole_tree(&mut self, dir: &str, taken: &Snapshot) -> Option<String> {
         let at = Path::new(dir);
         let full = |m: &Missed| at.join(os_path(&m.path));

@@ -11,6 +11,7 @@ use piton_core::event::{
     RewindKind, RunCreated, StepFinished, Verdict,
 };
 use piton_core::lane::{TESTS_STEP, TaskOf, VALIDATION_LANE};
+use piton_core::shell::joined;
 use piton_core::{Event, GateRef, LanePath, StepPath, Timestamp};
 use piton_formats::lanes::naming::NONE;
 use piton_formats::lanes::run_log::{self, Entry, Status};
@@ -144,7 +145,7 @@ impl Log<'_> {
                 let mut all = self.lane(&e.lane, "commit", Status::Ok, notes);
                 if !e.tests.is_empty() {
                     let mut tests = self.lane(&e.lane, "tests", Status::Ok, String::new());
-                    tests[0].cmd = Some(e.tests.join(" && "));
+                    tests[0].cmd = Some(joined(&e.tests));
                     tests[0].exit_code = Some(0);
                     all.splice(0..0, tests);
                 }
@@ -160,7 +161,7 @@ impl Log<'_> {
                 self.lane(&e.lane, "pre_pr", Status::Ok, notes)
             }
             Event::MergeMissed(e) => {
-                let notes = format!("base moved to {}: once more", short(&e.found));
+                let notes = format!("base moved to {} meanwhile", short(&e.found));
                 self.lane(&e.lane, "merge", Status::Blocked, notes)
             }
             Event::LaneMerged(e) => self.merged(e),
@@ -241,7 +242,7 @@ impl Log<'_> {
             Outcome::Unknown => Vec::new(),
         };
         if let Some(first) = all.first_mut() {
-            let tests = || Some(event.tests.join(" && ")).filter(|tests| !tests.is_empty());
+            let tests = || Some(joined(&event.tests)).filter(|tests| !tests.is_empty());
             first.cmd = event.command.clone().or_else(tests);
             first.exit_code = event.exit_code.map(i64::from);
         }

@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 use piton_core::event::Shape;
 use piton_core::lane::Isolation;
 use piton_core::{Event, LanePath, Plan, RunState, Status, Timestamp};
-use piton_formats::lanes::checkpoints::Book;
+use piton_engine::world::Rooms;
+use piton_formats::lanes::checkpoints::{Book, OwnRecord};
 use piton_formats::lanes::{naming, time};
 
 pub use prompt::Told;
@@ -85,8 +86,23 @@ pub enum Mode {
     Off,
 }
 
+/// Lanes of a run that write its views.
+pub trait Viewed: Rooms {
+    /// Brings the run log up to what the ledger says: `all` are the events of the run from its first.
+    fn rebuild_log(
+        &mut self,
+        run_id: &str,
+        all: Vec<(u64, Timestamp, Event)>,
+    ) -> piton_engine::Result<()>;
+}
+
+/// The records of all runs of the project that have views, each with its id, the oldest first.
+pub type AllRecords = Vec<(String, Vec<OwnRecord>)>;
+
+/// Finds them.
+pub type Others = Box<dyn Fn() -> AllRecords>;
+
 /// Writes the views of one run.
-#[derive(Debug)]
 pub struct Views {
     root: PathBuf,
     paths: ViewPaths,
@@ -108,6 +124,8 @@ pub struct Views {
     ticks: gates::Ticks,
     /// When the run last did something: the name of what is kept aside.
     last_at: Timestamp,
+    /// What the ledger says of all runs, for a file that has to be written anew.
+    others: Option<Others>,
 }
 
 impl Views {
@@ -126,7 +144,15 @@ impl Views {
             unlogged: String::new(),
             ticks: gates::Ticks::new(lock_dir),
             last_at: Timestamp::default(),
+            others: None,
         }
+    }
+
+    /// Says where the records of all runs are found: a file that is gone held them too.
+    #[must_use]
+    pub fn with_others(mut self, others: Others) -> Self {
+        self.others = Some(others);
+        self
     }
 
     /// Says what the plan's file is: a phase document becomes one of the views.

@@ -7,7 +7,7 @@ use piton_formats::lanes::checkpoints::{Book, CHECKPOINTS_BYTES_MAX, OwnRecord};
 use piton_formats::lanes::time;
 
 use super::replace::Wanted;
-use super::{Views, records, report};
+use super::{Others, Views, records, report};
 
 impl Views {
     /// Writes the run's records into `checkpoints.json`.
@@ -15,9 +15,10 @@ impl Views {
         let name = self.paths.checkpoints.clone();
         let ours = records(&self.root, &self.paths, &state.plan_path, state);
         let stamp = time::stamp(self.last_at);
-        let Self { files, book, root, .. } = self;
+        let Self { files, book, root, others, .. } = self;
+        let all = || whole(others.as_ref(), &ours);
         files.replace(&root.join(&name), &stamp, &mut |there, settled| {
-            let Some(bytes) = there else { return rebuilt(book, &name, &ours, None) };
+            let Some(bytes) = there else { return rebuilt(book, &name, &all(), None) };
             if bytes.len() > CHECKPOINTS_BYTES_MAX {
                 // Large is not damaged: nothing is moved away.
                 return Err(io::Error::other(format!("more than {CHECKPOINTS_BYTES_MAX} bytes")));
@@ -37,7 +38,7 @@ impl Views {
                 // What other runs wrote, this one could not write again.
                 Ok((_, new)) => Ok(Wanted::Text { text: new.text.into_bytes(), sync: new.others }),
                 Err(_) if !settled => Ok(Wanted::Unfinished),
-                Err(why) => rebuilt(book, &name, &ours, Some(why)),
+                Err(why) => rebuilt(book, &name, &all(), Some(why)),
             }
         })
     }
@@ -71,6 +72,21 @@ impl Views {
     }
 }
 
+/// The records of all runs, with those of this one as it knows them.
+fn whole(others: Option<&Others>, ours: &[OwnRecord]) -> Vec<OwnRecord> {
+    let own = ours.first().map(|own| own.run_id.as_str());
+    let runs = others.map(|find| find()).unwrap_or_default();
+    let at = runs.iter().position(|(run_id, _)| Some(run_id.as_str()) == own);
+    let mut all = Vec::new();
+    for (index, (_, records)) in runs.into_iter().enumerate() {
+        all.extend(if Some(index) == at { ours.to_vec() } else { records });
+    }
+    if at.is_none() {
+        all.extend_from_slice(ours);
+    }
+    all
+}
+
 /// The file as the ledger alone makes it; `why` says what is wrong with the one that is there.
 fn rebuilt(
     book: &mut Book,
@@ -82,7 +98,7 @@ fn rebuilt(
     let text = made.map_err(|problem| io::Error::other(problem.message))?.text.into_bytes();
     let Some(why) = why else { return Ok(Wanted::Text { text, sync: false }) };
     let why = format!(
-        "{why}; it was written again from the ledger, and records of others are only in the old file"
+        "{why}; it was written again from the ledger: records of other tools are only in the old file"
     );
     Ok(Wanted::Instead { text, why })
 }

@@ -131,7 +131,10 @@ fn a_damaged_file_is_kept_aside_and_written_again() {
         let aside = run.checkpoints().with_file_name(format!("checkpoints.json.corrupt-{stamp}"));
         assert_eq!(std::fs::read(&aside).unwrap(), damage);
         let warnings = views.take_warnings();
-        assert!(warnings[0].contains("records of others are only in the old file"), "{warnings:?}");
+        assert!(
+            warnings[0].contains("records of other tools are only in the old file"),
+            "{warnings:?}"
+        );
         assert!(warnings[0].contains("corrupt-"), "{warnings:?}");
     }
     let (run, mut views) = grown("plan.toml");

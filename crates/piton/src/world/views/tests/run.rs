@@ -101,6 +101,8 @@ impl Run {
             takeover: false,
             base: None,
             retries: None,
+            seed_dirty: false,
+            keep_going: false,
             driven_until: None,
         }));
         run
