@@ -48,7 +48,8 @@ pub fn is_valid_id(text: &str) -> bool {
     let mut bytes = text.bytes();
     let first = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
     // Git takes none of these for a part of a branch.
-    let branch = !text.contains("..") && !text.ends_with('.') && !text.ends_with(".lock");
+    let branch =
+        !text.contains("..") && !text.ends_with('.') && text.strip_suffix(".lock").is_none();
     first
         && branch
         && text.len() <= ID_BYTES_MAX
