@@ -22,7 +22,7 @@ mod steps;
 mod tasks;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 10;
+pub const APPLY_VERSION: u32 = 11;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -261,6 +261,7 @@ fn account_time(state: &mut RunState, at: Timestamp, event: &Event) {
     let until = match event {
         // The driver before fell: it was at work for as long as it showed signs of life.
         Event::DriverAttached(e) => e.driven_until.map(|until| until.min(at)),
+        Event::DriverLeft(e) => Some(e.driven_until.map_or(at, |until| until.min(at))),
         event if is_drivers(event) => Some(at),
         // A person's act may come hours after a driver fell; the next event of a driver counts.
         _ => return,

@@ -215,7 +215,9 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
     lanes::note_active(view, survey);
     // Not always the current one: an earlier step may have been reset while this one runs.
     if lane.is_running() {
-        survey.running += 1;
+        // One that is blocked has ended, and its outcome waits for a person.
+        let ended = lane.work.as_ref().is_some_and(|w| w.blocked.is_some());
+        survey.running += usize::from(!ended);
         return;
     }
     // A merge that was intended comes before whatever else is asked of the lane.

@@ -64,7 +64,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "inside-a-step",
         title: "a step cannot decide about its own run",
-        cause: "The command was given by a step of the run, or by something it started. Approving, retrying and skipping are a person's decisions.",
+        cause: "The command was given by a step of the run, by something it started, or by what it left running. Approving, retrying and skipping are a person's decisions.",
         next: "Give the command in a terminal of your own.",
     },
     Entry {

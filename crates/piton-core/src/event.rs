@@ -175,6 +175,9 @@ pub struct DriverLeft {
     /// The signal that stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
+    /// Until when it was at work, where it fell and another process says so for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driven_until: Option<Timestamp>,
 }
 
 /// How a driver's work on a run ended.

@@ -75,6 +75,9 @@ pub struct StepState {
     /// The files its first attempt found.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
+    /// Where the branch of its lane stood then.
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    pub before_head: Option<String>,
 }
 
 /// Where a step stands.

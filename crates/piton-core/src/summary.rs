@@ -68,6 +68,10 @@ pub fn step_status(
     lane: &LaneState,
     step: &StepState,
 ) -> Status {
+    if lane.is_running() && lane.work.as_ref().is_some_and(|w| w.blocked.is_some()) {
+        let ended = matches!(step.progress, Progress::Running { .. });
+        return if ended { Status::Blocked } else { step.status() };
+    }
     let waits = || tasks_status(state, phase, lane, &step.id);
     let open = Some(step).filter(|s| s.progress == Progress::Pending);
     open.and_then(|_| waits()).unwrap_or_else(|| step.status())
@@ -104,7 +108,10 @@ pub fn phase_status(state: &RunState, phase: &PhaseState) -> Status {
 
 /// The status of a lane or phase of a run that stands still: what would go on was ended with it.
 /// Steps that still run without a driver are at work.
-pub fn standing(part: Status, run: Status, steps_run: bool) -> Status {
+///
+/// `acts` says whether a driver may be at work on it beside its steps. Where nothing of it is at
+/// work it waits for its turn, or was not chosen, although something of the run goes on.
+pub fn standing(part: Status, run: Status, steps_run: bool, acts: bool) -> Status {
     if part != Status::Running || steps_run {
         return part;
     }
@@ -115,8 +122,16 @@ pub fn standing(part: Status, run: Status, steps_run: bool) -> Status {
         Status::Failed | Status::Blocked | Status::Waiting | Status::RolledBack => {
             Status::Interrupted
         }
-        _ => part,
+        _ if acts => part,
+        _ => Status::Pending,
     }
+}
+
+/// Whether a driver that lives may be at work on a lane although none of its steps runs: it makes
+/// room for it, or takes its work to base.
+pub fn may_act(lane: &LaneState) -> bool {
+    let making_room = lane.work.as_ref().is_some_and(|w| !w.ready && w.blocked.is_none());
+    !lane.is_over() && (making_room || lane.current().is_none())
 }
 
 fn combine(parts: &[Status]) -> Status {
@@ -184,6 +199,7 @@ pub fn standing_verdict(state: &RunState) -> Option<Verdict> {
     match state.verdict? {
         Verdict::Failed if !any(|s| s.progress == Progress::Failed) && !rejected() => None,
         Verdict::Blocked if any(|s| s.progress == Progress::Pending && s.rerun.is_some()) => None,
+        Verdict::Blocked if is_free(state) && !is_held(state) => None,
         // Finished work is to run again.
         Verdict::Complete if !state.is_over() => None,
         // A restore, or an undo that brought everything back: the run stands where its lanes do.
@@ -199,6 +215,25 @@ pub fn standing_verdict(state: &RunState) -> Option<Verdict> {
         }
         verdict => Some(verdict),
     }
+}
+
+/// Whether a lane could go on: nothing that it needs is missing.
+fn is_free(state: &RunState) -> bool {
+    let pending = |lane: &LaneState| {
+        lane.current().is_some_and(|at| lane.steps[at].progress == Progress::Pending)
+    };
+    let ready = |phase: &PhaseState| {
+        phase_ready(state, phase) && phase.lanes.iter().any(|l| pending(l) && lane_ready(state, l))
+    };
+    state.phases.iter().any(ready)
+}
+
+/// Whether a lane can't go on before a person acts.
+fn is_held(state: &RunState) -> bool {
+    let held = |phase: &PhaseState| {
+        phase.lanes.iter().any(|lane| lane_status(state, phase, lane) == Status::Blocked)
+    };
+    state.phases.iter().any(held)
 }
 
 /// The step where the run stands: the first that runs, else the first that is not over.

@@ -157,7 +157,8 @@ fn what_a_newer_program_wrote_is_refused_not_guessed() {
         assert_eq!(run.apply(finished(STEP, 1, outcome, vec![])), Err(Illegal::Unknown));
     }
     let mut run = Run::new(plan());
-    let left = DriverLeft { verdict: Verdict::Unknown, head: None, signal: None };
+    let left =
+        DriverLeft { verdict: Verdict::Unknown, head: None, signal: None, driven_until: None };
     assert_eq!(run.apply(Event::DriverLeft(left)), Err(Illegal::Unknown));
 }
 
@@ -255,7 +256,8 @@ fn only_time_with_a_driver_counts() {
     run.at = run.at.after(Millis::from_secs(3600));
     run.take(attached(2));
     run.at = run.at.after(Millis(10));
-    let left = DriverLeft { verdict: Verdict::Waiting, head: None, signal: None };
+    let left =
+        DriverLeft { verdict: Verdict::Waiting, head: None, signal: None, driven_until: None };
     run.take(Event::DriverLeft(left));
     assert_eq!(run.state.used.driven_ms, Millis(1_110));
 }
@@ -277,4 +279,13 @@ fn the_time_of_a_driver_that_fell_counts_up_to_its_last_sign_of_life() {
     assert_eq!(attach(2, 4_000, 3_600_000), Millis(4_000));
     assert_eq!(attach(3, 3_605_000, 3_602_000), Millis(6_000), "not beyond now");
     assert_eq!(attach(4, 1_000, 3_700_000), Millis(6_000), "nothing counts twice");
+    // Somebody else says that it fell, and the next driver comes hours later.
+    run.at = begun.after(Millis(7_000_000));
+    let until = Some(begun.after(Millis(3_702_000)));
+    let (verdict, head, signal) = (Verdict::Interrupted, None, None);
+    run.take(Event::DriverLeft(DriverLeft { verdict, head, signal, driven_until: until }));
+    assert_eq!(run.state.used.driven_ms, Millis(8_000));
+    run.at = begun.after(Millis(9_000_000));
+    run.take(attached(5));
+    assert_eq!(run.state.used.driven_ms, Millis(8_000));
 }

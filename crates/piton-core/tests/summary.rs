@@ -3,7 +3,7 @@
 mod support;
 
 use piton_core::event::{
-    Class, DriverLeft, Event, GateAsked, Next, RunAborted, StepSkipped, Verdict,
+    Class, DriverLeft, Event, GateAsked, LaneBlocked, Next, RunAborted, StepSkipped, Verdict,
 };
 use piton_core::summary::{
     current, lane_status, phase_status, progress, run_status, standing, standing_verdict,
@@ -31,7 +31,12 @@ fn statuses(run: &Run) -> (Status, Status, Status) {
 }
 
 fn leave(run: &mut Run, verdict: Verdict) -> Status {
-    run.take(Event::DriverLeft(DriverLeft { verdict, head: None, signal: None }));
+    run.take(Event::DriverLeft(DriverLeft {
+        verdict,
+        head: None,
+        signal: None,
+        driven_until: None,
+    }));
     run_status(&run.state, false)
 }
 
@@ -108,6 +113,15 @@ fn a_run_without_a_driver_says_how_the_last_one_left() {
         if verdict == Verdict::Failed {
             run.attempt("P1/B/one", failed(Class::Test, Next::Fail));
         }
+        if verdict == Verdict::Blocked {
+            run.take(Event::LaneBlocked(LaneBlocked {
+                lane: path("P1/B/one").lane(),
+                stage: piton_core::lane::Stage::BeforeLaneStart,
+                why: "dirty".to_owned(),
+                fix: "commit".to_owned(),
+                base_branch: String::new(),
+            }));
+        }
         assert_eq!(leave(&mut run, verdict), status);
     }
 }
@@ -167,13 +181,36 @@ fn a_complete_run_with_work_to_be_done_again_is_complete_no_more() {
 #[test]
 fn what_was_ended_with_its_run_is_not_shown_at_work() {
     for run in [Status::Aborted, Status::Cancelled, Status::Interrupted, Status::Archived] {
-        assert_eq!(standing(Status::Running, run, false), run);
-        assert_eq!(standing(Status::Running, run, true), Status::Running, "a step goes on");
-        assert_eq!(standing(Status::Complete, run, false), Status::Complete);
+        assert_eq!(standing(Status::Running, run, false, true), run);
+        assert_eq!(standing(Status::Running, run, true, false), Status::Running, "a step goes on");
+        assert_eq!(standing(Status::Complete, run, false, false), Status::Complete);
     }
     for run in [Status::Failed, Status::Blocked, Status::Waiting, Status::RolledBack] {
-        assert_eq!(standing(Status::Running, run, false), Status::Interrupted);
+        assert_eq!(standing(Status::Running, run, false, true), Status::Interrupted);
     }
-    assert_eq!(standing(Status::Running, Status::Pending, false), Status::Pending);
-    assert_eq!(standing(Status::Running, Status::Running, false), Status::Running);
+    assert_eq!(standing(Status::Running, Status::Pending, false, true), Status::Pending);
+    let live = Status::Running;
+    assert_eq!(standing(Status::Running, live, false, true), Status::Running, "it is merged");
+    assert_eq!(standing(Status::Running, live, false, false), Status::Pending, "another lane runs");
+    assert_eq!(standing(Status::Running, live, true, false), Status::Running);
+}
+
+/// Lost: a run that a person had freed would still be called blocked, and nothing would be named that
+/// goes on.
+#[test]
+fn a_block_that_was_dealt_with_blocks_the_run_no_more() {
+    let mut plan = plans::plan(vec![plans::phase(
+        "P1",
+        vec![plans::lane_of("A", &["one"]), plans::lane_of("B", &["one"])],
+    )]);
+    plan.phases[0].lanes[1].needs = vec![path("P1/A/one").lane()];
+    let mut run = Run::new(plan);
+    let skip = |run: &mut Run, satisfy| {
+        let (step, by) = (path("P1/A/one"), "ada".to_owned());
+        run.take(Event::StepSkipped(StepSkipped { step, satisfy, by }));
+    };
+    skip(&mut run, false);
+    assert_eq!(leave(&mut run, Verdict::Blocked), Status::Blocked);
+    skip(&mut run, true);
+    assert_eq!(run_status(&run.state, false), Status::Interrupted);
 }

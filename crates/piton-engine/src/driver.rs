@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use piton_core::Millis;
-use piton_core::event::{BudgetExhausted, Event, GateAsked, StepStarted, TimeSkipped, Verdict};
+use piton_core::event::{BudgetExhausted, Event, GateAsked, TimeSkipped, Verdict};
 use piton_core::lane::SnapshotRef;
 use piton_core::plan::Step;
 use piton_core::redact::Redactor;
@@ -20,8 +20,10 @@ use crate::error::{Error, Result};
 use crate::observer::{Note, Observer};
 use crate::order::Order;
 use crate::store::{Commit, Store};
-use crate::world::{Attempt, Happening, World};
+use crate::world::{Attempt, Ended, Happening, World};
 
+mod begin;
+mod held;
 mod inbox;
 mod lanes;
 mod leave;
@@ -104,6 +106,11 @@ pub struct Driver<'a> {
     answered: Vec<(i64, String)>,
     orders: Vec<Order>,
     acks: Vec<Attempt>,
+    /// Attempts that succeeded and whose files can't be held: no outcome is recorded of them.
+    stuck: Vec<Attempt>,
+    /// Attempts that were told to go from outside, with the time awake until which it is awaited
+    /// whether this driver is told too.
+    told: Vec<(Millis, Box<Ended>)>,
     restarts: BTreeMap<StepPath, u32>,
     redone: BTreeMap<StepPath, u32>,
     signal: Option<i32>,
@@ -162,6 +169,8 @@ impl<'a> Driver<'a> {
             answered: Vec::new(),
             orders: Vec::new(),
             acks: Vec::new(),
+            stuck: Vec::new(),
+            told: Vec::new(),
             restarts: BTreeMap::new(),
             redone: BTreeMap::new(),
             signal: None,
@@ -359,53 +368,6 @@ impl<'a> Driver<'a> {
         Ok((verdict, wake))
     }
 
-    fn begin(&mut self, attempt: &Attempt) -> Result<()> {
-        let Some(step) = self.planned(&attempt.step) else {
-            return Ok(());
-        };
-        let (definition, patterns) = (step.definition(), step.inputs.clone());
-        let inputs = if patterns.is_empty() {
-            Ok(Vec::new())
-        } else {
-            // Hashing may take long: outcomes at hand do not wait for it.
-            self.commit()?;
-            let dir = self.state.lane(&attempt.step.lane()).map_or("", |l| l.dir()).to_owned();
-            self.world.inputs(&dir, &patterns)
-        };
-        // An input that can't be read is the step's trouble, not that of the run.
-        let (inputs, unreadable) = match inputs {
-            Ok(inputs) => (inputs, None),
-            Err(Error::World(why)) => (Vec::new(), Some(why)),
-            Err(error) => return Err(error),
-        };
-        let before = self.found_by(attempt);
-        let (before, lost) = match before {
-            Ok(before) => (before, None),
-            Err(why) => (None, Some(format!("its files could not be checkpointed: {why}"))),
-        };
-        self.record(Event::StepStarted(StepStarted {
-            step: attempt.step.clone(),
-            attempt: attempt.number,
-            definition,
-            inputs,
-            before,
-        }))?;
-        let unreadable = unreadable.map(|why| format!("an input can't be read: {why}"));
-        match unreadable.or(lost) {
-            Some(why) => self.not_started(attempt, &why),
-            None => self.place_order(attempt),
-        }
-    }
-
-    /// The files an attempt finds: those it starts from are checkpointed first.
-    fn found_by(&mut self, attempt: &Attempt) -> Result<Option<SnapshotRef>, String> {
-        if self.state.lane(&attempt.step.lane()).is_none_or(|l| l.work.is_none()) {
-            return Ok(None);
-        }
-        self.reset(&attempt.step)?;
-        self.snapshot(&attempt.step.lane(), &format!("before {attempt}"))
-    }
-
     fn exhausted(&mut self, budget: BudgetExhausted) -> Result<()> {
         self.record(Event::BudgetExhausted(budget))
     }
@@ -440,6 +402,7 @@ impl<'a> Driver<'a> {
         let ticks = self.observer.wants_ticks();
         let mut rest = if ticks { TICK_EVERY } else { INBOX_EVERY };
         rest = self.views_if_due().map_or(rest, |due| due.min(rest));
+        rest = self.told_rest().map_or(rest, |told| told.min(rest));
         let poll = now.after(rest);
         self.store.ledger().make_room();
         let happenings = self.world.wait(wake.map_or(poll, |w| w.min(poll)))?;
@@ -453,6 +416,7 @@ impl<'a> Driver<'a> {
         for happening in happenings {
             self.happened(happening)?;
         }
+        self.take_told()?;
         if ticks {
             self.observer.tick(self.at, &self.state);
         }
@@ -473,6 +437,10 @@ impl<'a> Driver<'a> {
 
     fn happened(&mut self, happening: Happening) -> Result<()> {
         match happening {
+            Happening::Ended(ended) if self.may_be_told(&ended) => {
+                self.wait_for_word(ended);
+                Ok(())
+            }
             Happening::Ended(ended) => self.ended(&ended),
             Happening::NotStarted { attempt, error, .. } => self.not_started(&attempt, &error),
             Happening::Signal(signal) => self.signalled(signal),

@@ -3,10 +3,13 @@
 //! Each difference is named. Which ones stop and which only warn is one table, [`TABLE`], that the
 //! docs show and the tests go through.
 
-use piton_core::event::{Event, FileHash, PlanAccepted, Shape, SpecAccepted, StepReset};
+use piton_core::event::{
+    Event, Facts, FileHash, LogRanges, Outcome, PlanAccepted, Shape, SpecAccepted, StepFinished,
+    StepReset,
+};
 use piton_core::evidence::{self, Files, Inputs, Rerun};
 use piton_core::state::Progress;
-use piton_core::{Plan, RunState};
+use piton_core::{Millis, Plan, RunState, StepPath};
 use piton_formats::plan_diff::{ChangeKind, PlanDiff, diff};
 use serde::Serialize;
 
@@ -123,6 +126,12 @@ pub const TABLE: &[Row] = &[
         what: "a step was in flight when its keeper fell",
         severity: Severity::RunsAgain,
         next: "nothing: what lives of it is ended, and it runs again",
+    },
+    Row {
+        name: "step-removed",
+        what: "a step in flight is no longer in the plan",
+        severity: Severity::Warns,
+        next: "nothing: what runs of it is ended, and it is recorded as interrupted",
     },
     Row {
         name: "strays",
@@ -272,6 +281,9 @@ fn compare_plan(
             format!("finished steps changed in the plan: {}", touched.join(", ")),
         );
     }
+    // The new plan has no place for their outcome.
+    let gone = state.running().into_iter().filter(|(step, _)| now.step(step).is_none());
+    check.events.extend(gone.map(|(step, attempt)| removed(step, attempt)));
     check.events.push(Event::PlanAccepted(Box::new(PlanAccepted {
         from,
         to: now.hash(),
@@ -280,6 +292,26 @@ fn compare_plan(
         by: if touched.is_empty() { String::new() } else { accepts.by.to_owned() },
     })));
     check.plan_diff = Some(changes);
+}
+
+/// The outcome of an attempt whose step is no longer in the plan.
+fn removed(step: StepPath, attempt: u32) -> Event {
+    Event::StepFinished(Box::new(StepFinished {
+        step,
+        attempt,
+        outcome: Outcome::Interrupted { why: "it is no longer in the plan".to_owned() },
+        exit_code: None,
+        signal: None,
+        duration_ms: Millis(0),
+        logs: LogRanges::default(),
+        artifacts: Vec::new(),
+        inputs: None,
+        facts: Facts::default(),
+        after: None,
+        tests: Vec::new(),
+        command: None,
+        retries_max: None,
+    }))
 }
 
 fn compare_spec(

@@ -144,6 +144,8 @@ pub struct Notice {
 pub enum SealError {
     /// Nothing is there: all declared artifacts without a file.
     Missing(Vec<String>),
+    /// Something is there that can't be recorded: each in words, what is missing included.
+    Unfit(Vec<String>),
     /// It could not be read or made durable.
     Failed(String),
 }

@@ -10,8 +10,8 @@ use piton_ledger::Acquire;
 use piton_testkit::{Behaviour, Care, CrashPoint, Rig, Script, Side, SimWorld, Stop, plans};
 
 /// Rows about processes and places, which the program adds and its own tests show.
-const BY_THE_PROGRAM: [&str; 5] =
-    ["root-moved", "worktree-gone", "step-running", "step-lost", "strays"];
+const BY_THE_PROGRAM: [&str; 6] =
+    ["root-moved", "worktree-gone", "step-running", "step-lost", "step-removed", "strays"];
 
 fn files_step() -> Step {
     Step {

@@ -150,6 +150,7 @@ fn events(p: &Parts) -> Vec<Event> {
             verdict,
             head: p.more.clone(),
             signal: p.flag.then_some(2),
+            driven_until: p.flag.then_some(Timestamp(9)),
         }),
         Event::StepStarted(StepStarted {
             step: step(),

@@ -178,7 +178,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Anything else SQLite says.
-    #[error("the ledger failed: {0}; run the ledger check")]
+    #[error("the ledger failed: {0}; `piton doctor` says what is wrong")]
     Sqlite(#[from] rusqlite::Error),
 }
 

@@ -20,6 +20,9 @@ pub const MARK_VARIABLE: &str = "PITON_MARK";
 /// `PITON_ATTEMPT` is the number that steps are promised).
 pub const ATTEMPT_VARIABLE: &str = "PITON_ATTEMPT_KEY";
 
+/// What the keys of helpers begin with; those of attempts hold a `#`.
+pub const HELPER_KEY: &str = "helper-";
+
 /// A full environment, as the driver has it; names and values may be any bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Env(#[serde(with = "pairs")] pub Vec<(OsString, OsString)>);
@@ -74,7 +77,9 @@ pub enum Request {
         /// The attempt.
         key: String,
     },
-    /// Starts a helper that belongs to no step (the notify command); no answer, no exit report.
+    /// Starts a helper that belongs to no step (the notify command). Where that is asked for, it is
+    /// answered by `NotStarted` or `Exited` with a key that begins with [`HELPER_KEY`]; nobody
+    /// acknowledges that.
     Spawn(Spawn),
     /// Ends every attempt and what steps left behind (except what is in `keep`), answers
     /// `Leftovers`, lets helpers finish within their time, and ends the keeper.
@@ -164,6 +169,9 @@ pub struct Spawn {
     pub log: PathBuf,
     /// The longest it may take; 0 means the keeper's own limit for helpers.
     pub timeout_ms: u64,
+    /// Whether its end is told.
+    #[serde(default)]
+    pub tell: bool,
 }
 
 /// What the keeper says on the wire.

@@ -199,6 +199,18 @@ pub fn keepers_above(dirs: &[&Path]) -> Vec<Above> {
     ancestors(own_pid()).filter_map(keeper).collect()
 }
 
+/// Whether this process comes from a step of the run with this mark: it or one above it is in the
+/// run's cgroup, or began with the mark in its environment. So a daemon that a step left on purpose
+/// is known too, though no keeper is above it any more. Where the run had no cgroup, one that cleared
+/// its environment and whose parents are all gone is not.
+pub fn from_step(mark: &str) -> bool {
+    let own = own_pid();
+    std::iter::once(own).chain(ancestors(own).map(|above| above.pid)).any(|pid| {
+        cgroup::belongs(pid, mark) != Belonging::None
+            || os::variable(pid, MARK_VARIABLE).as_deref() == Some(mark)
+    })
+}
+
 fn own_pid() -> Pid {
     rustix::process::getpid().as_raw_nonzero().get()
 }

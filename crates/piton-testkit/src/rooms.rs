@@ -4,6 +4,8 @@
 //! is half made, a base whose files do not follow yet, a removal that left a branch are all places
 //! to fall at. Observations only fail once the driver fell.
 
+mod foreign;
+
 use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 
@@ -274,7 +276,14 @@ impl Rooms for SimRooms {
         Ok(self.keep(dir, why)?)
     }
 
-    fn reset(&mut self, lane: &LanePath, dir: &str, to: &str, _: Timestamp) -> Result<(), String> {
+    fn reset(
+        &mut self,
+        lane: &LanePath,
+        dir: &str,
+        to: &str,
+        _: Option<&str>,
+        _: Timestamp,
+    ) -> Result<(), String> {
         let Some(tree) = self.repo().snapshot(to).cloned() else {
             return Err(format!("there is no snapshot {to}"));
         };
@@ -479,22 +488,5 @@ impl Rooms for SimRooms {
 
     fn log(&mut self, _: &str, _: &[(u64, Timestamp, &piton_core::Event)]) -> bool {
         true
-    }
-}
-
-impl SimRooms {
-    /// The files that no attempt made: they stay.
-    fn foreign(&self, target: &RoomTarget, present: &str) -> Vec<String> {
-        let repo = self.repo();
-        let tree = |id: &str| repo.snapshot(id).cloned().unwrap_or_default();
-        let wanted = tree(&target.target);
-        let made = |path: &String| {
-            target.windows.iter().any(|(before, after)| {
-                let after = tree(after.as_deref().unwrap_or(present));
-                after.contains_key(path) && !tree(before).contains_key(path)
-            })
-        };
-        let now = tree(present);
-        now.into_keys().filter(|path| !wanted.contains_key(path) && !made(path)).collect()
     }
 }

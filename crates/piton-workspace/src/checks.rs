@@ -163,6 +163,7 @@ pub fn clean(dir: &Path, own: &[&str]) -> Result<(), Refusal> {
         .filter_map(|line| line.get(3..))
         .map(|path| String::from_utf8_lossy(path).into_owned())
         .filter(|path| !is_own(path))
+        .map(|path| named(dir, &path))
         .collect();
     if dirty.is_empty() {
         return Ok(());
@@ -199,6 +200,18 @@ fn settled_in(dir: &Path, git_dir: Option<&Path>) -> Result<(), Refusal> {
 fn is_below(path: &str, own: &str) -> bool {
     let own = own.trim_end_matches('/');
     path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A path that is in the way; of a repository of its own it is said what can be done about it, for it
+/// can be neither committed nor stashed.
+pub(crate) fn named(dir: &Path, path: &str) -> String {
+    let is_repository = dir.join(path).is_dir() && dir.join(path).join(".git").exists();
+    if !is_repository {
+        return path.to_owned();
+    }
+    format!(
+        "{path} (a repository of its own: move it away, let git ignore it, or make it a submodule)"
+    )
 }
 
 /// The first few of many paths, and how many more there are.

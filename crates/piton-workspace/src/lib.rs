@@ -18,6 +18,7 @@ mod remembered;
 pub mod restore;
 pub mod snapshot;
 mod stay;
+pub mod synced;
 pub mod whole;
 pub mod worktree;
 

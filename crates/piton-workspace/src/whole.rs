@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::git::{self, Git};
 use crate::snapshot::{Error, Missed, Why, os_path};
+use crate::synced;
 use crate::worktree::Place;
 
 /// The index of our own, beside that of the worktree.
@@ -23,32 +24,33 @@ const INDEX: &str = "piton-large";
 pub struct Whole {
     /// The tree.
     pub tree: String,
-    /// What is not in it, although it belongs there: it could not be read.
+    /// What is not in it, although it belongs there: nobody can read it, or git refuses its name.
     pub left: Vec<Missed>,
 }
 
 /// Whether a commit needs more than what a snapshot holds.
 pub fn is_due(missed: &[Missed]) -> bool {
-    missed.iter().any(|m| is_addable(m.why) || is_unreadable(m.why))
+    missed.iter().any(|m| is_addable(m.why) || is_left(m.why))
 }
 
 fn is_addable(why: Why) -> bool {
     matches!(why, Why::TooLarge | Why::Unstable)
 }
 
-fn is_unreadable(why: Why) -> bool {
-    matches!(why, Why::Unreadable | Why::Unknown)
+/// Whether no commit can have it.
+fn is_left(why: Why) -> bool {
+    matches!(why, Why::Unreadable | Why::Name | Why::Unknown)
 }
 
 /// The tree of a snapshot of a lane's worktree, with what it missed and git can hold.
 pub fn whole(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Whole, Error> {
-    let left = missed.iter().filter(|m| is_unreadable(m.why)).cloned().collect();
+    let left = missed.iter().filter(|m| is_left(m.why)).cloned().collect();
     let large: Vec<&[u8]> =
         missed.iter().filter(|m| is_addable(m.why)).map(|m| m.path.as_slice()).collect();
     if large.is_empty() {
         return Ok(Whole { tree: tree.to_owned(), left });
     }
-    let index = own_index(dir)?;
+    let (index, held) = (own_index(dir)?, tree);
     let with = || Ok::<_, Error>(with(dir, &index, tree, &added(dir, &index, &large)?)?);
     let tree = match with() {
         // What was added once, and is in no commit yet, may have gone with a `git gc` of the user's.
@@ -58,6 +60,8 @@ pub fn whole(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Whole, Error> 
         }
         tree => tree?,
     };
+    // What a step added before has objects that nobody synced, and git does not write them again.
+    synced::objects(dir, &tree, &[held])?;
     Ok(Whole { tree, left })
 }
 
@@ -68,7 +72,8 @@ pub fn only_here(dir: &Path, head: Option<&str>, missed: &[Missed]) -> Result<Ve
     for miss in missed {
         let path = dir.join(os_path(&miss.path));
         let lost = match miss.why {
-            Why::Special | Why::Filter => false,
+            // The last is in its snapshot.
+            Why::Special | Why::Filter | Why::Name => false,
             Why::Nested | Why::Submodule => !is_elsewhere(&path),
             Why::TooLarge | Why::Unstable => {
                 let own = added(dir, &own_index(dir)?, &[&miss.path])?;

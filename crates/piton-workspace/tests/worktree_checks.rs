@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 
 use piton_workspace::checks::{self, Level, Refusal};
+use piton_workspace::worktree::{self, Spec};
 use tree_support::{git, hermetic};
 
 fn code<T: std::fmt::Debug>(result: Result<T, Refusal>) -> &'static str {
@@ -104,5 +105,20 @@ fn a_remote_that_would_publish_our_refs_is_remarked_on() {
         assert!(remarks(repo).is_empty());
         repo.git(&["config", "remote.origin.promisor", "true"]);
         assert_eq!(remarks(repo), ["partial-clone"]);
+    });
+}
+
+/// Lost: a folder would be copied into itself until the disk is full, or a FIFO waited for.
+#[test]
+fn worktrees_are_not_copied_into_a_worktree_and_a_fifo_is_passed_over() {
+    hermetic(|repo| {
+        repo.write("local/.env", "x\n");
+        let fifo = repo.root.join("local/fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let spec = |copy: &str| Spec { copy: vec![copy.to_owned()], ..repo.spec("SL-1") };
+        let error = worktree::add(&repo.root, &spec(".worktrees"), &repo.fence()).unwrap_err();
+        assert!(error.to_string().contains("take it out of `copy`"), "{error}");
+        let added = worktree::add(&repo.root, &spec("local"), &repo.fence()).unwrap();
+        assert!(added.path.join("local/.env").exists() && !added.path.join("local/fifo").exists());
     });
 }

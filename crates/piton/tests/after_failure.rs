@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Project, wait_until};
+use common::{Project, Signal, wait_until};
 use piton_core::event::{Event, Outcome};
 
 /// The middle step fails until `mended` is there; a lane and a phase need it.
@@ -212,6 +212,22 @@ fn an_abort_ends_the_steps_of_a_run_without_a_driver() {
         |e| matches!(e, Event::StepFinished(e) if matches!(e.outcome, Outcome::Interrupted { .. })),
     );
     assert_eq!(interrupted.count(), 2, "both attempts have an end in the ledger");
+}
+
+/// If this fails, a person who ends a run waits a minute for a driver that stands still.
+#[test]
+fn an_abort_does_not_wait_for_a_driver_that_is_stopped() {
+    let project = Project::with_plan(BUSY);
+    let driver = busy(&project);
+    driver.signal(Signal::STOP);
+    wait_until("it is stopped", || {
+        project.piton(&["doctor"]).exits(0).stdout.contains("which is stopped")
+    });
+    let said = project.piton(&["abort", "r1"]).exits(1);
+    said.says("error[no-answer]").says("is stopped").says("kill -CONT").says("--takeover");
+    driver.signal(Signal::CONT);
+    driver.wait().exits(1).says("aborted by tester");
+    project.wait_quiet();
 }
 
 /// If this fails, what was ended for good comes back.

@@ -190,6 +190,30 @@ fn a_step_can_not_decide_about_its_own_run() {
     project.piton(&["resume"]).exits(0);
 }
 
+/// If this fails, an agent leaves a program behind that approves when nobody looks.
+#[test]
+fn a_daemon_that_a_step_left_on_purpose_can_not_decide_either() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P1\"\nkeep = [\"sh\"]\n\
+         run = '(setsid sh daemon.sh </dev/null >/dev/null 2>&1 &)'\n\n\
+         [[phase]]\nid = \"P2\"\ngate = \"Go\"\nrun = \"true\"\n",
+    );
+    project.write(
+        "daemon.sh",
+        "while [ ! -e go ]; do sleep 0.02; done\n\
+         env -i PATH=\"$PATH\" HOME=\"$HOME\" \"$PROGRAM\" approve P2 2> said.txt\n\
+         echo $? > code.tmp; mv code.tmp code.txt\n",
+    );
+    project.piton(&["run", "plan.toml"]).exits(3);
+    wait_until("the keeper has gone", || project.keepers().is_empty());
+    project.write("go", "");
+    project.wait_for("code.txt");
+    assert_eq!(project.lines("code.txt"), ["4"], "{}", project.read("said.txt"));
+    assert!(decisions(&project).is_empty());
+    assert!(project.read("said.txt").contains("a step cannot decide about it"));
+    project.piton(&["approve", "P2"]).exits(0);
+}
+
 /// If this fails, a step can't leave a remark, or a remark needs a driver.
 #[test]
 fn a_checkpoint_is_recorded_with_and_without_a_driver() {

@@ -188,7 +188,7 @@ fn a_plan_changed_where_work_is_finished_needs_a_word() {
             .exits(4)
             .says("copy/main/work")
             .says("cp -p out.txt")
-            .says("--accept-plan");
+            .says(&format!("`piton resume {} --accept-plan`", project.run_id()));
     }
     assert!(project.lines("ran.txt").is_empty() && plan_accepted(&project).is_empty());
     project.piton(&["resume", "--accept-plan"]).exits(3);
@@ -352,7 +352,10 @@ fn a_step_taken_out_while_it_runs_is_ended() {
     let project = in_flight();
     let last = HELD.find("[[phase]]\nid = \"P2\"").unwrap_or_default();
     project.write("plan.toml", &HELD[last..]);
-    project.piton(&["resume"]).exits(0).says("removed");
+    assert_eq!(differences(&project), ["plan-changed", "step-removed"]);
+    let gone = "P1/main/work (attempt 1) is still running, and is no longer in the plan";
+    let said = project.piton(&["resume"]).exits(0).says("removed").says(gone);
+    said.says("P1/main/work interrupted: it is no longer in the plan").says("1 interrupted");
     project.wait_quiet();
     project.write("go", "");
     assert_eq!(project.lines("ran.txt"), ["old", "last"]);

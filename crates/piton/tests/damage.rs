@@ -116,3 +116,21 @@ fn a_recorded_plan_that_was_lost_is_named_and_put_back_from_its_file() {
         project.piton(&["run", "plan.toml", "--fresh"]).exits(1);
     }
 }
+
+/// Lost: steps of a run whose recorded plan is gone could only be ended by hand.
+#[test]
+fn a_run_whose_recorded_plan_was_lost_can_be_ended() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P\"\nrun = \"touch begun; while [ ! -e go ]; do sleep 0.02; done\"\n",
+    );
+    let mut driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+    project.wait_for("begun");
+    driver.kill();
+    project.remove("plan.toml");
+    let conn = Connection::open(project.state_dir().join(DATABASE_FILE)).unwrap();
+    conn.execute_batch("DELETE FROM blobs").unwrap();
+    drop(conn);
+    project.piton(&["abort", "r"]).exits(0).says("the plan on record of run r is missing");
+    assert_eq!(project.status("r"), "aborted");
+    project.wait_quiet();
+}

@@ -177,3 +177,68 @@ fn a_step_cannot_drive_its_own_run() {
     project.piton(&["run", "outer.toml"]).exits(0);
     assert_eq!(project.lines("inner.txt"), ["inner"]);
 }
+
+/// Lost: a full disk at the checkpoint after hours of work would make a failure of them, and the work
+/// would be done again.
+#[test]
+fn a_success_whose_files_can_not_be_held_waits_and_is_not_done_again() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P\"\nretries = 3\n[[phase.lane]]\nid = \"L\"\nsteps = [\n\
+         { id = \"one\", run = 'echo one >> ran.txt; echo 7 > made.txt; \
+         echo \"{\\\"tokens\\\": 5}\" > $PITON_OUTPUT; \
+         mv .git/objects/pack away; touch .git/objects/pack', artifacts = [\"made.txt\"] },\n\
+         { id = \"two\", run = \"echo two >> ran.txt\" },\n]\n\
+         [[phase.lane]]\nid = \"M\"\nrun = \"echo beside >> beside.txt\"\n",
+    );
+    project.write("file.txt", "so that there is something to hold");
+    project.commit();
+    let said = project.piton(&["run", "plan.toml", "--run-id", "r", "--jobs", "1"]).exits(4);
+    said.says("P/L is blocked: one succeeded and is not run again, but its files could not be")
+        .says("next: put that right, then piton resume r");
+    assert_eq!(project.status("r"), "blocked");
+    assert_eq!(project.step_status("P/L/one"), "blocked");
+    assert_eq!(project.lines("ran.txt"), ["one"]);
+    project.wait_quiet();
+    // As long as nothing was put right it stays so.
+    project.piton(&["resume", "r"]).exits(4).says("could not be checkpointed");
+    project.remove(".git/objects/pack");
+    std::fs::rename(project.root().join("away"), project.root().join(".git/objects/pack")).unwrap();
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["one", "two"]);
+    assert_eq!(project.lines("beside.txt"), ["beside"]);
+    let one = project.step("P/L/one");
+    assert_eq!((&one["attempts"], &one["artifacts"][0]["path"]), (&1.into(), &"made.txt".into()));
+    assert_eq!(project.status_json("r")["used"]["tokens"], 5, "what it said was not lost");
+    project.piton(&["doctor"]).exits(0);
+}
+
+/// Lost: a run that waits for files to be held could not be ended.
+#[test]
+fn a_run_that_waits_for_its_files_to_be_held_can_be_aborted() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P\"\nrun = 'mv .git/objects/pack away; touch .git/objects/pack; \
+         echo x > x'\n",
+    );
+    project.write("file.txt", "so that there is something to hold");
+    project.commit();
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(4);
+    project.piton(&["abort", "r"]).exits(0);
+    assert_eq!(project.status("r"), "aborted");
+    assert_ne!(project.step_status("P/main/work"), "running");
+    project.wait_quiet();
+}
+
+/// Lost: a person would wait for a step that ended long ago.
+#[test]
+fn a_step_that_ended_while_nobody_drove_is_not_shown_at_work() {
+    let project = Project::with_plan(HELD);
+    let mut driver = held(&project);
+    driver.kill();
+    assert_eq!(project.step_status("P/L/one"), "running");
+    project.write("go", "");
+    wait_until("its end is seen", || project.step_status("P/L/one") != "running");
+    assert_eq!(project.step("P/L/one")["exit_code"], 0);
+    assert_eq!(project.status("r"), "interrupted");
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["one 1", "two"]);
+}

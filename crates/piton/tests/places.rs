@@ -273,3 +273,16 @@ fn broken_settings_keep_nobody_from_looking_and_ending() {
     project.piton(&["abort", "r"]).exits(0);
     project.piton(&["resume", "r"]).exits(2).says("jobbs").silent_about("defaults hold");
 }
+
+/// If this fails, a home folder under git is snapshotted with all that is in it, only because it is
+/// reached through a link.
+#[test]
+fn a_home_folder_behind_a_link_is_a_home_folder() {
+    let project = Project::with_plan(PLAN);
+    let link = project.outside().join("link");
+    std::os::unix::fs::symlink(project.root(), &link).expect("a link");
+    let mut command = project.command(common::PITON);
+    let said = project.finish(command.args(["run", "plan.toml"]).env("HOME", &link)).exits(4);
+    said.says(&format!("{} is your home folder", project.root().display()));
+    assert!(!project.has("ran.txt"));
+}

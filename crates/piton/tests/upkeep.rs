@@ -159,6 +159,25 @@ fn the_time_of_a_killed_driver_is_known_to_the_next() {
     assert_eq!(found, [false, true]);
 }
 
+/// Lost: the same, where a person asks something of the run before the next driver comes.
+#[test]
+fn the_time_of_a_killed_driver_counts_though_somebody_took_its_lease() {
+    let project = Project::with_plan(HELD);
+    let mut driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+    project.wait_for("begun");
+    driver.kill();
+    project.piton(&["checkpoint", "r", "-m", "looked"]).exits(0);
+    let known = |event: &Event| match event {
+        Event::DriverLeft(left) => Some((left.verdict, left.driven_until.is_some())),
+        _ => None,
+    };
+    let found: Vec<_> = project.events("r").iter().filter_map(known).collect();
+    assert_eq!(found, [(piton_core::event::Verdict::Interrupted, true)]);
+    project.write("go", "");
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["one", "two"]);
+}
+
 /// Lost: `nohup piton run` would end with the terminal, as would a background job of a script with
 /// the Ctrl-C of its shell.
 #[test]

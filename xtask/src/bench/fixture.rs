@@ -198,7 +198,8 @@ impl Driven {
     /// Finishes what remains, leaves, and gives up the lease.
     pub(super) fn leave(mut self) -> Result<(), String> {
         let verdict = Verdict::Complete;
-        let left = Event::DriverLeft(DriverLeft { verdict, head: None, signal: None });
+        let left =
+            Event::DriverLeft(DriverLeft { verdict, head: None, signal: None, driven_until: None });
         let events = [self.finished(self.current), left];
         self.commit(&events, true)
     }

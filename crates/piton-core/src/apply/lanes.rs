@@ -192,6 +192,7 @@ pub fn started(state: &mut RunState, at: Timestamp, event: &StepStarted) {
         && step.before.is_none()
     {
         step.before = event.before.as_ref().map(|b| b.commit.clone());
+        step.before_head = event.before.as_ref().and_then(|b| b.head.clone());
     }
 }
 
@@ -285,7 +286,7 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
     let Some(lane) = state.lane_mut(&event.lane) else { return };
     let Some(from) = lane.steps.iter().position(|s| s.id == event.step.step) else { return };
     for (index, step) in lane.steps.iter_mut().enumerate().skip(from) {
-        step.before = None;
+        (step.before, step.before_head) = (None, None);
         let stays = matches!(step.progress, Progress::Pending | Progress::Skipped { .. });
         if index > from && stays {
             continue;

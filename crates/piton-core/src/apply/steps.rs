@@ -37,7 +37,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
             step.progress = Progress::Done;
             step.successes += 1;
             step.done_event = number;
-            step.before = None;
+            (step.before, step.before_head) = (None, None);
             step.rerun = None;
             step.failure_context.clear();
             step.artifacts.clone_from(&event.artifacts);

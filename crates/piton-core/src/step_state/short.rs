@@ -65,6 +65,7 @@ impl StepState {
             rerun: None,
             done_event,
             before,
+            before_head: None,
         } = self
         else {
             return Form::Whole;
@@ -202,6 +203,7 @@ mod tests {
             |s| s.rerun = Some("why".to_owned()),
             |s| s.done_event = 77,
             |s| s.before = Some("b".to_owned()),
+            |s| s.before_head = Some("h".to_owned()),
         ];
         let finished = StepState::finished(("s".to_owned(), Millis(7), None, 9, None));
         for step in [StepState::untouched("s".to_owned()), finished] {

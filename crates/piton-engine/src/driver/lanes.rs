@@ -180,25 +180,27 @@ impl Driver<'_> {
         Ok(Some(taken))
     }
 
-    /// Takes a lane's files back to what its first attempt found, where the plan says so.
+    /// Takes a lane's files and branch back to what its first attempt found, where the plan says so.
     pub(super) fn reset(&mut self, step: &StepPath) -> Result<(), String> {
         let path = step.lane();
         let resets = self.plan.lane(&path).is_some_and(|l| {
             l.rules.on_retry == piton_core::lane::OnRetry::Reset && !l.rules.isolation.is_in_place()
         });
-        let before = self.state.step(step).and_then(|s| s.before.clone());
-        let (true, Some(before)) = (resets, before) else { return Ok(()) };
+        let found = self.state.step(step).map(|s| (s.before.clone(), s.before_head.clone()));
+        let (true, Some((Some(before), head))) = (resets, found) else { return Ok(()) };
         let (dir, at) = (self.work(&path).dir, self.at);
         self.fresh.remove(&dir);
         let Some(rooms) = self.world.rooms() else { return Ok(()) };
-        rooms.reset(&path, &dir, &before, at)
+        rooms.reset(&path, &dir, &before, head.as_deref(), at)
     }
 
     fn commit_lane(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
         self.commit()?;
         self.fresh.clear();
-        let snapshot = self.snapshot(path, "before the lane's commit").map_err(Error::World)?;
-        let snapshot = snapshot.unwrap_or_default();
+        let snapshot = match self.snapshot(path, "before the lane's commit") {
+            Ok(snapshot) => snapshot.unwrap_or_default(),
+            Err(why) => return self.hold_up(path, Stage::PrePr, &why),
+        };
         let work = self.work(path);
         let skipped = self.state.lane(path).is_some_and(LaneState::tests_are_skipped);
         if !skipped && !work.proven(&lane.tests(), &snapshot.tree) && has_tests_step(lane) {

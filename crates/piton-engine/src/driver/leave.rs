@@ -49,12 +49,15 @@ impl Driver<'_> {
         }
         let aborted = aborted.filter(|_| verdict != Verdict::Complete);
         let verdict = if aborted.is_some() { Verdict::Aborted } else { verdict };
+        if aborted.is_some() {
+            self.give_up_stuck()?;
+        }
         // What waits for a commit (acknowledgements) is sent before the last one.
         self.commit()?;
         self.at = self.world.now();
         let head = self.world.head();
         let signal = if verdict == Verdict::Interrupted { self.signal } else { None };
-        self.record(Event::DriverLeft(DriverLeft { verdict, head, signal }))?;
+        self.record(Event::DriverLeft(DriverLeft { verdict, head, signal, driven_until: None }))?;
         if let Some((event, request)) = aborted {
             let answer = crate::store::describe(&[Event::RunAborted(event.clone())]);
             self.record(Event::RunAborted(event))?;

@@ -8,7 +8,7 @@ use piton_core::event::{
 };
 use piton_core::evidence;
 use piton_core::failure::{self, Classified, LINES_LOOKED_AT, LINES_TOLD, Remains};
-use piton_core::lane::{Role, SnapshotRef};
+use piton_core::lane::Role;
 use piton_core::plan::{Step, Work};
 use piton_core::state::{Progress, StepState};
 use piton_core::{LanePath, Millis};
@@ -64,6 +64,9 @@ impl Driver<'_> {
             }
             Cause::Exited if was_killed(ended) => {
                 self.interrupted(&ended.attempt, "it was killed from outside (SIGKILL)".to_owned())
+            }
+            Cause::Exited if self.went_with_us(ended) => {
+                Outcome::Interrupted { why: "it was told to go, as its driver was".to_owned() }
             }
             Cause::Exited => {
                 let in_test = ended.part > 0 || matches!(step.work, Work::Tests(_));
@@ -159,6 +162,7 @@ impl Driver<'_> {
         let dir = self.room(&ended.attempt);
         self.world.seal(&dir, &patterns).map_err(|error| match error {
             SealError::Missing(paths) => format!("it succeeded, but {}", evidence::missing(&paths)),
+            SealError::Unfit(what) => format!("it succeeded, but {}", what.join(", ")),
             SealError::Failed(why) => format!("an artifact could not be recorded: {why}"),
         })
     }
@@ -226,9 +230,15 @@ impl Driver<'_> {
         facts
     }
 
-    fn finish(&mut self, attempt: &Attempt, outcome: Outcome, rest: Remainder) -> Result<()> {
-        let left = self.snapshot(&attempt.step.lane(), &format!("after {attempt}"));
-        let (outcome, after) = self.checkpointed(attempt, outcome, left);
+    fn finish(&mut self, attempt: &Attempt, mut outcome: Outcome, rest: Remainder) -> Result<()> {
+        let after = match self.snapshot(&attempt.step.lane(), &format!("after {attempt}")) {
+            Ok(after) => after,
+            Err(why) if self.must_stick(&outcome) => return self.stick(attempt, &why),
+            Err(why) => {
+                outcome = self.without_checkpoint(attempt, outcome, &why);
+                None
+            }
+        };
         let (mut tests, mut command, mut retries_max) = (Vec::new(), None, None);
         if let Some(step) = self.planned(&attempt.step) {
             match &outcome {
@@ -272,25 +282,12 @@ impl Driver<'_> {
         self.state.lane(&attempt.step.lane()).is_some_and(|l| l.work.is_some())
     }
 
-    /// An outcome with the files it left. A success whose files can't be held is none.
-    fn checkpointed(
-        &mut self,
-        attempt: &Attempt,
-        outcome: Outcome,
-        left: Result<Option<SnapshotRef>, String>,
-    ) -> (Outcome, Option<SnapshotRef>) {
-        let why = match left {
-            Ok(after) => return (outcome, after),
-            Err(why) => format!("its files could not be checkpointed: {why}"),
-        };
+    /// An outcome whose files can't be held. A success without them is none.
+    fn without_checkpoint(&mut self, attempt: &Attempt, outcome: Outcome, why: &str) -> Outcome {
+        let why = format!("its files could not be checkpointed: {why}");
         let why = self.options.redactor.redact(&why).into_owned();
-        if outcome == Outcome::Succeeded {
-            let error = why;
-            let (class, lines, next) = (Class::Input, Vec::new(), Next::Fail);
-            return (Outcome::Failed { class, error, lines, next }, None);
-        }
         self.observer.note(&Note::Warning(format!("{}: {why}", attempt.step)));
-        (outcome, None)
+        if outcome == Outcome::Succeeded { Outcome::Interrupted { why } } else { outcome }
     }
 
     /// What follows an attempt for its lane: a test that failed lets the work go on, a pull request

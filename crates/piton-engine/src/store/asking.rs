@@ -3,11 +3,11 @@
 //! What lies in an inbox is the driver's to answer. A driver that gives up its lease, or dies, before
 //! it has seen a request leaves it there; whoever waits for the answer then settles it alone.
 
-use piton_core::event::Event;
+use piton_core::event::{DriverLeft, Event, Verdict};
 use piton_core::request::{self, Request};
 use piton_core::{Timestamp, apply};
 use piton_formats::codec;
-use piton_ledger::{Acquire, Lease, Liveness, NewRequest, Owner, RunRow};
+use piton_ledger::{Acquire, HEARTBEAT_EVERY_MS, Lease, Liveness, NewRequest, Owner, RunRow};
 
 use super::{Commit, Loaded, Store, illegal};
 use crate::driver::REFUSED;
@@ -164,7 +164,9 @@ impl Store {
         events: &[Event],
         answered: &[(i64, &str)],
     ) -> Result<()> {
-        for event in events {
+        let fallen = fallen(loaded, lease, asked.at);
+        let all: Vec<Event> = fallen.into_iter().chain(events.iter().cloned()).collect();
+        for event in &all {
             apply(&mut loaded.state, asked.at, event)
                 .map_err(|source| illegal(&loaded.row.run_id, loaded.seq + 1, source))?;
         }
@@ -173,13 +175,27 @@ impl Store {
             epoch: lease.epoch,
             expected_seq: loaded.seq,
             at: asked.at,
-            events,
+            events: &all,
             state: &loaded.state,
             answered,
             release: true,
         })?;
         Ok(())
     }
+}
+
+/// What is recorded for a driver that fell, with the lease that was its own: its time counts, and
+/// the next driver finds no trace of it.
+fn fallen(loaded: &Loaded, lease: &Lease, at: Timestamp) -> Option<Event> {
+    let seen = lease.former_heartbeat.filter(|_| loaded.state.driven)?;
+    // It lived until the heartbeat that did not come, at most.
+    let until = Timestamp(seen + HEARTBEAT_EVERY_MS).min(at);
+    Some(Event::DriverLeft(DriverLeft {
+        verdict: Verdict::Interrupted,
+        head: loaded.state.head.clone(),
+        signal: None,
+        driven_until: Some(until),
+    }))
 }
 
 /// Says in words what the events of a request did.

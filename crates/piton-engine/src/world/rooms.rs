@@ -171,8 +171,16 @@ pub trait Rooms {
         why: &str,
         at: Timestamp,
     ) -> Result<SnapshotRef, String>;
-    /// Takes a lane's files back to a snapshot, for an attempt that starts afresh.
-    fn reset(&mut self, lane: &LanePath, dir: &str, to: &str, at: Timestamp) -> Result<(), String>;
+    /// Takes a lane's files back to a snapshot, and its branch to the commit it stood at then, for an
+    /// attempt that starts afresh.
+    fn reset(
+        &mut self,
+        lane: &LanePath,
+        dir: &str,
+        to: &str,
+        head: Option<&str>,
+        at: Timestamp,
+    ) -> Result<(), String>;
 
     /// Commits what a lane left uncommitted.
     fn commit(

@@ -279,10 +279,14 @@ impl Hold {
         while self.sessions.len() > SESSIONS_MAX {
             self.sessions.pop_front();
         }
-        if attempt.helper {
+        if attempt.helper && attempt.told {
             return;
         }
         let exit = attempt.exit(cause, error);
+        if attempt.helper {
+            self.say(&Reply::Exited(exit));
+            return;
+        }
         self.record(&Line::Exited(exit.clone()));
         self.say(&Reply::Exited(exit.clone()));
         self.finished.insert(exit.key.clone(), exit);

@@ -10,7 +10,8 @@ use crate::journal::{Line, Ticks};
 use crate::os::{self, Pid};
 use crate::processes::{ancestors, number};
 use crate::protocol::{
-    Cause, Hello, NotStarted, PROTOCOL, Part, Reply, Request, Spawn, Start, State, Version, Welcome,
+    Cause, HELPER_KEY, Hello, NotStarted, PROTOCOL, Part, Reply, Request, Spawn, Start, State,
+    Version, Welcome,
 };
 
 use super::attempt::Attempt;
@@ -298,7 +299,7 @@ impl Hold {
         self.helpers_count += 1;
         let timeout_ms = if spawn.timeout_ms == 0 { HELPER_TIMEOUT_MS } else { spawn.timeout_ms };
         let start = Start {
-            key: format!("helper-{}", self.helpers_count),
+            key: format!("{HELPER_KEY}{}", self.helpers_count),
             parts: vec![Part { argv: spawn.argv, stdin: None }],
             dir: spawn.dir,
             env: spawn.env,
@@ -308,9 +309,19 @@ impl Hold {
             grace_ms: HELPER_GRACE_MS,
             ..Start::default()
         };
+        let key = start.key.clone();
         match self.launch(start, true) {
-            Ok((attempt, ..)) => self.attempts.push(attempt),
-            Err(failure) => self.diagnostics.say(&format!("helper not started: {}", failure.error)),
+            Ok((mut attempt, ..)) => {
+                // Only one whose end is told has nobody who was told of it yet.
+                attempt.told = !spawn.tell;
+                self.attempts.push(attempt);
+            }
+            Err(failure) => {
+                self.diagnostics.say(&format!("helper not started: {}", failure.error));
+                if spawn.tell {
+                    self.say(&Reply::NotStarted(failure.into_reply(&key)));
+                }
+            }
         }
     }
 }

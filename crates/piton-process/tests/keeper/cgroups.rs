@@ -121,6 +121,7 @@ fn nothing_is_left_of_a_keeper_that_ends() {
         dir: test.dir().to_owned(),
         log: test.path("helper"),
         timeout_ms: 0,
+        tell: false,
     };
     keeper.send(&[Request::Spawn(helper)]).unwrap();
     shut_down(keeper, &test);

@@ -272,6 +272,7 @@ fn helpers_finish_before_the_keeper_goes() {
         dir: test.dir().to_owned(),
         log: test.path("helper"),
         timeout_ms: 0,
+        tell: false,
     };
     keeper.send(&[Request::Spawn(helper), Request::Shutdown]).unwrap();
     let leftovers = event(&mut keeper, |event| match event {

@@ -13,8 +13,8 @@ use std::time::Duration;
 use super::guard::Guard;
 use super::{Error, Result, diff, torn, would};
 use crate::checks::{self, Base};
-use crate::refs;
-use crate::worktree::{Place, locks};
+use crate::worktree::{At as _, Place, locks};
+use crate::{refs, synced};
 
 /// How long the index stays held once base is where the index is. That a commit takes a merge back is
 /// out of the question by the order of things; but git reads base and index, looks at its files and
@@ -131,6 +131,10 @@ impl Step {
         let (old, new) = &self.commits;
         let git = self.place.git().durable().index(&self.copy);
         git.args(["read-tree", "-m", "-u", old, new]).run()?;
+        // Git syncs the index, not the files: torn by a power cut once base has moved, they would
+        // look like changes of the user's.
+        let changed = self.changes.iter().map(|change| change.path.as_path());
+        synced::files(&self.place.root, changed).at(&self.place.root)?;
         self.guard.place()
     }
 

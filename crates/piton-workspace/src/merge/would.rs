@@ -6,8 +6,12 @@
 //! already what the merge brings is not in its way.
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
 
 use super::diff::{self, Change};
 use super::{Error, Result, follow, guard, torn};
@@ -20,8 +24,13 @@ pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<()
     let Some(dir) = &base.worktree else { return Ok(()) };
     checks::settled(dir)?;
     match overlaps(base, dir, old, new) {
-        Ok(paths) if paths.is_empty() => Ok(()),
-        Ok(paths) => Err(Refusal::new(
+        Ok(Overlap { paths, locked }) if paths.is_empty() && locked.is_empty() => Ok(()),
+        Ok(Overlap { locked, .. }) if !locked.is_empty() => Err(Refusal::new(
+            "base-in-the-way",
+            format!("the merge changes files in folders nobody may write: {}", Named(&locked)),
+            format!("make them writable, for example chmod u+w {}, then resume", locked[0]),
+        )),
+        Ok(Overlap { paths, .. }) => Err(Refusal::new(
             "base-in-the-way",
             format!("{} holds changes to what the merge changes: {}", dir.display(), Named(&paths)),
             "commit, stash or move them away, then resume",
@@ -39,8 +48,15 @@ pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<()
     }
 }
 
-/// The paths that stand in the way.
-fn overlaps(base: &Base, dir: &Path, old: &str, new: &str) -> Result<Vec<String>> {
+/// What stands in the way of a merge.
+struct Overlap {
+    /// Paths that the user changed.
+    paths: Vec<String>,
+    /// Folders that may not be written.
+    locked: Vec<String>,
+}
+
+fn overlaps(base: &Base, dir: &Path, old: &str, new: &str) -> Result<Overlap> {
     let place = Place::of(dir)?;
     if let Some(lock) = guard::foreign_lock(&place.git_dir) {
         return Err(Error::Locked(lock));
@@ -52,7 +68,8 @@ fn overlaps(base: &Base, dir: &Path, old: &str, new: &str) -> Result<Vec<String>
     let _turn = guard::Turn::take(&place.git_dir)?;
     let aside = Aside::copy(&place)?;
     let changes = diff::commits(dir, old, new)?;
-    Ok(in_the_way(&place, &aside.copy, &changes, old, new)?.0)
+    let (paths, _) = in_the_way(&place, &aside.copy, &changes, old, new)?;
+    Ok(Overlap { paths, locked: unwritable(dir, &changes) })
 }
 
 /// The changed paths that the user has changed, staged or created, judged by a copy of the index;
@@ -75,7 +92,7 @@ pub(super) fn in_the_way(
     let alike =
         if found.is_empty() { Vec::new() } else { alike(place, copy, &found, &staged, new)? };
     let named = found.iter().filter(|change| !alike.contains(&change.path));
-    let paths: Vec<String> = named.map(|c| c.path.to_string_lossy().into_owned()).collect();
+    let paths: Vec<String> = named.map(|c| checks::named(dir, &c.path.to_string_lossy())).collect();
     if !paths.is_empty() {
         return Ok((paths, alike));
     }
@@ -84,7 +101,58 @@ pub(super) fn in_the_way(
     if dry.status.success() {
         return Ok((Vec::new(), alike));
     }
-    Ok((vec![String::from_utf8_lossy(&dry.stderr).trim_end().to_owned()], alike))
+    let hidden = hidden(dir, copy, changes)?;
+    if !hidden.is_empty() {
+        return Ok((hidden, alike));
+    }
+    let said = String::from_utf8_lossy(&dry.stderr);
+    Ok((vec![format!("git says: {}", said.trim_end().trim_start_matches("error: "))], alike))
+}
+
+/// The changed paths whose file the user changed and told git not to look at.
+fn hidden(dir: &Path, copy: &Path, changes: &[Change]) -> Result<Vec<String>> {
+    let listed = Git::at(dir).index(copy).args(["ls-files", "-s", "-v", "-z"]).bytes()?;
+    let mut found = Vec::new();
+    for line in listed.split(|byte| *byte == 0) {
+        // `TAG MODE OBJECT STAGE<tab>PATH`; a tag in lower case is one mark, `S` the other.
+        let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { continue };
+        let (head, path) = (String::from_utf8_lossy(&line[..tab]), &line[tab + 1..]);
+        let words: Vec<&str> = head.split(' ').collect();
+        let [tag, _, id, _] = words[..] else { continue };
+        let mark = match tag {
+            "S" | "s" => "skip-worktree",
+            tag if tag.chars().all(char::is_lowercase) => "assume-unchanged",
+            _ => continue,
+        };
+        let path = Path::new(OsStr::from_bytes(path));
+        let file = dir.join(path);
+        if !file.is_file() || !changes.iter().any(|change| change.path == path) {
+            continue;
+        }
+        let mut named = OsString::from("--path=");
+        named.push(path);
+        let now = Git::at(dir).args(["hash-object"]).arg(named).arg("--").arg(&file).text()?;
+        if now != id {
+            let path = path.display();
+            found.push(format!(
+                "{path} (marked so that git does not look: `git update-index --no-{mark} {path}` \
+                 shows your change)"
+            ));
+        }
+    }
+    Ok(found)
+}
+
+/// The folders in which the merge changes files, and that may not be written.
+fn unwritable(dir: &Path, changes: &[Change]) -> Vec<String> {
+    let there = |change: &Change| {
+        let mut above = change.path.ancestors().skip(1).map(|above| dir.join(above));
+        above.find(|above| above.is_dir())
+    };
+    let folders: BTreeSet<PathBuf> = changes.iter().filter_map(there).collect();
+    let wanted = Access::WRITE_OK | Access::EXEC_OK;
+    let refused = |folder: &&PathBuf| rustix::fs::access(folder.as_path(), wanted).is_err();
+    folders.iter().filter(refused).map(|folder| folder.display().to_string()).collect()
 }
 
 /// Those of the paths in the way whose file, and whatever is staged of it, is already that of the new

@@ -21,7 +21,7 @@ use super::repo::Settings;
 use super::stat::Stat;
 
 /// Raised whenever the layout below changes.
-const MAGIC: &[u8; 8] = b"PITONST3";
+const MAGIC: &[u8; 8] = b"PITONST4";
 const HEADER: usize = 8 + 8 + 4;
 /// Snapshots remembered with their trees; lanes that share a folder each have a last one.
 const MEMO_MAX: usize = 16;

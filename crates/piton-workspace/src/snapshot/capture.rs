@@ -185,7 +185,9 @@ impl Capture {
         };
         let mut folders = walk.run()?;
         let same_absent = before.is_some_and(|b| b.absent == self.head.absent);
-        let reuse = same_absent && !walk.vanished.load(std::sync::atomic::Ordering::Relaxed);
+        let same_names = before.is_some_and(|b| b.settings.barred == self.head.settings.barred);
+        let reuse =
+            same_absent && same_names && !walk.vanished.load(std::sync::atomic::Ordering::Relaxed);
         let known = self.cache.as_deref().filter(|_| same_absent);
         trees::add_absent(&mut folders, &self.head.absent, known);
         let untouched = !reconsider && !index_changed && reuse;
@@ -210,9 +212,9 @@ impl Capture {
             objects.there.packs = Some(Packs::open(&self.repo.objects()));
         }
         content::read_all(&walk, &mut folders, &mut objects, &scratch(workspace))?;
-        let cache = self.cache.as_deref();
-        let trees = trees::build(&folders, cache, &self.head.absent, reuse, &mut objects)?;
-        let side = side::collect(&folders, cache, &trees);
+        let (cache, barred) = (self.cache.as_deref(), self.head.settings.barred);
+        let trees = trees::build(&folders, cache, &self.head.absent, reuse, barred, &mut objects)?;
+        let side = side::collect(&folders, cache, &trees, barred);
         self.head.files = walk.files.into_inner();
         (self.folders, self.trees) = (folders, trees);
         self.put_root(side, objects)
@@ -223,8 +225,10 @@ impl Capture {
         let tree = self.trees.first().copied().unwrap_or_default();
         let manifest = New::of(oid::Kind::Blob, side.manifest.encode());
         let mut lines = vec![line("manifest", BLOB, manifest.oid)];
-        if let Some(raw) = trees::nest(&side.raw, &mut objects)? {
-            lines.push(line("raw", TREE, raw));
+        for (name, files) in [("alone", &side.alone), ("raw", &side.raw)] {
+            if let Some(tree) = trees::nest(files, &mut objects)? {
+                lines.push(line(name, TREE, tree));
+            }
         }
         let beside = New::of(oid::Kind::Tree, trees::encode(lines));
         let lines = vec![line("side", TREE, beside.oid), line("tree", TREE, tree)];
@@ -402,7 +406,8 @@ fn refuse(workspace: &Workspace, rules: &Rules) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::NotAProject { dir: workspace.dir.clone(), what })
+    // Without the slash that a path may end in.
+    Err(Error::NotAProject { dir: workspace.dir.components().collect(), what })
 }
 
 /// Whether what a cache names is still held by the ref that held it.

@@ -21,13 +21,15 @@ pub enum Why {
     Submodule,
     /// Its clean filter failed; the bytes as they are on disk were captured instead.
     Filter,
+    /// Git refuses its name; it was captured, but no commit can have it.
+    Name,
     /// Something a later version wrote.
     Unknown,
 }
 
 impl Why {
     /// Every reason with its frozen tag and its words.
-    const ALL: [(Self, u8, &'static str, &'static str); 8] = [
+    const ALL: [(Self, u8, &'static str, &'static str); 9] = [
         (Self::TooLarge, 1, "too-large", "larger than the limit for one file"),
         (Self::Unreadable, 2, "unreadable", "it cannot be read"),
         (Self::Special, 3, "special", "a socket, FIFO or device"),
@@ -35,11 +37,12 @@ impl Why {
         (Self::Nested, 5, "nested", "a repository of its own"),
         (Self::Submodule, 6, "submodule", "a submodule: only its commit is kept, not its files"),
         (Self::Filter, 7, "filter", "its clean filter failed: kept as it is on disk"),
+        (Self::Name, 8, "name", "git allows no such name: kept, but in no commit"),
         (Self::Unknown, 0, "unknown", "for a reason this version does not know"),
     ];
 
     fn row(self) -> (Self, u8, &'static str, &'static str) {
-        Self::ALL.into_iter().find(|row| row.0 == self).unwrap_or(Self::ALL[7])
+        Self::ALL.into_iter().find(|row| row.0 == self).unwrap_or(Self::ALL[8])
     }
 
     /// Its name in a manifest.
@@ -53,7 +56,7 @@ impl Why {
 
     /// Whether nothing of the content was kept.
     pub fn content_is_missing(self) -> bool {
-        self != Self::Filter
+        !matches!(self, Self::Filter | Self::Name)
     }
 }
 

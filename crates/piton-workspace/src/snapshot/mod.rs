@@ -11,6 +11,7 @@
 //! and the ref are synced. Nothing else is guaranteed to be: the stat cache is only a cache.
 //! Putting files back is the `restore` module's work.
 
+mod barred;
 mod cache;
 pub(crate) mod capture;
 mod codec;
@@ -188,6 +189,16 @@ pub enum Error {
         /// The commit.
         commit: String,
     },
+    /// A snapshot that the repository does not have any more.
+    #[error(
+        "the repository does not have snapshot {commit} any more: the refs below `refs/piton` that \
+         held it were deleted, and git has collected it; what only it held is lost. Choose another \
+         checkpoint, or go on with the files as they are"
+    )]
+    Gone {
+        /// Its commit.
+        commit: String,
+    },
     /// New objects could not be written.
     #[error("the snapshot's objects could not be written: {why}; `git fsck` tells more")]
     Pack {
@@ -240,10 +251,17 @@ pub(crate) fn manifest(dir: &Path, commit: &str) -> Result<Option<side::Manifest
     if output.status.success() {
         return Ok(side::Manifest::decode(&output.stdout));
     }
-    // Fails, with git's own words, if there is no such commit at all.
-    let name = format!("{commit}^{{tree}}");
-    Git::at(dir).args(["rev-parse", "-q", "--verify", &name]).run()?;
+    if !is_there(dir, commit)? {
+        return Err(Error::Gone { commit: commit.to_owned() });
+    }
     Ok(None)
+}
+
+/// Whether the repository has a commit.
+pub fn is_there(dir: &Path, commit: &str) -> Result<bool, Error> {
+    let name = format!("{commit}^{{tree}}");
+    let asked = Git::at(dir).args(["rev-parse", "-q", "--verify", &name]).output()?;
+    Ok(asked.status.success())
 }
 
 /// A path of the work tree as the system wants it.

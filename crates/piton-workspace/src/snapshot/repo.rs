@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use super::Error;
+use super::barred::Barred;
 use super::codec::{Reader, Writer};
 use super::stat::Stat;
 use crate::git::Git;
@@ -117,6 +118,8 @@ pub(crate) struct Settings {
     /// Files that the index marks may be left out of the work tree. Without it the mark is a person's
     /// own, and a file that is not there was deleted.
     pub(crate) sparse: bool,
+    /// Names that no index can hold.
+    pub(crate) barred: Barred,
     /// Where they hold.
     scope: Scope,
     /// The repository's object format, if it is not SHA-1.
@@ -128,7 +131,7 @@ impl Settings {
     pub(crate) fn load(repo: &Repo, started: i64) -> Result<Self, Error> {
         let listed =
             Git::at(&repo.dir).args(["config", "-z", "--list", "--show-origin"]).bytes()?;
-        let mut found = Self { file_mode: true, ..Self::default() };
+        let mut found = Self { file_mode: true, barred: Barred::usual(), ..Self::default() };
         let mut files = vec![repo.common.join("config")];
         let mut own_excludes = false;
         let mut fields = listed.split(|b| *b == 0);
@@ -189,6 +192,8 @@ impl Settings {
             "core.autocrlf" => self.autocrlf = on,
             "core.filemode" => self.file_mode = on,
             "core.sparsecheckout" => self.sparse = on,
+            "core.protectntfs" => self.barred.ntfs = on,
+            "core.protecthfs" => self.barred.hfs = on,
             "core.excludesfile" => return true,
             "extensions.worktreeconfig" => self.scope = Scope::WorkTree,
             _ if key.starts_with("includeif.") => self.scope = Scope::WorkTree,
@@ -217,6 +222,7 @@ impl Settings {
         to.u8(u8::from(self.file_mode));
         to.u8(u8::from(self.reftable));
         to.u8(u8::from(self.sparse));
+        self.barred.write(to);
         to.u8(u8::from(self.scope == Scope::WorkTree));
     }
 
@@ -235,6 +241,7 @@ impl Settings {
         found.file_mode = from.u8()? != 0;
         found.reftable = from.u8()? != 0;
         found.sparse = from.u8()? != 0;
+        found.barred = Barred::read(from)?;
         if from.u8()? != 0 {
             found.scope = Scope::WorkTree;
         }

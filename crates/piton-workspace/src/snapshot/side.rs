@@ -1,12 +1,14 @@
 //! The side of a snapshot: what git's tree cannot hold, so that a restore is exact.
 //!
-//! `side/raw/PATH` has the bytes on disk of files that git would convert. `side/manifest` is text:
+//! `side/raw/PATH` has the bytes on disk of files that git would convert, `side/alone/PATH` the files
+//! whose names git refuses, which are in no tree of its own. `side/manifest` is text:
 //! the usual permissions, those that differ, folders without a captured file, and what was missed.
 //! Paths in it are as they are, but for bytes that would break a line (`%0A`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Missed;
+use super::barred::Barred;
 use super::cache::Cache;
 use super::entry::{FolderKind, Kind, View, Why};
 use super::oid::Oid;
@@ -172,19 +174,41 @@ pub(super) struct Side {
     pub(super) manifest: Manifest,
     /// Sorted by path.
     pub(super) raw: Vec<(Vec<u8>, u32, Oid)>,
+    /// Files that no tree of git's can have, as they are on disk; likewise.
+    pub(super) alone: Vec<(Vec<u8>, u32, Oid)>,
 }
 
 /// Collects it.
-pub(super) fn collect(folders: &[Folder], cache: Option<&Cache>, trees: &[Oid]) -> Side {
+pub(super) fn collect(
+    folders: &[Folder],
+    cache: Option<&Cache>,
+    trees: &[Oid],
+    barred: Barred,
+) -> Side {
     let mut side = Side::default();
     let mut counts: BTreeMap<(Class, u32), usize> = BTreeMap::new();
     for folder in folders {
         if !folder.path.is_empty() && folder.kind == FolderKind::Plain {
             *counts.entry((Class::Folder, folder.stat.perm())).or_default() += 1;
         }
-        each(folder, cache, |name, kind, stat, raw, filter_failed| {
+        let is_barred = barred.bars_path(&folder.path);
+        if is_barred && !parent(&folder.path).is_some_and(|above| barred.bars_path(above)) {
+            let (path, why) = (folder.path.clone(), Why::Name);
+            side.manifest.missed.push(Missed { path, why });
+        }
+        each(folder, cache, |name, kind, stat, (oid, raw), filter_failed| {
             if let Some(class) = Class::of(kind) {
                 *counts.entry((class, stat.perm())).or_default() += 1;
+            }
+            let mode = kind.git_mode();
+            let by_name = mode.is_some() && barred.bars(name, kind == Kind::Link);
+            if let Some(mode) = mode.filter(|_| is_barred || by_name) {
+                let path = join(&folder.path, name);
+                if !is_barred {
+                    side.manifest.missed.push(Missed { path: path.clone(), why: Why::Name });
+                }
+                side.alone.push((path, mode, raw.unwrap_or(oid)));
+                return;
             }
             let why = match kind {
                 Kind::Missed(why) => Some(why),
@@ -204,6 +228,7 @@ pub(super) fn collect(folders: &[Folder], cache: Option<&Cache>, trees: &[Oid]) 
         }
     }
     side.raw.sort_unstable();
+    side.alone.sort_unstable();
     side.manifest.missed.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     for (class, ..) in Class::ALL {
         let of_class = counts.iter().filter(|((c, _), _)| *c == class);
@@ -226,7 +251,7 @@ fn unusual(folders: &[Folder], cache: Option<&Cache>, manifest: &mut Manifest) {
         if plain && perm != manifest.usual(Class::Folder) {
             modes.insert(folder.path.clone(), (Class::Folder, perm));
         }
-        each(folder, cache, |name, kind, stat, _, _| {
+        each(folder, cache, |name, kind, stat, (..), _| {
             if let Some(class) = Class::of(kind).filter(|c| stat.perm() != manifest.usual(*c)) {
                 modes.insert(join(&folder.path, name), (class, stat.perm()));
             }
@@ -256,16 +281,18 @@ fn bare(folders: &[Folder], trees: &[Oid]) -> BTreeSet<Vec<u8>> {
 fn each(
     folder: &Folder,
     cache: Option<&Cache>,
-    mut take: impl FnMut(&[u8], Kind, &Stat, Option<Oid>, bool),
+    mut take: impl FnMut(&[u8], Kind, &Stat, (Oid, Option<Oid>), bool),
 ) {
     match &folder.body {
         Body::Same(at) => {
             let block = cache.map_or(&[][..], |c| c.block(*at));
-            View::all(block).for_each(|v| take(v.name, v.kind, &v.stat, v.raw, v.filter_failed()));
+            View::all(block).for_each(|v| {
+                take(v.name, v.kind, &v.stat, (v.oid, v.raw), v.filter_failed());
+            });
         }
         Body::Listed(entries) => {
             for e in entries {
-                take(&e.name, e.kind, &e.stat, e.raw, e.filter_failed);
+                take(&e.name, e.kind, &e.stat, (e.oid, e.raw), e.filter_failed);
             }
         }
     }

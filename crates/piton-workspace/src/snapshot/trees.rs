@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::Error;
+use super::barred::Barred;
 use super::cache::Cache;
 use super::entry::{Entry, FolderKind, Kind, View};
 use super::index::{GITLINK, Tracked};
@@ -71,6 +72,7 @@ pub(super) fn build(
     cache: Option<&Cache>,
     absent: &[Tracked],
     reuse: bool,
+    barred: Barred,
     objects: &mut Objects,
 ) -> Result<Vec<Oid>, Error> {
     let mut extra: HashMap<&[u8], Vec<&Tracked>> = HashMap::new();
@@ -87,9 +89,11 @@ pub(super) fn build(
         let before: Node = known.and_then(|r| node(r.kind, r.tree));
         let tree = match (&folder.body, known) {
             (Body::Same(_), Some(record)) if reuse && !changed[at] => record.tree,
+            // Its files are on the side, so no tree names this one.
+            _ if barred.bars_path(&folder.path) => Oid::NONE,
             _ => {
                 let extra = extra.get(folder.path.as_slice()).map_or(&[][..], Vec::as_slice);
-                let lines = lines(folder, cache, extra, &below[at], folders, &nodes);
+                let lines = lines(folder, cache, (extra, barred), &below[at], folders, &nodes);
                 let was = known.map_or(Oid::NONE, |r| r.tree);
                 write(lines, at == 0, was, objects)?
             }
@@ -118,7 +122,7 @@ fn node(kind: FolderKind, tree: Oid) -> Node {
 fn lines(
     folder: &Folder,
     cache: Option<&Cache>,
-    extra: &[&Tracked],
+    (extra, barred): (&[&Tracked], Barred),
     below: &[usize],
     folders: &[Folder],
     nodes: &[Node],
@@ -126,7 +130,7 @@ fn lines(
     let mut lines = Vec::new();
     let mut missed: Vec<Vec<u8>> = Vec::new();
     let mut take = |name: &[u8], kind: Kind, oid: Oid| {
-        if let Some(mode) = kind.git_mode() {
+        if let Some(mode) = kind.git_mode().filter(|_| !barred.bars(name, kind == Kind::Link)) {
             lines.push(Line { name: name.to_vec(), mode, oid });
         } else if matches!(kind, Kind::Missed(_)) {
             missed.push(name.to_vec());

@@ -11,6 +11,7 @@ use super::{Place, Result, fenced};
 use crate::git::Git;
 use crate::merge::is_ancestor;
 use crate::refs::{Fence, Transaction};
+use crate::synced;
 
 /// Who commits where git knows nobody.
 pub const FALLBACK_NAME: &str = "Piton";
@@ -56,6 +57,10 @@ pub fn commit(
     let name = format!("refs/heads/{}", mark.branch);
     let branch = place.value(&name);
     let parent = parent(&place, branch.as_deref())?;
+    if let Some(own) = parent.as_deref().filter(|parent| *parent != mark.start) {
+        // Its own commits are about to be relied on, and git did not sync them.
+        synced::objects(dir, own, &[&mark.start])?;
+    }
     let unchanged = parent.as_deref().filter(|parent| {
         place.value(&format!("{parent}^{{tree}}")).is_some_and(|found| found == tree)
     });

@@ -1,6 +1,7 @@
 //! Files of the project that a fresh worktree needs but git does not bring, such as `.env`.
 //!
-//! Copied as they are, links as links. Names lead nowhere but into the project.
+//! Copied as they are, links as links; sockets, FIFOs and devices are passed over. Names lead nowhere
+//! but into the project, and not to the worktrees.
 
 use std::fs;
 use std::path::{Component, Path};
@@ -20,6 +21,9 @@ pub(super) fn into(from: &Path, to: &Path, names: &[String]) -> Result<Vec<Strin
             missing.push(name.clone());
             continue;
         }
+        if holds(&from.join(path), to) {
+            return Err(Error::HoldsWorktrees(name.clone()));
+        }
         let target = to.join(path);
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent).at(parent)?;
@@ -27,6 +31,12 @@ pub(super) fn into(from: &Path, to: &Path, names: &[String]) -> Result<Vec<Strin
         one(&from.join(path), &target)?;
     }
     Ok(missing)
+}
+
+/// Tells whether a folder is the worktree itself, or has it in it: copying it would never end.
+fn holds(folder: &Path, worktree: &Path) -> bool {
+    let both = (folder.canonicalize(), worktree.canonicalize());
+    matches!(both, (Ok(folder), Ok(worktree)) if worktree.starts_with(&folder))
 }
 
 fn one(from: &Path, to: &Path) -> Result<()> {

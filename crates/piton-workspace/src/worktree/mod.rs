@@ -92,6 +92,9 @@ pub enum Error {
     /// A path to copy that leads out of the project.
     #[error("`{0}` cannot be copied into a worktree; name a path within the project")]
     OutOfProject(String),
+    /// A folder to copy that has the worktrees in it.
+    #[error("`{0}` holds the worktrees and cannot be copied into one; take it out of `copy`")]
+    HoldsWorktrees(String),
     /// Another process of ours is still at work.
     #[error("a git command of an earlier driver still runs here; wait for it, then call again")]
     Busy,

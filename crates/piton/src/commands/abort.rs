@@ -2,11 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use piton_core::Status;
+use piton_core::budget::Budgets;
 use piton_core::event::RunAborted;
+use piton_core::lane::TaskWorktrees;
+use piton_core::plan::OnFailure;
 use piton_core::request::Request;
+use piton_core::{Plan, Status};
 use piton_engine::Store;
-use piton_engine::store::Asked;
+use piton_engine::store::{Asked, Loaded};
 use piton_ledger::{RunRow, owner_liveness};
 
 use super::resume::acquire;
@@ -18,6 +21,9 @@ use crate::ui;
 
 /// Steps get their grace before they are killed; the driver answers after that.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
+/// How long a driver may stand still before it is not waited for: a person who stopped it by mistake
+/// lets it go on, and else it never answers.
+const STOPPED_WAIT: Duration = Duration::from_secs(3);
 /// Pause between two looks at the answer.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -71,14 +77,14 @@ fn ask_driver(
         alive: &owner_liveness,
     };
     let id = store.post(&row.run_id, &asked)?;
-    if let Some(lease) = row.owner.as_ref().filter(|l| piton_ledger::is_stopped(l.owner.pid)) {
-        let (owner, pid) = (&lease.owner, lease.owner.pid);
-        ui::say(&format!(
-            "warning: {owner} is stopped; it answers once it goes on (kill -CONT {pid})"
-        ));
-    }
+    let mut moved = Instant::now();
     let deadline = Instant::now() + ANSWER_WAIT;
     while Instant::now() < deadline {
+        if !row.owner.as_ref().is_some_and(|lease| piton_ledger::is_stopped(lease.owner.pid)) {
+            moved = Instant::now();
+        } else if moved.elapsed() > STOPPED_WAIT {
+            break;
+        }
         let row = store.ledger().run(&row.run_id)?.ok_or(piton_ledger::Error::NoRun)?;
         if !Context::driver_lives(&row) && !store.load(&row.run_id)?.state.running().is_empty() {
             // It died over steps that may still run: they are ended first.
@@ -90,12 +96,19 @@ fn ask_driver(
         }
         std::thread::sleep(PAUSE);
     }
-    Err(CommandError::failed(
-        "no-answer",
-        format!("the driver of {} did not answer yet", row.run_id),
-    )
-    .hint("the request stays in its inbox; `piton status` shows what comes of it")
-    .hint(format!(
+    let stopped = row.owner.as_ref().filter(|lease| piton_ledger::is_stopped(lease.owner.pid));
+    let why = match stopped {
+        Some(lease) => {
+            format!(
+                "{} is stopped; it answers once it goes on (kill -CONT {})",
+                lease.owner, lease.owner.pid
+            )
+        }
+        None => format!("the driver of {} did not answer yet", row.run_id),
+    };
+    Err(CommandError::failed("no-answer", why)
+        .hint("the request stays in its inbox; `piton status` shows what comes of it")
+        .hint(format!(
         "if it hangs or is stopped: `piton resume {} --takeover`, which carries the request out",
         row.run_id
     )))
@@ -124,12 +137,32 @@ fn drive_to_the_end(
         store.ledger().release(row.run, lease.epoch, now().0)?;
         return Err(CommandError::usage("run-over", format!("run {run_id} is {status} already")));
     }
-    let plan = store.plan(&loaded.state)?;
+    let plan = plan_of(store, &loaded)?;
     let opening = vec![session::attached(context, &lease, &DriveArgs::default())];
     let live = plan.clone();
     let session = Session { abort: Some(event), ..Session::new(loaded, plan, live, opening) };
     session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
     Ok(())
+}
+
+/// The plan on record. To end a run where that is lost, none is needed: what its steps may leave
+/// running is not known then, and is ended with them.
+fn plan_of(store: &mut Store, loaded: &Loaded) -> Result<Plan> {
+    let Some(problem) = store.plan_problem(&loaded.state)? else {
+        return Ok(store.plan(&loaded.state)?);
+    };
+    ui::say(&format!(
+        "warning: the plan on record of run {} {problem}; all that its steps left running is ended",
+        loaded.row.run_id
+    ));
+    Ok(Plan {
+        title: loaded.state.title.clone(),
+        spec: None,
+        on_failure: OnFailure::default(),
+        budgets: Budgets::default(),
+        phases: Vec::new(),
+        task_worktrees: TaskWorktrees::default(),
+    })
 }
 
 /// Removes a run whose creator died before the first event: there is nothing to end, to set aside

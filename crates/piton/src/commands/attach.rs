@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn the_verdict_of_the_driver_is_the_ending_of_the_watcher() {
         let code = |verdict, signal| {
-            let left = DriverLeft { verdict, head: None, signal };
+            let left = DriverLeft { verdict, head: None, signal, driven_until: None };
             exit(&left).map_or_else(|e| e.kind.exit_code(), |()| 0)
         };
         let all = [

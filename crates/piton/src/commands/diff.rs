@@ -2,7 +2,7 @@
 
 use piton_core::LanePath;
 use piton_engine::store::Loaded;
-use piton_workspace::{Git, restore};
+use piton_workspace::{Git, restore, snapshot};
 
 use super::rewind::{self, Point};
 use crate::cli::DiffArgs;
@@ -62,7 +62,13 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
         git = git.arg("--stat");
     }
     let text = git.args([tree(&first), tree(&second)]).text();
-    let text = text.map_err(|e| failed(e.to_string()))?;
+    let text = text.map_err(|e| {
+        // Git says only that a path is missing.
+        let is_gone = |commit: &&str| snapshot::is_there(root, commit).is_ok_and(|there| !there);
+        let gone = [first.commit(), second.commit()].into_iter().find(is_gone);
+        let gone = gone.map(|commit| snapshot::Error::Gone { commit: commit.to_owned() });
+        failed(gone.map_or_else(|| e.to_string(), |gone| gone.to_string()))
+    })?;
     ui::data(&ui::text::sanitize_lines(&context.redactor.redact(&text)));
     Ok(())
 }

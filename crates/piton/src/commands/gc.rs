@@ -25,7 +25,7 @@ use super::log::size;
 use super::{leftovers, request};
 use crate::cli::GcArgs;
 use crate::context::{Context, now};
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 use piton_workspace::refs::Standing;
 use repository::{Chaff, Left, Tree};
@@ -302,7 +302,7 @@ fn confirmed(context: &Context, args: &GcArgs) -> Result<bool> {
     if !context.interactive {
         let message = "deleting is final and nobody can be asked here; nothing was deleted";
         let same = typed(args);
-        return Err(CommandError::usage("needs-yes", message)
+        return Err(CommandError::new(Kind::Waiting, "needs-yes", message)
             .hint(format!("`{same} --yes` deletes, `{same} --dry-run` only shows")));
     }
     let choices = [('y', "delete"), ('n', "keep all")];

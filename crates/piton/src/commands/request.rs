@@ -107,11 +107,14 @@ fn refuse_unseen(context: &Context, loaded: &Loaded) -> Result<()> {
         .hint("give the command where the run was started, or wait until its steps are over"))
 }
 
+/// Whether this process came from a step of the run, by what it carries itself or by where it stands.
 fn is_marked(loaded: &Loaded) -> bool {
-    match std::env::var(MARK_VARIABLE) {
+    let named = || std::env::var("PITON_RUN_ID").is_ok_and(|id| id == loaded.row.run_id);
+    let carried = match std::env::var(MARK_VARIABLE) {
         Ok(mark) => mark == loaded.state.mark,
-        Err(_) => std::env::var("PITON_RUN_ID").is_ok_and(|id| id == loaded.row.run_id),
-    }
+        Err(_) => named(),
+    };
+    carried || piton_process::strays::from_step(&loaded.state.mark)
 }
 
 fn inside(loaded: &Loaded) -> CommandError {

@@ -23,6 +23,9 @@ use crate::session::{self, Session};
 use crate::ui;
 use crate::world::{kept, scratch_folders};
 
+/// What is said of a step that goes on without a driver.
+const RUNNING: &str = "is still running";
+
 /// Resumes a run.
 pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     session::split_lane(&mut args.drive)?;
@@ -175,7 +178,9 @@ fn prepare(
             format!("run {run_id} is not resumed: the world differs from its record"),
         );
         for difference in check.differences.iter().filter(|d| d.severity == Severity::Stops) {
-            error = error.hint(format!("{}: {}", difference.message, difference.next));
+            // As it is typed.
+            let next = difference.next.replace("`--", &format!("`piton resume {run_id} --"));
+            error = error.hint(format!("{}: {next}", difference.message));
         }
         return Err(error);
     }
@@ -296,14 +301,18 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
     for (step, attempt) in state.running() {
         use piton_process::Fact;
         let (name, word) = match facts.fact(&format!("{step}#{attempt}")) {
-            Fact::Started { .. } | Fact::Maybe if keeper.is_some() => {
-                ("step-running", "is still running")
-            }
+            Fact::Started { .. } | Fact::Maybe if keeper.is_some() => ("step-running", RUNNING),
             Fact::Finished(_) => ("step-running", "has finished meanwhile"),
             Fact::NotStarted => ("step-running", "was about to start"),
             _ => ("step-lost", "was in flight and its keeper is gone"),
         };
-        check.add(name, format!("{step} (attempt {attempt}) {word}"));
+        let message = format!("{step} (attempt {attempt}) {word}");
+        if check.plan.step(&step).is_some() {
+            check.add(name, message);
+            continue;
+        }
+        let then = if word == RUNNING { "it is ended" } else { "its outcome is not taken" };
+        check.add("step-removed", format!("{message}, and is no longer in the plan: {then}"));
     }
     if state.epoch > 0 {
         let strays = piton_process::strays::find(&state.mark, keeper, &kept(&check.plan));

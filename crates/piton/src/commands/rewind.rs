@@ -1,6 +1,7 @@
 //! What rollback, restore and undo share: finding checkpoints, saying what will change, asking, and
 //! driving the run just far enough to carry it out.
 
+mod head;
 mod plan;
 mod points;
 
@@ -10,6 +11,7 @@ use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
 use piton_engine::{Ending, Store};
 
+pub use head::HeadLeft;
 pub use plan::Planned;
 pub use points::{Point, is_lane, lane_and_stage, named, none, of_stage, one, points, stage_of};
 

@@ -35,7 +35,8 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     // Without snapshots there is nothing to go back to: it says why.
     super::look::rooms(context, &loaded)?;
     let made = plan(&mut store, &loaded, args)?;
-    let planned = rewind::Planned::of(context, &loaded, &made)?;
+    let mut planned = rewind::Planned::of(context, &loaded, &made)?;
+    planned.head = rewind::HeadLeft::of(context, &mut store, &loaded, &made)?;
     if !planned.tell(context, args.dry_run)? {
         if !planned.something {
             ui::say("nothing to roll back");
@@ -46,12 +47,12 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     rewind::confirm(context, &question)?;
     let run_id = loaded.row.run_id.clone();
     let ending = rewind::drive(context, &mut store, &run_id, made, args.takeover)?;
-    prompt(context, &run_id, &ending.state);
+    prompt(context, &run_id, &ending.state, planned.head.as_ref());
     Ok(())
 }
 
 /// What the recovery contract wants to be said after a rollback.
-fn prompt(context: &Context, run_id: &str, state: &RunState) {
+fn prompt(context: &Context, run_id: &str, state: &RunState, head: Option<&rewind::HeadLeft>) {
     let last = state.undo.last();
     let rooms = last.map(|u| u.rooms.as_slice()).unwrap_or_default();
     let kept: Vec<String> = rooms.iter().flat_map(|r| &r.keep).map(|k| names::shown(k)).collect();
@@ -60,6 +61,7 @@ fn prompt(context: &Context, run_id: &str, state: &RunState) {
             "run_id": run_id,
             "rolled_back": last.map(|u| u.words.clone()),
             "kept": kept,
+            "head": head.map(rewind::HeadLeft::json),
             "resume_hint": ui::here::told(&format!("piton resume {run_id}")),
             "rollback_hint": ui::here::told(&format!("piton rollback {run_id}")),
             "undo_hint": ui::here::told(&format!("piton undo {run_id}")),
@@ -81,6 +83,9 @@ fn prompt(context: &Context, run_id: &str, state: &RunState) {
     for path in kept {
         let path = ui::text::sanitize(&path);
         ui::say(&format!("  stays:           {path} (not made by this run; --exact removes it)"));
+    }
+    if let Some(head) = head {
+        ui::say(&head.words());
     }
     ui::say(&format!("  next:            piton resume {run_id}"));
     ui::say(&format!("  to the start:    piton rollback {run_id} --to before_lane_start"));

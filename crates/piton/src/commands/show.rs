@@ -60,6 +60,8 @@ fn find(store: &mut Store, what: Option<&str>, lane: Option<&str>) -> Result<(Lo
             // Neither a run nor a part of the newest one: the first complaint is the clearer one,
             // but for the name of a stage, which no run has.
             let staged = rewind::stage_of(what).is_some() || rewind::lane_and_stage(what).is_some();
+            // Likewise for an attempt.
+            let staged = staged || what.contains('#');
             let part = part(store, &loaded, what, lane);
             let part = part.map_err(|error| if staged { error } else { no_such_run })?;
             Ok((loaded, part))
@@ -90,7 +92,11 @@ fn part(store: &mut Store, loaded: &Loaded, text: &str, lane: Option<&str>) -> R
                 return Ok(Part::Checkpoint(text.to_owned()));
             }
             let staged = rewind::stage_of(text).is_some() || rewind::lane_and_stage(text).is_some();
-            Err(if staged { rewind::none(&all, state, text, lane) } else { error })
+            Err(if staged || text.contains('#') {
+                rewind::none(&all, state, text, lane)
+            } else {
+                error
+            })
         }
     }
 }

@@ -35,6 +35,9 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
     let run_id = row.run_id.clone();
     let mut loaded = store.load_row(row)?;
     let mut lives = Context::driver_lives(&loaded.row);
+    if !lives {
+        settle_ended(context, &mut loaded);
+    }
     if !args.watch {
         let rerun = rerun(context, &mut store, &loaded, lives)?;
         print(context, &loaded, lives, &rerun);
@@ -65,6 +68,41 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
             loaded = store.load(&run_id)?;
         }
         lives = Context::driver_lives(&loaded.row);
+        if !lives {
+            settle_ended(context, &mut loaded);
+        }
+    }
+}
+
+/// Shows steps that ended while nobody drove the run as what they are: no longer at work. What came
+/// of them is recorded by the next driver.
+fn settle_ended(context: &Context, loaded: &mut Loaded) {
+    let running = loaded.state.running();
+    if running.is_empty() {
+        return;
+    }
+    let dir = context.run_dir(&loaded.row.run_id);
+    let keeper = piton_process::keeper_alive(&dir);
+    let facts = piton_process::Journal::read(&dir).unwrap_or_default();
+    for (step, attempt) in running {
+        use piton_process::Fact;
+        // Of one whose outcome waits for a person the lane says why.
+        let lane = loaded.state.lane(&step.lane()).and_then(|lane| lane.work.as_ref());
+        if lane.is_some_and(|work| work.blocked.is_some()) {
+            continue;
+        }
+        let key = format!("{step}#{attempt}");
+        let code = match facts.fact(&key) {
+            Fact::Started { .. } | Fact::Maybe if keeper.is_some() => continue,
+            Fact::Finished(exit) => exit.code,
+            _ => None,
+        };
+        let lanes = loaded.state.phases.iter_mut().filter(|p| p.id == step.phase);
+        let steps = lanes.flat_map(|p| &mut p.lanes).filter(|l| l.id == step.lane);
+        for found in steps.flat_map(|l| &mut l.steps).filter(|s| s.id == step.step) {
+            found.progress = Progress::Pending;
+            found.exit_code = code;
+        }
     }
 }
 

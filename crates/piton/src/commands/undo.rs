@@ -12,6 +12,9 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
 
+/// Lanes that an act is told by; of more only their number is.
+const LANES_NAMED_MAX: usize = 3;
+
 /// Undoes the last act.
 pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
     let mut store = super::request::open(context)?;
@@ -33,20 +36,20 @@ pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
     };
     let act = picked(&loaded.state.undo, args.act)?;
     let made = reverse(act);
-    let words = act.words.clone();
+    let (words, shown) = (act.words.clone(), told(act));
     if !context.json {
-        ui::say(&format!("undo: {words}"));
+        ui::say(&format!("undo: {shown}"));
     }
     if !rewind::Planned::of(context, &loaded, &made)?.tell(context, args.dry_run)? {
         return Ok(());
     }
-    rewind::confirm(context, &format!("Undo the {words}?"))?;
+    rewind::confirm(context, &format!("Undo the {shown}?"))?;
     let run_id = loaded.row.run_id.clone();
     let ending = rewind::drive(context, &mut store, &run_id, made, args.takeover)?;
     if context.json {
         ui::data_json(&serde_json::json!({"run_id": run_id, "undone": words}));
     } else {
-        ui::say(&format!("undone: {words}"));
+        ui::say(&format!("undone: {shown}"));
         ui::say(&format!("  and back again: piton undo {run_id}"));
         if let Some(act) = undo::further(&ending.state.undo) {
             let (id, words) = (act.id, told(act));
@@ -82,9 +85,19 @@ fn picked(acts: &[Undoable], number: Option<u64>) -> Result<&Undoable> {
     })
 }
 
-/// What an act was about; an undo names what it undid.
+/// What an act was about; an undo names what it undid. One that many lanes have in common names them,
+/// so that it can be told from others of its kind.
 fn told(act: &Undoable) -> String {
-    ui::text::sanitize(&act.words)
+    let lanes: Vec<String> = act.lanes.iter().map(|(lane, _)| lane.to_string()).collect();
+    let is_named = |lane: &String| act.words.contains(lane.as_str());
+    let words = ui::text::sanitize(&act.words);
+    if lanes.is_empty() || lanes.iter().any(is_named) {
+        return words;
+    }
+    if lanes.len() > LANES_NAMED_MAX {
+        return format!("{words}, of {} lanes", lanes.len());
+    }
+    format!("{words}, of {}", ui::text::sanitize(&lanes.join(" and ")))
 }
 
 /// Lists the acts, the newest first.

@@ -95,12 +95,12 @@ pub fn short(commit: &str) -> String {
 pub fn cut_short(state: &RunState) -> Option<String> {
     let intent = state.rewinding.as_ref()?;
     let what = match intent.kind {
-        RewindKind::Restore => "restore of",
-        RewindKind::Undo => "undo of the",
-        RewindKind::Rollback | RewindKind::Unknown => "rollback to",
+        RewindKind::Restore => "a restore of",
+        RewindKind::Undo => "an undo of the",
+        RewindKind::Rollback | RewindKind::Unknown => "a rollback to",
     };
     let (to, run) = (sanitize(&intent.to), super::words::run_id(state));
-    let text = format!("a {what} {to} was cut short: `piton resume {run}` finishes it");
+    let text = format!("{what} {to} was cut short: `piton resume {run}` finishes it");
     Some(super::here::told(&text).into_owned())
 }
 

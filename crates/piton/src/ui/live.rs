@@ -202,8 +202,12 @@ mod tests {
         });
         live.event(1, Timestamp(17_000), &event, &state());
         let before = out.text().len();
-        let left =
-            Event::DriverLeft(DriverLeft { verdict: Verdict::Failed, head: None, signal: None });
+        let left = Event::DriverLeft(DriverLeft {
+            verdict: Verdict::Failed,
+            head: None,
+            signal: None,
+            driven_until: None,
+        });
         live.event(2, Timestamp(17_000), &left, &state());
         let text = out.text();
         assert!(text[..before].contains("P1/A/fetch is to run again: artifact a.txt is missing\n"));

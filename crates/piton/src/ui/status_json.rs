@@ -10,7 +10,9 @@ use piton_core::evidence::Rerun;
 use piton_core::id::LanePath;
 use piton_core::lane::TaskOf;
 use piton_core::state::{LaneState, Progress, RunState, StepState, Used};
-use piton_core::summary::{current, lane_status, phase_status, run_status, standing, step_status};
+use piton_core::summary::{
+    current, lane_status, may_act, phase_status, run_status, standing, step_status,
+};
 use piton_core::{Status, StepPath, Timestamp};
 use piton_engine::Loaded;
 use piton_formats::lanes::fix::{FixTask, fix_tasks};
@@ -185,13 +187,19 @@ fn phases(state: &RunState, run: Status) -> Vec<Phase<'_>> {
                 phase_status(state, phase),
                 run,
                 phase.lanes.iter().any(LaneState::is_running),
+                phase.lanes.iter().any(may_act),
             ),
             lanes: phase
                 .lanes
                 .iter()
                 .map(|lane| Lane {
                     id: &lane.id,
-                    status: standing(lane_status(state, phase, lane), run, lane.is_running()),
+                    status: standing(
+                        lane_status(state, phase, lane),
+                        run,
+                        lane.is_running(),
+                        may_act(lane),
+                    ),
                     steps: lane
                         .steps
                         .iter()

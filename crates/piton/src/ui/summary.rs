@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use piton_core::event::{Next, Outcome, StepFinished, Verdict};
+use piton_core::event::{BudgetExhausted, Next, Outcome, StepFinished, Verdict};
 use piton_core::lane_state::LaneWork;
 use piton_core::state::{Progress, StepState};
 use piton_core::{Event, LanePath, Millis, RunState, Status, StepPath, Timestamp};
@@ -34,6 +34,8 @@ pub struct Tally {
     waited: usize,
     interrupted: usize,
     redone: Vec<(StepPath, String)>,
+    /// The budget that was used up meanwhile, be it by the last step.
+    exhausted: Option<BudgetExhausted>,
 }
 
 impl Tally {
@@ -84,6 +86,12 @@ impl Tally {
         line(&self.counts(state));
         for (path, step) in failed(state).iter().take(NAMED_MAX) {
             line(&format!("failed: {path}: {}", why_failed(step)));
+        }
+        for words in words::rejected(state).iter().take(NAMED_MAX) {
+            line(words);
+        }
+        if let Some(budget) = &self.exhausted {
+            line(&words::budget(budget));
         }
         for (path, work) in held(state).into_iter().take(NAMED_MAX) {
             line(&format!("{path} is {}", lane_words::blocked(work).unwrap_or_default()));
@@ -183,6 +191,7 @@ impl Observer for Tally {
                 }
             }
             Event::StepFinished(e) => self.finished(e),
+            Event::BudgetExhausted(e) => self.exhausted = Some(e.clone()),
             Event::StepProven(e) => drop(self.settled.insert(e.step.clone())),
             Event::LaneJoined(e) => drop(self.settled.insert(e.step.clone())),
             _ => {}
@@ -242,11 +251,8 @@ fn commands_after(state: &RunState, verdict: Verdict) -> Vec<String> {
             let gates = state.open_gates().map(|(gate, _)| gate);
             // Approving is not running: the two belong together.
             let approve = gates.map(|gate| format!("piton approve {run} {gate} && {resume}"));
-            let mut all: Vec<String> = approve.take(NAMED_MAX).collect();
-            if all.is_empty() {
-                all.push(resume);
-            }
-            all
+            let all: Vec<String> = approve.take(NAMED_MAX).collect();
+            if all.is_empty() { vec![resume] } else { all }
         }
         Verdict::Failed => after_failure(state, run, &resume),
         Verdict::Blocked => {
@@ -271,7 +277,17 @@ fn commands_after(state: &RunState, verdict: Verdict) -> Vec<String> {
         Verdict::Aborted if state.ended.is_some_and(Status::is_final) => {
             vec![format!("piton show {run}")]
         }
-        Verdict::RolledBack => vec![resume, format!("piton undo {run}")],
+        Verdict::RolledBack => {
+            let undo = format!("piton undo {run}");
+            let goes_on = state.lanes().filter_map(|(_, lane)| lane.work.as_deref());
+            // What came back may be a failure, which a resume alone only meets again.
+            if failed(state).is_empty() || goes_on.into_iter().any(|w| w.rolled_back.is_some()) {
+                return vec![resume, undo];
+            }
+            let mut all = after_failure(state, run, &resume);
+            all.insert(1, undo);
+            all
+        }
         Verdict::Interrupted | Verdict::SelectionDone | Verdict::Aborted | Verdict::Unknown => {
             vec![resume]
         }
@@ -405,6 +421,25 @@ mod tests {
         );
     }
 
+    /// Lost: nobody would know who said no, or that the last step was dearer than it might be.
+    #[test]
+    fn a_no_and_a_budget_that_is_used_up_are_said() {
+        let (mut tally, mut state) = tallied();
+        for gate in state.gates.values_mut() {
+            let (by, message) = ("ann".to_owned(), "not yet".to_owned());
+            let no = piton_core::state::Decision { approved: false, by, message, at: Timestamp(0) };
+            gate.decision = Some(no);
+        }
+        let budget = BudgetExhausted { budget: "tokens".to_owned(), used: 60, limit: 50 };
+        tally.event(9, Timestamp(5_000), &Event::BudgetExhausted(budget), &state);
+        let said = tally.render(&state, Verdict::Failed, Path::new("/s/logs"), &Look::plain(80));
+        assert!(
+            said.contains("  rejected: gate \"Spec approval\" (P2) by ann: not yet\n"),
+            "{said}"
+        );
+        assert!(said.contains("  budget tokens is used up (60 of 50)\n"), "{said}");
+    }
+
     #[test]
     fn programs_get_the_same_numbers() {
         let (tally, state) = tallied();
@@ -436,8 +471,8 @@ mod tests {
         let mut state = state();
         assert_eq!(first(&state, Verdict::Waiting), "piton approve r-1 P2 && piton resume r-1");
         let mut two = state.clone();
-        let gate = state.gates.values().next().cloned().expect("a gate");
-        two.gates.insert(piton_core::GateRef("P1".to_owned()), gate);
+        let gates = state.gates.values().cloned();
+        two.gates.extend(gates.map(|gate| (piton_core::GateRef("P1".to_owned()), gate)));
         assert_eq!(first(&two, Verdict::Waiting), "piton approve r-1 P1 && piton resume r-1");
         assert_eq!(first(&state, Verdict::Interrupted), "piton resume r-1");
         assert_eq!(first(&state, Verdict::Complete), "piton show r-1");

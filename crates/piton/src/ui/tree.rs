@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use piton_core::evidence::Rerun;
 use piton_core::state::{LaneState, PhaseState, Progress, StepState};
 use piton_core::summary::{
-    lane_status, phase_status, progress, run_status, standing, standing_verdict, step_status,
+    lane_status, may_act, phase_status, progress, run_status, standing, standing_verdict,
+    step_status,
 };
 use piton_core::{GateRef, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::Loaded;
@@ -189,7 +190,8 @@ impl<'a> Tree<'a> {
             let _ = write!(more, ", {}", phase.driven_ms);
         }
         let runs = phase.lanes.iter().any(LaneState::is_running);
-        let status = standing(phase_status(self.state, phase), self.run, runs);
+        let acts = phase.lanes.iter().any(may_act);
+        let status = standing(phase_status(self.state, phase), self.run, runs, acts);
         self.line(0, status, &phase.id, &more);
         self.gate(2, &GateRef(phase.id.clone()));
         for lane in phase.lanes.iter().filter(|l| l.task.is_none()) {
@@ -200,7 +202,8 @@ impl<'a> Tree<'a> {
     fn lane(&mut self, at: usize, phase: &PhaseState, lane: &LaneState) {
         let way = lane_words::way(lane).map(|way| format!(", {way}")).unwrap_or_default();
         let status = lane_status(self.state, phase, lane);
-        self.line(at, standing(status, self.run, lane.is_running()), &lane.id, &way);
+        let status = standing(status, self.run, lane.is_running(), may_act(lane));
+        self.line(at, status, &lane.id, &way);
         if let Some(work) = &lane.work {
             let place = lane_words::place(work, &self.state.root).filter(|_| !lane.is_over());
             let lines = [place, lane_words::blocked(work), lane_words::degraded(work)];

@@ -7,7 +7,8 @@ use piton_core::budget::amount;
 use piton_core::event::{
     BudgetExhausted, Class, Next, Outcome, StepFinished, StepStarted, Verdict,
 };
-use piton_core::{Event, Millis, RunState, Timestamp};
+use piton_core::state::GateState;
+use piton_core::{Event, GateRef, Millis, RunState, Timestamp};
 use piton_engine::Note;
 
 use super::text::{count, sanitize};
@@ -116,6 +117,17 @@ pub fn failure(class: Class, exit_code: Option<i32>, error: &str) -> String {
 pub fn budget(e: &BudgetExhausted) -> String {
     let said = |value| amount(&e.budget, value);
     format!("budget {} is used up ({} of {})", sanitize(&e.budget), said(e.used), said(e.limit))
+}
+
+/// The gates that were rejected, each with who and why.
+pub fn rejected(state: &RunState) -> Vec<String> {
+    let line = |(gate, asked): (&GateRef, &GateState)| {
+        let no = asked.decision.as_ref().filter(|d| !d.approved)?;
+        let why = if no.message.is_empty() { "" } else { ": " };
+        let (name, by, message) = (sanitize(&asked.name), sanitize(&no.by), sanitize(&no.message));
+        Some(format!("rejected: gate \"{name}\" ({gate}) by {by}{why}{message}"))
+    };
+    state.gates.iter().filter_map(line).collect()
 }
 
 fn after(at: Timestamp, next: Next) -> String {

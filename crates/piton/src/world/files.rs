@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use globset::GlobBuilder;
@@ -87,14 +88,14 @@ pub fn seal(root: &Path, patterns: &[String]) -> Result<Vec<FileHash>, SealError
         paths.extend(found);
     }
     if !missing.is_empty() {
-        return Err(SealError::Missing(missing));
+        return Err(unfit(root, missing));
     }
     let mut sealed = Vec::new();
     let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
     for path in paths {
         let full = root.join(&path);
         let Some(sha256) = hash_and(root, &path, File::sync_all).map_err(failed)? else {
-            return Err(SealError::Missing(vec![path]));
+            return Err(unfit(root, vec![path]));
         };
         folders.extend(
             full.ancestors().skip(1).take_while(|a| a.starts_with(root)).map(Path::to_owned),
@@ -105,6 +106,53 @@ pub fn seal(root: &Path, patterns: &[String]) -> Result<Vec<FileHash>, SealError
         File::open(&folder).and_then(|f| f.sync_all()).map_err(failed)?;
     }
     Ok(sealed)
+}
+
+/// Says of artifacts that could not be found whether there is something else in their place.
+fn unfit(root: &Path, missing: Vec<String>) -> SealError {
+    let found: Vec<Option<String>> = missing.iter().map(|p| instead(root, p)).collect();
+    if found.iter().all(Option::is_none) {
+        return SealError::Missing(missing);
+    }
+    let words = missing.iter().zip(found).map(|(pattern, found)| match found {
+        Some(what) => what,
+        None => format!("artifact {pattern} is missing"),
+    });
+    SealError::Unfit(words.collect())
+}
+
+/// What is there in place of a file that could be recorded.
+fn instead(root: &Path, pattern: &str) -> Option<String> {
+    let plain = pattern.strip_prefix("./").unwrap_or(pattern).trim_end_matches('/');
+    if let Ok(found) = std::fs::metadata(root.join(plain)) {
+        let kind = found.file_type();
+        let what = if kind.is_fifo() {
+            "a pipe, which has no bytes to record"
+        } else if kind.is_socket() {
+            "a socket, which has no bytes to record"
+        } else if !kind.is_dir() {
+            "a device, which has no bytes to record"
+        } else if unnamed(root, &|path| path.starts_with(plain)).is_some() {
+            "a folder of files whose names are not UTF-8, which can't be recorded"
+        } else {
+            "a folder without files; put one into it, or declare the files that are made"
+        };
+        return Some(format!("artifact {pattern} is {what}"));
+    }
+    let glob = GlobBuilder::new(plain).literal_separator(true).build().ok()?.compile_matcher();
+    let name = unnamed(root, &|path| glob.is_match(path))?;
+    Some(format!("artifact {pattern} is {name}, whose name is not UTF-8 and can't be recorded"))
+}
+
+/// A file whose name is not UTF-8 and that is wanted, with that name as it can be shown.
+fn unnamed(root: &Path, wanted: &dyn Fn(&Path) -> bool) -> Option<String> {
+    let entries = WalkDir::new(root).into_iter().filter_entry(|e| e.file_name() != ".git");
+    let mut files = entries.flatten().filter(|e| !e.file_type().is_dir());
+    files.find_map(|entry| {
+        let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
+        let odd = path.to_str().is_none() && wanted(path);
+        odd.then(|| path.to_string_lossy().into_owned())
+    })
 }
 
 fn expand_all(root: &Path, patterns: &[String]) -> io::Result<BTreeSet<String>> {
@@ -215,13 +263,39 @@ mod tests {
         assert_eq!(hash(dir.path(), "out/pipe").unwrap(), None);
         assert_eq!(hash(dir.path(), "out/deep").unwrap(), None);
         let pipe = "out/pipe".to_owned();
-        let missing = SealError::Missing(vec![pipe.clone()]);
-        assert_eq!(seal(dir.path(), &[pipe]), Err(missing));
+        let words = "artifact out/pipe is a pipe, which has no bytes to record".to_owned();
+        assert_eq!(seal(dir.path(), &[pipe]), Err(SealError::Unfit(vec![words])));
         let sealed = seal(dir.path(), &["out".to_owned()]).unwrap();
         let paths: Vec<&str> = sealed.iter().map(|f| f.path.as_str()).collect();
         let all = ["out/a.txt", "out/c.bin", "out/dangling", "out/deep/b.txt", "out/folder"];
         assert_eq!(paths, all);
         assert_eq!(sealed[2].sha256, Sha::of(b"nowhere"));
+    }
+
+    /// Lost: a person would look for a file that is there, only not as one that can be recorded.
+    #[test]
+    fn what_is_there_in_place_of_an_artifact_is_named() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let dir = project();
+        std::fs::create_dir_all(dir.path().join("empty/deep")).unwrap();
+        std::fs::create_dir(dir.path().join("odd")).unwrap();
+        let name = std::ffi::OsStr::from_bytes(b"caf\xe9.bin");
+        std::fs::write(dir.path().join("odd").join(name), "x").unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("sock")).unwrap();
+        for (pattern, word) in [
+            ("empty", "is a folder without files"),
+            ("empty/", "is a folder without files"),
+            ("odd", "whose names are not UTF-8"),
+            ("odd/*.bin", "is odd/caf\u{fffd}.bin, whose name is not UTF-8"),
+            ("sock", "is a socket"),
+        ] {
+            let patterns = [pattern.to_owned(), "none".to_owned()];
+            let Err(SealError::Unfit(words)) = seal(dir.path(), &patterns) else {
+                panic!("{pattern}");
+            };
+            assert!(words[0].contains(word), "{words:?}");
+            assert_eq!(words[1], "artifact none is missing");
+        }
     }
 
     #[test]

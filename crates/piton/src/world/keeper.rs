@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use piton_engine::world::{Attached, Attempt, Cause, Found, Happening, Notice};
 use piton_engine::{Error, Result};
 use piton_process::journal::{Fact, Journal};
-use piton_process::protocol::{Env, Event, Request, Spawn, State};
+use piton_process::protocol::{Env, Event, Exit, HELPER_KEY, Request, Spawn, State};
 use piton_process::{Keeper, Tether, cgroup, strays};
 use piton_workspace::git::NAMES_A_REPOSITORY;
 
@@ -35,6 +35,8 @@ const SIGINT: i32 = 2;
 const ATTACH_TRIES: u32 = 3;
 /// Longest time of a notify command.
 const NOTIFY_MS: u64 = 60_000;
+/// How long a driver that leaves listens to its notify command: one that is slow is believed.
+const NOTIFY_PATIENCE: Duration = Duration::from_secs(2);
 /// The epoch of the driver that creates a run.
 const FIRST_EPOCH: u64 = 1;
 
@@ -273,6 +275,7 @@ impl Connection {
         argv: Vec<String>,
         run: &str,
         notice: &Notice,
+        stop: Stop<'_>,
     ) -> Result<()> {
         self.ensure()?;
         self.queue.push(Request::Spawn(Spawn {
@@ -285,13 +288,38 @@ impl Connection {
             dir: root.to_owned(),
             log: self.dir.join("notify.log"),
             timeout_ms: NOTIFY_MS,
+            tell: true,
         }));
         self.flush();
+        self.hear_helper(stop)
+    }
+
+    /// Waits a moment for the end of a helper: one that can't work fails at once.
+    fn hear_helper(&mut self, stop: Stop<'_>) -> Result<()> {
+        let Some(keeper) = &mut self.keeper else { return Ok(()) };
+        let log = self.dir.join("notify.log");
+        let deadline = Instant::now() + NOTIFY_PATIENCE;
+        while Instant::now() < deadline && !stop() {
+            for event in keeper.receive(Some(SLICE)).map_err(failed)? {
+                let (key, problem) = match &event {
+                    Event::NotStarted(not) => (&not.key, Some(not.error.clone())),
+                    Event::Exited(exit) => (&exit.key, problem_of(exit)),
+                    Event::Gone => return Ok(()),
+                    _ => continue,
+                };
+                if !key.starts_with(HELPER_KEY) {
+                    continue;
+                }
+                let told = |why| failed(format!("{why}; what it printed is in {}", log.display()));
+                return problem.map_or(Ok(()), |why| Err(told(why)));
+            }
+        }
         Ok(())
     }
 
     /// Tells the keeper to go; returns what it had to end. A signal ends the waiting, not the going.
-    pub fn leave(&mut self, mut signals: Option<&mut Signals>) -> Vec<String> {
+    /// What steps wrote stays where some of it is `unread`.
+    pub fn leave(&mut self, mut signals: Option<&mut Signals>, unread: bool) -> Vec<String> {
         let mut names = Vec::new();
         self.flush();
         if let Some(mut keeper) = self.keeper.take() {
@@ -318,7 +346,8 @@ impl Connection {
         }
         // Nothing ran any more when the lease was given up. Another driver may hold it by now: its
         // folder is another one, and stays.
-        for (epoch, scratch) in scratch::folders(&self.dir) {
+        let folders = if unread { Vec::new() } else { scratch::folders(&self.dir) };
+        for (epoch, scratch) in folders {
             if epoch <= self.epoch {
                 let _ = std::fs::remove_dir_all(scratch);
                 let _ = std::fs::remove_file(self.dir.join(scratch::pointer(epoch)));
@@ -390,6 +419,17 @@ impl Connection {
         let folders = self.scratch.iter().chain(&self.former);
         let mut paths = folders.map(|folder| scratch::output_file(folder, attempt));
         paths.find(|path| path.symlink_metadata().is_ok())
+    }
+}
+
+/// What is wrong with the end of a helper.
+fn problem_of(exit: &Exit) -> Option<String> {
+    match (exit.code, exit.signal) {
+        (Some(0), _) => None,
+        (Some(127), _) => Some("exit code 127 (command not found)".to_owned()),
+        (Some(code), _) => Some(format!("exit code {code}")),
+        (None, Some(signal)) => Some(format!("ended by signal {signal}")),
+        (None, None) => Some("it ended in a way the system did not tell".to_owned()),
     }
 }
 

@@ -286,7 +286,12 @@ impl World for RealWorld {
             Command::Shell(line) => vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()],
             Command::Args(args) => args.clone(),
         };
-        self.keeper.notify(&self.root, argv, &self.run_id, notice)
+        let (signals, came) = (&mut self.signals, &mut self.came);
+        let mut stop = || {
+            came.extend(signals.iter_mut().flat_map(Signals::take));
+            !came.is_empty()
+        };
+        self.keeper.notify(&self.root, argv, &self.run_id, notice, &mut stop)
     }
 
     fn rooms(&mut self) -> Option<&mut dyn Rooms> {
@@ -299,7 +304,9 @@ impl World for RealWorld {
 
     fn leave(&mut self) -> Result<Vec<String>> {
         self.keeper.let_go();
-        Ok(self.keeper.leave(self.signals.as_mut()))
+        // What the steps said whose outcome waits is read by the next driver.
+        let unread = !self.outputs.is_empty();
+        Ok(self.keeper.leave(self.signals.as_mut(), unread))
     }
 
     fn wait(&mut self, until: Timestamp) -> Result<Vec<Happening>> {

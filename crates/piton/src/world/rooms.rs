@@ -374,9 +374,16 @@ impl Rooms for GitRooms {
         Ok(self.noted_whole(lane, dir, &taken))
     }
 
-    fn reset(&mut self, lane: &LanePath, dir: &str, to: &str, at: Timestamp) -> Result<(), String> {
+    fn reset(
+        &mut self,
+        lane: &LanePath,
+        dir: &str,
+        to: &str,
+        head: Option<&str>,
+        at: Timestamp,
+    ) -> Result<(), String> {
         let _held = self.hands.hold().map_err(|e| e.to_string())?;
-        self.go_back(Some(lane), dir, to, &restore::Scope::default(), at)
+        self.start_afresh(lane, dir, (to, head), at)
     }
 
     fn commit(

@@ -11,6 +11,9 @@ use piton_process::logs::{self, AttemptLog, Piece, Selection, Stream};
 
 /// How far from the end of each stream the last lines are looked for.
 const SHOWN_BYTES: usize = 256 << 10;
+/// The same where the lines there are too few because they are so long: enough for five of half a
+/// megabyte and more, and still read in a moment.
+const SHOWN_BYTES_MOST: usize = 4 << 20;
 /// What is read before that, only to know where a secret began: as much as tells the end of a line
 /// that began even earlier.
 const BEFORE_BYTES: usize = 2 * HELD_BYTES_MIN;
@@ -41,19 +44,27 @@ pub fn last_lines(
     redactor: &Redactor,
 ) -> io::Result<Vec<String>> {
     let mut last = VecDeque::with_capacity(count);
-    for line in read(log, selection)?.iter().rev() {
-        if last.len() == count {
-            break;
+    for bytes in [SHOWN_BYTES, SHOWN_BYTES_MOST] {
+        last.clear();
+        let (lines, is_all) = read(log, selection, bytes)?;
+        for line in lines.iter().rev() {
+            if last.len() == count {
+                break;
+            }
+            if let Some(shown) = shown(line, redactor) {
+                last.push_front(shown);
+            }
         }
-        if let Some(shown) = shown(line, redactor) {
-            last.push_front(shown);
+        if is_all || last.len() == count {
+            break;
         }
     }
     Ok(last.into())
 }
 
-fn read(log: &AttemptLog, selection: Selection) -> io::Result<Vec<Line>> {
-    let end = logs::near_end(log, selection, (SHOWN_BYTES + BEFORE_BYTES) as u64)?;
+/// The lines near the end, and whether there are no others.
+fn read(log: &AttemptLog, selection: Selection, shown: usize) -> io::Result<(Vec<Line>, bool)> {
+    let end = logs::near_end(log, selection, (shown + BEFORE_BYTES) as u64)?;
     let cut = [end.is_cut(Stream::Stdout), end.is_cut(Stream::Stderr)];
     let mut places = [Place::default(); 2];
     let mut lines = Vec::new();
@@ -79,7 +90,7 @@ fn read(log: &AttemptLog, selection: Selection) -> io::Result<Vec<Line>> {
             }
         }
     }
-    Ok(lines)
+    Ok((lines, cut == [false, false]))
 }
 
 fn shown(line: &Line, redactor: &Redactor) -> Option<String> {
@@ -142,6 +153,17 @@ mod tests {
             let all = tail_without(Some(hole), out.as_bytes(), b"", 20)?;
             assert!(!all.iter().any(|line| line.contains("b3Bl")), "{all:?}");
         }
+        Ok(())
+    }
+
+    /// Lost: of an agent that answers in lines of hundreds of kilobytes only the last would be told.
+    #[test]
+    fn long_lines_count_as_others_do() -> io::Result<()> {
+        let long = "x ".repeat(150_000);
+        let out = ["0", "1", "2", "3", "4", "5", "6"].map(|n| format!("{n} {long}\n")).concat();
+        let shown = tail(out.as_bytes(), b"", 5)?;
+        let first: Vec<&str> = shown.iter().map(|line| &line[..1]).collect();
+        assert_eq!(first, ["2", "3", "4", "5", "6"]);
         Ok(())
     }
 

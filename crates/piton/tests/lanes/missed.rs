@@ -213,3 +213,21 @@ fn a_lane_with_work_that_cannot_be_committed_waits_until_it_can() {
     assert_eq!(project.read("new.big").lines().count(), 300);
     assert_eq!(worktrees(&project), 0);
 }
+
+/// Lost: a name that git refuses would end the driver with git's own words, or the file would go with
+/// the worktree.
+#[test]
+fn a_name_that_git_refuses_holds_the_lane_up_until_it_is_changed() {
+    let project =
+        project("run = \"echo 1 > one.txt; echo x > git~1; mkdir .GIT; echo y > .GIT/y\"");
+    let said = project.piton(&["run", "plan.toml"]).exits(4);
+    said.says("git~1 (git allows no such name: kept, but in no commit)")
+        .says(".GIT (git allows")
+        .says("rename it");
+    let room = project.root().join(".worktrees/P1/L1");
+    fs::rename(room.join("git~1"), room.join("two.txt")).unwrap();
+    fs::remove_dir_all(room.join(".GIT")).unwrap();
+    project.piton(&["resume"]).exits(0);
+    assert!(project.has("one.txt") && project.has("two.txt"));
+    assert_eq!(worktrees(&project), 0);
+}

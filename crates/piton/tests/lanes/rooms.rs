@@ -121,7 +121,7 @@ fn reset_holds_after_a_crash_too() {
     scene.agent(
         "SL-1",
         &format!(
-            "echo $PITON_ATTEMPT >> SL-1-01.txt; touch {here}\n\
+            "echo $PITON_ATTEMPT >> SL-1-01.txt; git add -A; git commit -qm own; touch {here}\n\
              while [ ! -e {here}.go ]; do sleep 0.02; done"
         ),
     );
@@ -132,6 +132,8 @@ fn reset_holds_after_a_crash_too() {
     std::fs::write(scene.outside("here.go"), "").unwrap();
     scene.resume(&[]).exits(0);
     assert_eq!(scene.project.read("SL-1-01.txt"), "2\n");
+    let subjects = scene.project.git(&["log", "--format=%s", "main"]);
+    assert_eq!(subjects.matches("own").count(), 1, "{subjects}");
     scene.nothing_left();
 }
 
@@ -220,4 +222,26 @@ fn git_in_a_lane_works_on_the_lane_whoever_started_piton() {
     let dirt = scene.project.git(&["status", "--porcelain", "--untracked-files=no"]);
     assert_eq!(dirt, "", "index and files of the user are what base is");
     scene.nothing_left();
+}
+
+/// Lost: commits of a failed attempt would stay in the lane's branch, and get to base with the next.
+#[test]
+fn reset_takes_commits_of_the_attempt_before_off_the_branch_and_keeps_them() {
+    let failing = LaneDoc { test: "test $PITON_ATTEMPT = 3".to_owned(), ..lane("SL-1") };
+    let scene = with_defaults(&[failing], "on_retry = \"reset\"\nretries = 2\nmerge = \"none\"");
+    scene.agent(
+        "SL-1",
+        "n=$PITON_ATTEMPT; test ! -e own.1 -a ! -e own.2 || exit 9\n\
+         echo $n > own.$n; git add -A; git commit -qm \"own $n\"\n\
+         test $n != 2 || git checkout -q --detach; echo rest > rest.$n; echo $n > SL-1-01.txt",
+    );
+    scene.run(&["--run-id", "r1"]).exits(0);
+    let subjects = scene.project.git(&["log", "--format=%s", "main..lane/P1/SL-1"]);
+    assert!(subjects.contains("own 3") && !subjects.contains("own 1"), "{subjects}");
+    assert!(!subjects.contains("own 2"), "{subjects}");
+    let files = scene.project.git(&["ls-tree", "--name-only", "lane/P1/SL-1"]);
+    assert!(files.contains("own.3") && !files.contains("own.1"), "{files}");
+    let kept = "for-each-ref --format=%(subject) refs/piton/r1/rewound";
+    let kept = scene.project.git(&kept.split(' ').collect::<Vec<_>>());
+    assert!(kept.contains("own 1") && kept.contains("own 2"), "{kept}");
 }

@@ -86,6 +86,29 @@ fn a_kept_daemon_that_hides_stays_and_gc_removes_its_group() {
     assert!(project.cgroups().is_empty());
 }
 
+/// Lost: an agent could leave a program behind that approves for it, with an empty environment.
+#[test]
+fn a_kept_daemon_that_hides_can_not_approve() {
+    if without_cgroups() {
+        return;
+    }
+    let step = "(env -i P=\"$PROGRAM\" PATH=\"$PATH\" HOME=\"$HOME\" setsid sh daemon.sh \
+                </dev/null >/dev/null 2>&1 &)";
+    let gate = "[[phase]]\nid = \"Q\"\ngate = \"Go\"\nrun = \"true\"\n";
+    let project = Project::with_plan(&(one_step(step, "keep = [\"sh\"]") + gate));
+    project.write(
+        "daemon.sh",
+        "while [ ! -e go ]; do sleep 0.02; done\n\"$P\" approve Q 2> said.txt\n\
+         echo $? > code.tmp; mv code.tmp code\n",
+    );
+    run(&project).exits(3);
+    wait_until("the keeper has gone", || project.keepers().is_empty());
+    project.write("go", "");
+    project.wait_for("code");
+    assert_eq!(project.lines("code"), ["4"], "{}", project.read("said.txt"));
+    project.piton(&["approve", "Q"]).exits(0);
+}
+
 /// Lost: a run inside a step would be ended with what the run around it left, or leave a cgroup.
 #[test]
 fn a_run_inside_a_step_leaves_nothing_either() {

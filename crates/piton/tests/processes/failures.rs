@@ -49,6 +49,13 @@ fn a_parked_run_says_until_when() {
     assert!(status["parked_until"].is_string(), "{status}");
     driver.signal(super::common::Signal::TERM);
     driver.wait().exits(143);
+    // Whoever resumes it must not think that it hangs.
+    let driver = project.spawn(&["resume", RUN]);
+    super::common::wait_until("it says so", || {
+        driver.stderr().contains("parked:        P/L/s waits until ")
+    });
+    driver.signal(super::common::Signal::TERM);
+    driver.wait().exits(143).says("for the reset of a rate limit");
 }
 
 /// Lost: waiting for a network that never comes back would have no end.

@@ -117,3 +117,38 @@ fn ctrl_c_ends_the_waiting_for_a_keeper_on_its_way_out() {
     project.piton(&["resume", RUN]).exits(0);
     assert_eq!(project.lines("ran.txt"), ["after"]);
 }
+
+/// Lost: a machine that shuts down tells steps and driver to go, one after the other; the step that
+/// heard it first would have failed, and have used up a retry.
+#[test]
+fn a_step_told_to_go_just_before_its_driver_is_interrupted() {
+    let plan = waiting_step().replace("touch begun", "echo $$ > pid\ntouch begun");
+    let project = Project::with_plan(&plan);
+    let driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
+    project.wait_for("begun-1");
+    let step = project.read("pid").trim().parse().unwrap();
+    kill(step, Signal::TERM);
+    wait_until("the step is gone", || {
+        let stat = std::fs::read_to_string(format!("/proc/{step}/stat")).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z")
+    });
+    driver.signal(Signal::TERM);
+    driver.wait().exits(143).says("next: piton resume r");
+    assert_eq!(outcomes(&project), ["interrupted"]);
+    project.wait_quiet();
+    project.write("go", "");
+    project.piton(&["resume", RUN]).exits(0);
+    assert_eq!(outcomes(&project), ["interrupted", "succeeded"]);
+}
+
+/// Lost: a step that somebody ended alone would run again and again, and nobody would hear of it.
+#[test]
+fn a_step_told_to_go_alone_has_failed() {
+    let plan = waiting_step().replace("touch begun", "echo $$ > pid\ntouch begun");
+    let project = Project::with_plan(&plan);
+    let driver = project.spawn(&["run", "plan.toml", "--run-id", RUN]);
+    project.wait_for("begun-1");
+    kill(project.read("pid").trim().parse().unwrap(), Signal::TERM);
+    driver.wait().exits(1).says("ended by signal 15");
+    assert_eq!(outcomes(&project), ["failed"]);
+}

@@ -135,3 +135,60 @@ fn a_driven_run_says_how_to_take_it_back() {
     fs::write(project.outside().join("home/go"), "").unwrap();
     driver.wait().exits(0);
 }
+
+/// If this fails, a person takes commits of steps for taken back, because their files are.
+#[test]
+fn head_that_steps_moved_in_place_is_said_to_stay() {
+    let commits = "echo made > made.txt; git add made.txt; git commit -qm step; exit 1";
+    let project = project(&format!("[[phase]]\nid = \"P\"\nrun = \"{commits}\"\n"));
+    let then = project.git(&["rev-parse", "HEAD"]);
+    project.piton(&["run", "plan.toml"]).exits(1);
+    let now = project.git(&["rev-parse", "HEAD"]);
+    let plan = project.piton(&["rollback", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(plan["head"], json!({"was": then.trim(), "stays": now.trim()}));
+    let said = format!("stays   HEAD at {} (it was at {}", &now[..10], &then[..10]);
+    project.piton(&["rollback", "--dry-run"]).exits(0).says(&said);
+    let done =
+        project.piton(&["rollback", "--yes"]).exits(0).says(&format!("git reset {}", &then[..10]));
+    assert_eq!(done.stderr.matches(&said).count(), 2, "{}", done.stderr);
+    assert_eq!(project.git(&["rev-parse", "HEAD"]), now);
+    project.git(&["reset", "-q", &then[..10]]);
+    assert_eq!(project.git(&["status", "--porcelain"]).trim(), "");
+}
+
+/// If this fails, a file that is not there is said to stay.
+#[test]
+fn what_no_snapshot_holds_and_is_gone_is_not_said_to_stay() {
+    let project = project("[[phase]]\nid = \"P\"\nrun = \"rm large.txt old.txt; exit 1\"\n");
+    project.write("piton.toml", "[snapshots]\nfile_max = \"500B\"\n");
+    project.write("large.txt", &"large\n".repeat(100));
+    project.commit();
+    project.piton(&["run", "plan.toml"]).exits(1);
+    project.piton(&["rollback", "--dry-run"]).exits(0).says("lacks   large.txt");
+    let plan = project.piton(&["rollback", "--dry-run", "--json"]).exits(0).json();
+    let room = &plan["rooms"][0];
+    assert_eq!((&room["lacking"][0]["path"], &room["kept"]), (&json!("large.txt"), &json!([])));
+}
+
+/// If this fails, a person is sent to a command that fails at once, or cannot tell two acts apart.
+#[test]
+fn an_undo_says_what_goes_on_and_which_lanes_it_was_about() {
+    let lane =
+        |id: &str| format!("{{ id = \"{id}\", isolation = \"worktree\", run = \"exit 1\" }}");
+    let lanes = format!("[[phase]]\nid = \"P\"\nlane = [{}, {}]\n", lane("A"), lane("B"));
+    let project = project(&lanes);
+    project.piton(&["run", "plan.toml"]).exits(1);
+    let run = project.run_id();
+    project.piton(&["skip", "P/B/work", "--yes"]).exits(0);
+    project.piton(&["undo", "--yes"]).exits(0).says(&format!("next: piton retry {run}"));
+    project.piton(&["rollback", "--lane", "A", "--yes"]).exits(0).says("lane/P/A stays at");
+    project.piton(&["rollback", "--lane", "B", "--yes"]).exits(0);
+    let list = project.piton(&["undo", "--list"]).exits(0);
+    let list = list.says("before_lane_start, of P/A").says("before_lane_start, of P/B");
+    drop(list);
+    project
+        .piton(&["undo", "--yes"])
+        .exits(0)
+        .says("undone: rollback to before_lane_start, of P/B");
+    project.piton(&["show", "P/A/work#9"]).exits(2).says("there is no checkpoint `P/A/work#9`");
+}

@@ -161,7 +161,10 @@ fn the_other_acts_go_back_and_forth() {
     same(&tree(project.root()), &failed);
     assert_eq!(mine(&project), own);
     project.piton(&["undo", "--act", "7777", "--yes"]).exits(2).says("--list");
-    project.piton(&["undo", "--list"]).exits(0).says("rollback to before_lane_start (undone)");
+    project
+        .piton(&["undo", "--list"])
+        .exits(0)
+        .says("rollback to before_lane_start, of P/L (undone)");
     fs::write(project.outside().join("home/ok"), "").unwrap();
     project.piton(&["retry", "P/L/two"]).exits(0);
     project.piton(&["resume"]).exits(0);

@@ -29,9 +29,11 @@ fn a_person_is_told_when_a_run_waits_fails_or_completes() {
 fn a_notify_command_that_fails_harms_nothing() {
     let project = Project::with_plan("[[phase]]\nid = \"P\"\nrun = \"true\"\n");
     project.write("piton.toml", "notify = [\"no-such-program-here\"]\n");
-    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
+    let said = project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
+    said.says("warning: the notify command: ").says("no-such-program-here");
     assert_eq!(project.status("r"), "complete");
     project.write("piton.toml", "notify = \"echo loud; exit 3\"\n");
-    project.piton(&["run", "plan.toml", "--fresh", "--run-id", "s"]).exits(0).silent_about("loud");
+    let said = project.piton(&["run", "plan.toml", "--fresh", "--run-id", "s"]).exits(0);
+    said.silent_about("loud").says("warning: the notify command: exit code 3").says("notify.log");
     project.wait_quiet();
 }

@@ -4,11 +4,11 @@
 //! It says what the decisions give, not what the plan hopes for: a failed step that nobody retried
 //! is named as what holds the run, and what would run again behind it is not said to run.
 
-use piton_core::event::Verdict;
+use piton_core::event::{Class, Verdict};
 use piton_core::evidence::Rerun;
-use piton_core::state::Progress;
+use piton_core::state::{Progress, StepState};
 use piton_core::summary::{current, progress};
-use piton_core::{Action, Limits, Plan, RunState, apply, decide};
+use piton_core::{Action, Limits, Plan, RunState, StepPath, Timestamp, apply, decide};
 use piton_engine::resume::{Check, Severity};
 use piton_engine::store::Loaded;
 use piton_formats::plan_diff::{ChangeKind, FieldChange};
@@ -61,6 +61,9 @@ pub(super) fn report(
             "checkpoint": checkpoint,
             "rollback": ui::here::told(&back),
             "next": next,
+            "parked": parked(&after).iter().map(|(step, until)| serde_json::json!({
+                "step": step, "until": ui::time::rfc3339(*until),
+            })).collect::<Vec<_>>(),
             "held": held,
             "differences": check.differences,
             "rerun": reruns,
@@ -75,6 +78,12 @@ pub(super) fn report(
     ui::say(&format!("  checkpoint:    {checkpoint}"));
     if !next.is_empty() {
         ui::say(&format!("  next:          {}", next.join(", ")));
+    }
+    for (step, until) in parked(&after) {
+        let when = ui::time::ahead(until, now());
+        let left = until.since(now());
+        let what = "for the reset of a rate limit; Ctrl-C leaves, and the wait is kept";
+        ui::say(&format!("  parked:        {step} waits until {when} ({left}) {what}"));
     }
     if let Some(held) = &held {
         ui::say(&format!("  nothing runs:  {held}"));
@@ -113,6 +122,17 @@ pub(super) fn report(
         ui::say(&format!("  plan:          {change}"));
     }
     None
+}
+
+/// The steps that wait for the reset of a rate limit, and until when.
+fn parked(state: &RunState) -> Vec<(StepPath, Timestamp)> {
+    let waits = |(path, step): (StepPath, &StepState)| match step.progress {
+        Progress::Waiting { until, class: Class::RateLimit } if until > now() => {
+            Some((path, until))
+        }
+        _ => None,
+    };
+    state.steps().filter_map(waits).collect()
 }
 
 /// What comes next in a run that is about to go on.

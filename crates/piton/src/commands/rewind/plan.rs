@@ -11,6 +11,7 @@ use piton_engine::world::{Rewind, RoomTarget};
 use piton_workspace::restore::{Change, ChangeKind, KeptWhy};
 use serde_json::{Value, json};
 
+use super::head::HeadLeft;
 use crate::commands::look;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
@@ -36,6 +37,8 @@ pub struct Planned {
     refused: Option<String>,
     /// What an act that was cut short left half done: it is finished first.
     cut_short: Option<String>,
+    /// HEAD of the project's folder, which stays although it moved since the checkpoint.
+    pub head: Option<HeadLeft>,
 }
 
 /// What happens to one work tree.
@@ -82,6 +85,7 @@ impl Planned {
             something: acts(loaded, rewind),
             refused: None,
             cut_short: ui::lane_words::cut_short(&loaded.state),
+            head: None,
         };
         if rewind.targets.is_empty() && rewind.merges.is_empty() {
             return Ok(planned);
@@ -150,6 +154,7 @@ impl Planned {
         for room in &self.rooms {
             room.say(self.kind);
         }
+        self.say_head();
         for base in &self.bases {
             ui::say(&base.words(self.kind));
             if base.seeded {
@@ -163,6 +168,13 @@ impl Planned {
         }
         for lane in &self.again {
             ui::say(&format!("{lane}: its steps after that point run again"));
+        }
+    }
+
+    /// Tells people where HEAD stays.
+    pub fn say_head(&self) {
+        if let Some(head) = &self.head {
+            ui::say(&head.words());
         }
     }
 
@@ -203,6 +215,7 @@ impl Planned {
             "refused": self.refused,
             "cut_short": self.cut_short,
             "rooms": rooms,
+            "head": self.head.as_ref().map(HeadLeft::json),
             "base": bases,
             "runs_again": again,
         })
@@ -254,9 +267,15 @@ impl RoomPlan {
             None => ui::say(&format!("{name}: its worktree comes back")),
             Some(preview) => say_files(&name, preview, kind),
         }
-        if let Some((branch, from, to)) = &self.branch {
-            let from = from.as_deref().map_or_else(|| "nothing".to_owned(), short);
-            ui::say(&format!("  branch  {branch} from {from} to {}", short(to)));
+        match &self.branch {
+            Some((branch, Some(from), to)) if from == to => {
+                ui::say(&format!("  branch  {branch} stays at {}", short(to)));
+            }
+            Some((branch, from, to)) => {
+                let from = from.as_deref().map_or_else(|| "nothing".to_owned(), short);
+                ui::say(&format!("  branch  {branch} from {from} to {}", short(to)));
+            }
+            None => {}
         }
     }
 
@@ -268,6 +287,9 @@ impl RoomPlan {
         };
         let kept = preview.kept.iter().map(|k| (plain(&k.path), why_kept(k.why, rewind)));
         let missed = preview.missed.iter().map(|m| (plain(&m.path), m.why.to_string()));
+        let gone =
+            preview.gone.iter().map(|m| json!({"path": plain(&m.path), "why": m.why.to_string()}));
+        let gone: Vec<Value> = gone.collect();
         let kept: Vec<Value> =
             kept.chain(missed).map(|(path, why)| json!({"path": path, "why": why})).collect();
         json!({
@@ -276,6 +298,7 @@ impl RoomPlan {
             "restored": of(|kind| !matches!(kind, ChangeKind::Deleted)),
             "deleted": of(|kind| kind == ChangeKind::Deleted),
             "kept": kept,
+            "lacking": gone,
             "branch": self.branch.as_ref().map(|(name, from, to)| {
                 json!({"name": name, "from": from, "to": to})
             }),
@@ -305,6 +328,11 @@ fn say_files(name: &str, preview: &Preview, kind: RewindKind) {
         ui::say(&format!("  stays   {path} (not in the checkpoint: {why})"));
     }
     more(preview.missed.len());
+    for gone in preview.gone.iter().take(PATHS_NAMED_MAX) {
+        let (path, why) = (shown(&gone.path), gone.why);
+        ui::say(&format!("  lacks   {path} (not in the checkpoint: {why}; it stays away)"));
+    }
+    more(preview.gone.len());
 }
 
 /// Why a path stays; a restore does not ask who made it.

@@ -6,16 +6,16 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
-use piton_core::Timestamp;
 use piton_core::event::{Revert, RewindIntended, RewindKind, RewindRoom};
 use piton_core::lane_state::LaneWork;
+use piton_core::{LanePath, Timestamp};
 use piton_engine::world::RoomTarget;
 use piton_workspace::checks::{self, Base};
 use piton_workspace::merge::{self, Advanced, Probe};
 use piton_workspace::refs::{self, Transaction};
 use piton_workspace::restore::{self, Change, Kept, Scope};
 use piton_workspace::worktree::{self, Identity};
-use piton_workspace::{Git, snapshot};
+use piton_workspace::{Git, Project, snapshot, synced};
 
 use super::begin::at;
 use super::{GitRooms, STAY, names, noted, recorded, spec};
@@ -29,6 +29,8 @@ pub struct Preview {
     pub kept: Vec<Kept>,
     /// Paths that the target does not hold: whether they differ, nobody knows.
     pub missed: Vec<snapshot::Missed>,
+    /// The same, where nothing is there now: they do not come back.
+    pub gone: Vec<snapshot::Missed>,
 }
 
 impl GitRooms {
@@ -84,8 +86,17 @@ impl GitRooms {
         // What is there now and could not be looked at stays too, whoever made it.
         let known: BTreeSet<Vec<u8>> = missed.iter().map(|m| m.path.clone()).collect();
         missed.extend(before.degraded.into_iter().filter(|m| !known.contains(&m.path)));
-        missed.retain(|m| !kept.contains(m.path.as_slice()));
-        Ok(Preview { changes, kept: plan.kept, missed })
+        let stays = |m: &snapshot::Missed| {
+            let path = m.path.as_slice();
+            m.why.content_is_missing() && !kept.contains(path) && !touched.contains(path)
+        };
+        missed.retain(stays);
+        let is_there = |m: &snapshot::Missed| {
+            let path = workspace.dir.join(OsString::from_vec(m.path.clone()));
+            path.symlink_metadata().is_ok()
+        };
+        let (missed, gone) = missed.into_iter().partition(is_there);
+        Ok(Preview { changes, kept: plan.kept, missed, gone })
     }
 
     /// Files that stay although the target does not have them: those that are new since then and
@@ -265,6 +276,44 @@ impl GitRooms {
         }
     }
 
+    /// Keeps commits that a branch goes away from: they may be nowhere else, and an undo, or a way
+    /// back to an attempt that made them, brings them back.
+    fn keep_commits(&mut self, from: &str, head: &str) -> Result<(), String> {
+        if from == head {
+            return Ok(());
+        }
+        let fence = self.fenced().map_err(|e| e.to_string())?;
+        synced::objects(&self.root, from, &[head]).map_err(|e| e.to_string())?;
+        let kept = format!("{}rewound/{from}", refs::run_prefix(&self.run_id));
+        let keep = Transaction::fenced(&fence).set(&kept, from);
+        keep.commit(&self.root, "piton: rewound").map_err(|e| e.to_string())
+    }
+
+    /// Lets an attempt begin with what a snapshot has, and the branch where it stood then. What is
+    /// there now, and the commits that an attempt made, stay with the lane's snapshots.
+    pub(super) fn start_afresh(
+        &mut self,
+        lane: &LanePath,
+        dir: &str,
+        (to, head): (&str, Option<&str>),
+        at: Timestamp,
+    ) -> Result<(), String> {
+        let owner = (self.run_id.as_str(), &*lane.to_string());
+        let branch = worktree::branch_of(&self.root, owner).map(|(_, commit)| commit);
+        // A step may have left its worktree on another branch, or on none.
+        let checked_out = Project::known(Path::new(dir)).ok().and_then(|own| own.head());
+        let stands = [branch, checked_out];
+        let head = head.filter(|head| stands.iter().any(|at| at.as_deref() != Some(head)));
+        if let Some(head) = head {
+            stands.iter().flatten().try_for_each(|from| self.keep_commits(from, head))?;
+        }
+        // While its index is that of the attempt, it is known which of its files were tracked.
+        self.go_back(Some(lane), dir, to, &Scope::default(), at)?;
+        let Some(head) = head else { return Ok(()) };
+        let fence = self.fenced().map_err(|e| e.to_string())?;
+        worktree::move_to(Path::new(dir), head, STAY, &fence).map_err(|e| e.to_string())
+    }
+
     /// Makes one work tree what a snapshot says, with its branch at a commit.
     fn enter(
         &mut self,
@@ -286,11 +335,8 @@ impl GitRooms {
                 let wanted = spec(&self.run_id, lane, &work, head, &[]);
                 worktree::add(&self.root, &wanted, &fence).map_err(|e| e.to_string())?;
             }
-            if let Some(from) = room.head_from.as_deref().filter(|from| *from != head) {
-                // Its commits may be nowhere else, and an undo brings them back.
-                let kept = format!("{}rewound/{from}", refs::run_prefix(&self.run_id));
-                let keep = Transaction::fenced(&fence).set(&kept, from);
-                keep.commit(&self.root, "piton: rewound").map_err(|e| e.to_string())?;
+            if let Some(from) = room.head_from.as_deref() {
+                self.keep_commits(from, head)?;
             }
             worktree::move_to(dir, head, STAY, &fence).map_err(|e| e.to_string())?;
         }

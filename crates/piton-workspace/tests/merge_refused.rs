@@ -1,0 +1,75 @@
+//! What stands in the way of a merge in the work tree of base, in words that say what to do.
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+mod tree_support;
+
+use piton_workspace::checks::{self, Refusal};
+use piton_workspace::merge;
+use tree_support::{Repo, commit, git, hermetic, write};
+
+/// The refusal to merge a lane that changes some paths, after the user did something.
+fn refusal(repo: &Repo, paths: &[&str], user: impl FnOnce()) -> Option<Refusal> {
+    let old = repo.head("main");
+    let lane = repo.lane("SL-1").path;
+    for path in paths {
+        write(&lane, path, "of the lane\n");
+    }
+    let new = commit(&lane, "lane");
+    user();
+    merge::would_follow(&checks::standing(&repo.root, "main").unwrap(), &old, &new).err()
+}
+
+fn hidden(repo: &Repo, mark: &str) {
+    let set = format!("--{mark}");
+    let found = refusal(repo, &["a.txt", "dir/b.txt"], || {
+        repo.git(&["update-index", &set, "a.txt", "dir/b.txt"]);
+        repo.write("a.txt", "of the user\n");
+    });
+    let what = found.unwrap().what;
+    assert!(what.contains(&format!("git update-index --no-{mark} a.txt")), "{what}");
+    assert!(!what.contains("b.txt") && !what.contains("error"), "{what}");
+}
+
+/// Lost: the user would read git's own words about an entry, and not find their change.
+#[test]
+fn a_change_marked_as_none_is_named_with_what_shows_it() {
+    hermetic(|repo| hidden(repo, "assume-unchanged"));
+}
+
+/// Likewise for the other mark.
+#[test]
+fn a_change_marked_as_not_there_is_named_with_what_shows_it() {
+    hermetic(|repo| hidden(repo, "skip-worktree"));
+}
+
+/// Lost: the advice would be to commit or stash what can be neither.
+#[test]
+fn a_repository_of_its_own_in_the_way_is_called_so() {
+    hermetic(|repo| {
+        let found = refusal(repo, &["vendor"], || {
+            repo.write("vendor/own.txt", "own\n");
+            git(&repo.root.join("vendor"), &["init", "-q"]);
+        });
+        let what = found.unwrap().what;
+        assert!(what.contains("vendor (a repository of its own: move it away"), "{what}");
+        let dirty = checks::clean(&repo.root, &[".worktrees"]).unwrap_err().what;
+        assert!(dirty.contains("vendor/ (a repository of its own: move it away"), "{dirty}");
+    });
+}
+
+/// Lost: half of a merge would fail with git's own words. Whoever may write everywhere sees nothing
+/// here.
+#[test]
+fn a_folder_that_may_not_be_written_is_named() {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+    hermetic(|repo| {
+        let folder = repo.root.join("dir");
+        let set = |mode| std::fs::set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
+        let found = refusal(repo, &["dir/b.txt"], || set(0o555));
+        let may = std::fs::write(folder.join("try"), "").is_ok();
+        set(0o755);
+        let Some(found) = found else { return assert!(may) };
+        assert!(found.what.contains("nobody may write") && found.fix.contains("chmod u+w"));
+    });
+}
