@@ -42,11 +42,16 @@ pub struct GateRef(pub String);
 #[error("`{0}` is not a path of the form {1}")]
 pub struct BadPath(pub String, pub &'static str);
 
-/// Tells whether a text may be the id of a phase, lane or step.
+/// Tells whether a text may be the id of a phase, lane or step: what can be the name of a file and
+/// a part of the name of a branch.
 pub fn is_valid_id(text: &str) -> bool {
     let mut bytes = text.bytes();
     let first = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
+    // Git takes none of these for a part of a branch.
+    let branch =
+        !text.contains("..") && !text.ends_with('.') && text.strip_suffix(".lock").is_none();
     first
+        && branch
         && text.len() <= ID_BYTES_MAX
         && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
@@ -124,9 +129,9 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_safe_as_file_names() {
-        assert!(is_valid_id("SL-1.a_b"));
-        for bad in ["", "a/b", "..", ".x", "a b", "é", "-x"] {
+    fn ids_are_safe_as_names_of_files_and_branches() {
+        assert!(is_valid_id("SL-1.a_b") && is_valid_id("lock") && is_valid_id("a.locks"));
+        for bad in ["", "a/b", "..", ".x", "a b", "é", "-x", "a..b", "a.", "a.lock"] {
             assert!(!is_valid_id(bad), "{bad}");
         }
     }

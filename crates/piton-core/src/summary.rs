@@ -194,16 +194,28 @@ pub fn run_status(state: &RunState, driver_lives: bool) -> Status {
 /// the run only waits to go on.
 pub fn standing_verdict(state: &RunState) -> Option<Verdict> {
     let any = |of: fn(&StepState) -> bool| state.steps().any(|(_, step)| of(step));
-    state.verdict.filter(|verdict| match verdict {
-        Verdict::Failed => {
-            any(|s| s.progress == Progress::Failed) || state.gates.keys().any(|g| state.rejected(g))
+    let rejected = || state.gates.keys().any(|g| state.rejected(g));
+    let back =
+        || state.lanes().any(|(_, l)| l.work.as_ref().is_some_and(|w| w.rolled_back.is_some()));
+    match state.verdict? {
+        Verdict::Failed if !any(|s| s.progress == Progress::Failed) && !rejected() => None,
+        Verdict::Blocked if any(|s| s.progress == Progress::Pending && s.rerun.is_some()) => None,
+        Verdict::Blocked if is_free(state) && !is_held(state) => None,
+        // Finished work is to run again.
+        Verdict::Complete if !state.is_over() => None,
+        // A restore, or an undo that brought everything back: the run stands where its lanes do.
+        Verdict::RolledBack if !back() => {
+            let phases: Vec<Status> = state.phases.iter().map(|p| phase_status(state, p)).collect();
+            match combine(&phases) {
+                Status::Failed => Some(Verdict::Failed),
+                _ if rejected() => Some(Verdict::Failed),
+                Status::Blocked => Some(Verdict::Blocked),
+                Status::Waiting => Some(Verdict::Waiting),
+                _ => None,
+            }
         }
-        Verdict::Blocked => {
-            let again = any(|s| s.progress == Progress::Pending && s.rerun.is_some());
-            !again && (!is_free(state) || is_held(state))
-        }
-        _ => true,
-    })
+        verdict => Some(verdict),
+    }
 }
 
 /// Whether a lane could go on: nothing that it needs is missing.

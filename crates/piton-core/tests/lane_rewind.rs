@@ -4,9 +4,13 @@ mod lane_events;
 mod support;
 
 use lane_events::{TEST, begun, committed, lane_path, ready, snapshot};
-use piton_core::event::{Class, Event, Next, Outcome, RewindIntended, RewindKind, Rewound};
+use piton_core::Status;
+use piton_core::event::{
+    Class, DriverLeft, Event, Next, Outcome, RewindIntended, RewindKind, Rewound, Verdict,
+};
 use piton_core::lane::{Isolation, Stage, StageStatus};
 use piton_core::state::Progress;
+use piton_core::summary::run_status;
 use piton_testkit::plans;
 use support::{Run, failed, finished, path};
 
@@ -96,4 +100,43 @@ fn tests_that_take_too_long_are_recorded_as_tests() {
     run.attempt("P/A/tests", failed(Class::Timeout, Next::Fail));
     assert_eq!(status(&run, "P/A", Stage::AfterLaneTests), Some(StageStatus::Failed));
     assert_eq!(status(&run, "P/A", Stage::AfterLaneStart), Some(StageStatus::InProgress));
+}
+
+/// Lost: a run whose rollback was undone, or that a file was restored in, would count as rolled back
+/// although its lanes stand where they stood.
+#[test]
+fn a_run_is_rolled_back_only_while_a_lane_is() {
+    let lane = plans::apart("A", vec![plans::step("work")], &[TEST]);
+    let mut run = Run::new(plans::plan(vec![plans::phase("P", vec![lane])]));
+    run.take(begun("P/A", Isolation::Worktree));
+    run.take(ready("P/A", "start"));
+    run.start("P/A/work", Vec::new());
+    run.take(finished("P/A/work", 1, failed(Class::Command, Next::Fail), vec![]));
+    let left = |run: &mut Run, verdict| {
+        run.take(Event::DriverLeft(DriverLeft { verdict, head: None, signal: None }));
+        run_status(&run.state, false)
+    };
+    let rewind = |run: &mut Run, kind, undoes| {
+        run.take(Event::RewindIntended(Box::new(RewindIntended {
+            kind,
+            to: "after_lane_start".to_owned(),
+            stage: Some(Stage::AfterLaneStart),
+            after_event: 0,
+            points: Vec::new(),
+            lanes: vec![lane_path("P/A")],
+            rooms: Vec::new(),
+            reverts: Vec::new(),
+            undoes,
+            by: "ada".to_owned(),
+        })));
+        run.take(Event::Rewound(Rewound::default()));
+    };
+    assert_eq!(left(&mut run, Verdict::Failed), Status::Failed);
+    rewind(&mut run, RewindKind::Restore, None);
+    assert_eq!(left(&mut run, Verdict::RolledBack), Status::Failed, "a restore");
+    rewind(&mut run, RewindKind::Rollback, None);
+    assert_eq!(left(&mut run, Verdict::RolledBack), Status::RolledBack);
+    let act = run.state.undo.last().map(|u| u.id);
+    rewind(&mut run, RewindKind::Undo, act);
+    assert_eq!(left(&mut run, Verdict::RolledBack), Status::Failed, "an undo");
 }

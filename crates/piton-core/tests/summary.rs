@@ -5,7 +5,9 @@ mod support;
 use piton_core::event::{
     Class, DriverLeft, Event, GateAsked, LaneBlocked, Next, RunAborted, StepSkipped, Verdict,
 };
-use piton_core::summary::{current, lane_status, phase_status, progress, run_status, standing};
+use piton_core::summary::{
+    current, lane_status, phase_status, progress, run_status, standing, standing_verdict,
+};
 use piton_core::{GateRef, Status};
 use piton_testkit::plans;
 use support::{Run, failed, path};
@@ -157,6 +159,21 @@ fn a_failure_that_was_dealt_with_fails_the_run_no_more() {
     assert_eq!(leave(&mut run, Verdict::Failed), Status::Failed);
     let step = path("P1/A/one");
     run.take(Event::StepRetried(piton_core::event::StepRetried { step, by: "ann".to_owned() }));
+    assert_eq!(run_status(&run.state, false), Status::Interrupted);
+}
+
+/// Lost, the way on that is named would be that of a run with nothing left to do.
+#[test]
+fn a_complete_run_with_work_to_be_done_again_is_complete_no_more() {
+    let mut run = run();
+    for step in ["P1/A/one", "P1/A/two", "P1/B/one", "P2/C/one"] {
+        run.done(step);
+    }
+    assert_eq!(leave(&mut run, Verdict::Complete), Status::Complete);
+    assert_eq!(standing_verdict(&run.state), Some(Verdict::Complete));
+    let (step, reason) = (path("P1/A/one"), "ann asked for it".to_owned());
+    run.take(Event::StepReset(piton_core::event::StepReset { step, reason }));
+    assert_eq!(standing_verdict(&run.state), None);
     assert_eq!(run_status(&run.state, false), Status::Interrupted);
 }
 

@@ -79,7 +79,7 @@ mod table {
         BAD_ENV = "bad-env", "not a name for a variable", "The name is empty, has a `=` or NUL in it, or starts with PITON_, which is reserved.", "Choose another name.";
         BAD_GATE = "bad-gate", "a gate that is not clear", "A gate has no id, no plain box, or stands twice.", "Write it once, like `- [ ] IF-0-P1-AUTH: text`; it counts as open until its box is ticked.";
         BAD_GLOB = "bad-glob", "a glob that cannot be used", "A bracket or brace is not closed, a range is the wrong way round, or it is a template.", "Name files, or use `*`, `**`, `?`, `[…]` and `{a,b}`.";
-        BAD_ID = "bad-id", "not an id", "Ids become file names and values of variables.", "Start with a letter or digit, go on with letters, digits, `.`, `_` or `-`, at most 64 in all.";
+        BAD_ID = "bad-id", "not an id", "Ids become names of files and branches, and values of variables.", "Start with a letter or digit, go on with letters, digits, `.`, `_` or `-`, at most 64 in all, without `..`, and without `.` or `.lock` at the end.";
         BAD_JSON = "bad-json", "not valid JSON", "The file is not the JSON it should be: it is damaged, cut off or something else.", "Correct it at that place, or move it away; it was not touched.";
         BAD_MONEY = "bad-money", "not an amount of money", "Money is written in dollars, not negative, with at most six decimals.", "Write it like \"12.50\".";
         BAD_PATH = "bad-path", "a path that leaves the project", "Paths are relative to the project's root: not absolute, without `..`, `~` or a drive.", "Write the path from the project's root.";

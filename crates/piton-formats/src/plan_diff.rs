@@ -8,6 +8,9 @@ use piton_core::lane::{LaneRules, TaskOf};
 use piton_core::plan::{Command, Lane, Phase, Step, Work};
 use piton_core::{Plan, StepPath};
 
+/// Lines that are shown of each side of a long text that changed: enough to see what it is about.
+const LINES_SHOWN_MAX: usize = 3;
+
 /// Everything that differs between two plans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanDiff {
@@ -52,6 +55,32 @@ pub struct FieldChange {
     pub old: String,
     /// Its new value as text.
     pub new: String,
+}
+
+/// `name: old -> new`, on one line; of long texts the lines that differ.
+impl std::fmt::Display for FieldChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            (self.old.lines().collect(), self.new.lines().collect());
+        if old.len() < 2 && new.len() < 2 {
+            return write!(f, "{}: {} -> {}", self.name, self.old, self.new);
+        }
+        if old == new {
+            // What differed was taken out of both, as a secret is.
+            return write!(f, "{} changed", self.name);
+        }
+        let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+        let (old, new) = (&old[same..], &new[same..]);
+        let end = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+        let shown = |lines: &[&str]| {
+            let lines = &lines[..lines.len() - end];
+            let first = lines.iter().map(|l| l.trim()).filter(|l| !l.is_empty());
+            let first: Vec<&str> = first.take(LINES_SHOWN_MAX).collect();
+            let more = if lines.len() > LINES_SHOWN_MAX { " / …" } else { "" };
+            if first.is_empty() { "nothing".to_owned() } else { first.join(" / ") + more }
+        };
+        write!(f, "{}, line {}: {} -> {}", self.name, same + 1, shown(old), shown(new))
+    }
 }
 
 impl PlanDiff {
@@ -376,6 +405,22 @@ run = "make p2"
             ]
         );
         assert_eq!(found.other, Vec::<String>::new());
+    }
+
+    /// Lost, a changed word of a prompt would print the whole of it twice.
+    #[test]
+    fn of_long_texts_the_lines_that_differ_are_shown() {
+        for (old, new, shown) in [
+            ("make", "make all", "run: make -> make all"),
+            ("a\nb\nc\n", "a\n  B\nc\n", "run, line 2: b -> B"),
+            ("a\nc", "a\nb\nc", "run, line 2: nothing -> b"),
+            ("a\na", "a\na\na", "run, line 3: nothing -> a"),
+            ("a\n[redacted]", "a\n[redacted]", "run changed"),
+            ("x", "1\n2\n3\n4\n5", "run, line 1: x -> 1 / 2 / 3 / …"),
+        ] {
+            let field = FieldChange { name: "run", old: old.to_owned(), new: new.to_owned() };
+            assert_eq!(field.to_string(), shown);
+        }
     }
 
     #[test]

@@ -55,7 +55,9 @@ fn value(kind: Kind) -> Value {
     match kind {
         Kind::Text => json!({ "type": "string" }),
         Kind::Id => {
-            json!({ "type": "string", "pattern": ID_PATTERN, "maxLength": piton_core::id::ID_BYTES_MAX })
+            let max = piton_core::id::ID_BYTES_MAX;
+            let not = json!({ "pattern": ID_NO_PATTERN });
+            json!({ "type": "string", "pattern": ID_PATTERN, "not": not, "maxLength": max })
         }
         Kind::Ids | Kind::Paths | Kind::Globs | Kind::Words => {
             json!({ "type": "array", "items": { "type": "string" } })
@@ -89,6 +91,8 @@ fn value(kind: Kind) -> Value {
 }
 
 const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
+/// What no id has, because git takes it for no part of a branch.
+const ID_NO_PATTERN: &str = r"\.\.|\.$|\.lock$";
 const SIZE_PATTERN: &str = r"^\s*[0-9][0-9_]*(\.[0-9]{1,6})?\s*(([kKmMgGtT][iI]?)?[bB])?\s*$";
 const MONEY_PATTERN: &str = r"^\s*[0-9][0-9_]*(\.[0-9]{1,6})?\s*$";
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 pub use repository::{Level, Remark, publishers, repository};
 
-use crate::git::Git;
+use crate::git::{Git, NOT_RUN};
 use crate::{Project, refs};
 
 /// How many paths a refusal names: enough to recognise them, few enough to read.
@@ -90,17 +90,25 @@ pub fn usable(root: &Path) -> Result<(), Refusal> {
             format!("{} is a bare repository: it has no work tree", root.display()),
             "call piton in a clone or a linked worktree of it",
         )),
-        Err(error) if error.message.contains("dubious ownership") => Err(Refusal::new(
-            "foreign-owner",
-            format!("the repository at {} belongs to another user", root.display()),
-            format!("git config --global --add safe.directory {}", root.display()),
-        )),
-        Err(error) => Err(Refusal::new(
-            "no-repository",
-            format!("{} is not usable as a git work tree: {}", root.display(), error.message),
-            "run `git init` and commit once, or use isolation = \"in-place\"",
-        )),
+        Err(error) => Err(unusable(root, &error.message)),
     }
+}
+
+/// Why git takes a folder for no work tree, from what it said.
+fn unusable(root: &Path, said: &str) -> Refusal {
+    let root = root.display();
+    if said.contains("dubious ownership") {
+        let message = format!("the repository at {root} belongs to another user");
+        let fix = format!("git config --global --add safe.directory {root}");
+        return Refusal::new("foreign-owner", message, fix);
+    }
+    let fix = if said.starts_with(NOT_RUN) {
+        "install git, or put it on the PATH"
+    } else {
+        "run `git init` and commit once, or use isolation = \"in-place\""
+    };
+    let message = format!("{root} is not usable as a git work tree: {said}");
+    Refusal::new("no-repository", message, fix)
 }
 
 fn current(root: &Path) -> Result<String, Refusal> {
@@ -216,6 +224,23 @@ impl fmt::Display for Named<'_> {
         match self.0.len() - named.len() {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_done_follows_from_what_git_said() {
+        for (said, fix) in [
+            ("git could not be run: No such file or directory (os error 2)", "install git"),
+            ("fatal: detected dubious ownership in repository at '/x'", "safe.directory /x"),
+            ("fatal: not a git repository", "git init"),
+        ] {
+            let refusal = unusable(Path::new("/x"), said);
+            assert!(refusal.fix.contains(fix), "{}", refusal.fix);
         }
     }
 }

@@ -27,6 +27,9 @@ pub const NAMES_A_REPOSITORY: [&str; 9] = [
     "GIT_QUARANTINE_PATH",
 ];
 
+/// What the message begins with where there is no git to run.
+pub(crate) const NOT_RUN: &str = "git could not be run";
+
 /// A git command that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`git {command}` failed: {message}")]
@@ -191,7 +194,7 @@ impl Git {
         let lost = |e: std::io::Error| Error {
             command: words.clone(),
             code: None,
-            message: format!("git could not be run: {e}"),
+            message: format!("{NOT_RUN}: {e}"),
         };
         let witness = self.witness.take().transpose().map_err(lost)?;
         let stdin = match witness {

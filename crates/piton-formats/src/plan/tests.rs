@@ -220,6 +220,7 @@ const REFUSED: &[Row] = &[
     ("[budgets]\nmoney = -1.5", "bad-money", 5, 9, "-1.5", "negative", "12.50"),
     ("[budgets]\nattempts = 0", "bad-value", 5, 12, "0", "out of range", "from 1 to"),
     ("[[phase]]\nid = \"a b\"\nrun = \"true\"", "bad-id", 5, 7, "a b", "cannot be an id", "letters, digits"),
+    ("[[phase]]\nid = \"a.lock\"\nrun = \"true\"", "bad-id", 5, 7, "a.lock", "cannot be an id", "`.lock`"),
     ("[[phase]]\nid = \"\"\nrun = \"true\"", "bad-value", 5, 6, "\"", "`id` is empty", "between the quotes"),
     ("[[phase]]\nrun = \"true\"", "missing-value", 4, 1, "[[phase]]", "a phase has no id", "id = \"NAME\""),
     ("[[phase]]\nid = \"x\"\nlane = [{ run = \"true\" }]", "missing-value", 6, 9, "{ run = \"true\" }", "a lane has no id", "id = "),

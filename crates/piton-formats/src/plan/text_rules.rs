@@ -14,7 +14,7 @@ use crate::sink::{Located, Sink};
 use crate::template;
 use crate::toml_reader::Node;
 
-/// Reports an id that could not be a file name.
+/// Reports an id that could not be the name of a file or a part of a branch.
 pub(crate) fn check_id(id: &Located<String>, sink: &mut Sink<'_>) {
     if is_valid_id(&id.value) {
         return;
@@ -24,7 +24,8 @@ pub(crate) fn check_id(id: &Located<String>, sink: &mut Sink<'_>) {
     } else {
         format!("{} cannot be an id", quoted(&id.value))
     };
-    let hint = "start with a letter or digit, go on with letters, digits, `.`, `_` or `-`";
+    let hint = "start with a letter or digit, go on with letters, digits, `.`, `_` or `-`; \
+                no `..`, no `.` or `.lock` at its end";
     sink.error(code::BAD_ID, &id.span, message, hint);
 }
 

@@ -58,8 +58,9 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
         return resume::run(context, ResumeArgs { run: None, drive: args.drive });
     };
     let tasks = args.task_worktrees.map(TaskWorktrees::from);
-    // What a document leaves open was asked when the run began.
-    let plan = PlanFile::read_and(context, path, tasks, !args.resume && !args.rollback)?;
+    // What a document leaves open was asked when the run began, and is not asked only to look.
+    let asks = !args.resume && !args.rollback && !args.drive.dry_run;
+    let plan = PlanFile::read_and(context, path, tasks, asks)?;
     session::check_selection(&plan.live, &args.drive)?;
     let mut store = match args.drive.dry_run.then(|| context.read_store()) {
         None => context.write_store()?,

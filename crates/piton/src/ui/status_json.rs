@@ -7,6 +7,7 @@ mod lanes;
 
 use piton_core::event::{Class, FileHash};
 use piton_core::evidence::Rerun;
+use piton_core::id::LanePath;
 use piton_core::lane::TaskOf;
 use piton_core::state::{LaneState, Progress, RunState, StepState, Used};
 use piton_core::summary::{
@@ -87,11 +88,12 @@ struct Step<'a> {
     artifacts: &'a [FileHash],
 }
 
+/// What the run waits for: a person, or a pull request that is not merged yet.
 #[derive(Debug, Serialize)]
-struct Waiting<'a> {
-    gate: &'a str,
-    name: &'a str,
-    asked_at: String,
+#[serde(untagged)]
+enum Waiting<'a> {
+    Gate { gate: &'a str, name: &'a str, asked_at: String },
+    Request { lane: LanePath, pull_request: &'a str },
 }
 
 #[derive(Debug, Serialize)]
@@ -129,14 +131,7 @@ pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) ->
         status: run,
         current: current(state),
         phases: phases(state, run),
-        waiting_for: state
-            .open_gates()
-            .map(|(gate, g)| Waiting {
-                gate: &gate.0,
-                name: &g.name,
-                asked_at: rfc3339(g.asked_at),
-            })
-            .collect(),
+        waiting_for: waiting_for(state),
         rerun: again(state, rerun),
         parked_until: parked_until(state).map(rfc3339),
         driver: row.owner.as_ref().map(|lease| Driver {
@@ -251,6 +246,21 @@ fn again<'a>(state: &'a RunState, rerun: &'a [Rerun]) -> Vec<Again<'a>> {
     all
 }
 
+fn waiting_for(state: &RunState) -> Vec<Waiting<'_>> {
+    let gates = state.open_gates().map(|(gate, g)| Waiting::Gate {
+        gate: &gate.0,
+        name: &g.name,
+        asked_at: rfc3339(g.asked_at),
+    });
+    let lanes = state.phases.iter().flat_map(|phase| phase.lanes.iter().map(move |l| (phase, l)));
+    let requests = lanes.filter(|(_, lane)| !lane.is_over()).filter_map(|(phase, lane)| {
+        let pull_request = lane.work.as_ref()?.pull_request.as_deref()?;
+        let lane = LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
+        Some(Waiting::Request { lane, pull_request })
+    });
+    gates.chain(requests).collect()
+}
+
 /// Why a step that had finished is to run again.
 pub fn pending_rerun(step: &StepState) -> Option<&str> {
     if step.progress == Progress::Pending { step.rerun.as_deref() } else { None }
@@ -270,6 +280,7 @@ pub fn parked_until(state: &RunState) -> Option<Timestamp> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use piton_core::lane_state::LaneWork;
     use serde_json::json;
 
     use super::super::fixture::loaded;
@@ -301,6 +312,18 @@ mod tests {
                    {"step": "P1/B/work", "reason": "asked for"}])
         );
         assert_eq!(value["driver"], json!({"pid": 42, "host": "box", "alive": true}));
+    }
+
+    /// Lost, a run that waits for a pull request would name nothing that it waits for.
+    #[test]
+    fn a_pull_request_is_waited_for() {
+        let mut loaded = loaded();
+        let url = "https://forge/1".to_owned();
+        let work = LaneWork { pull_request: Some(url), ..LaneWork::default() };
+        loaded.state.phases[0].lanes[1].work = Some(Box::new(work));
+        let value = serde_json::to_value(status(&loaded, true, &[])).unwrap();
+        let wanted = json!({"lane": "P1/B", "pull_request": "https://forge/1"});
+        assert_eq!(value["waiting_for"][1], wanted);
     }
 
     #[test]

@@ -249,16 +249,10 @@ fn commands_after(state: &RunState, verdict: Verdict) -> Vec<String> {
         Verdict::Complete => vec![format!("piton show {run}")],
         Verdict::Waiting => {
             let gates = state.open_gates().map(|(gate, _)| gate);
-            let approve = gates.map(|gate| format!("piton approve {run} {gate}"));
-            let mut all: Vec<String> = approve.take(NAMED_MAX).collect();
             // Approving is not running: the two belong together.
-            if let Some(last) = all.last_mut() {
-                last.push_str(" && ");
-                last.push_str(&resume);
-            } else {
-                all.push(resume);
-            }
-            all
+            let approve = gates.map(|gate| format!("piton approve {run} {gate} && {resume}"));
+            let all: Vec<String> = approve.take(NAMED_MAX).collect();
+            if all.is_empty() { vec![resume] } else { all }
         }
         Verdict::Failed => after_failure(state, run, &resume),
         Verdict::Blocked => {
@@ -476,6 +470,10 @@ mod tests {
         let first = |state: &RunState, verdict| next_commands(state, verdict).remove(0);
         let mut state = state();
         assert_eq!(first(&state, Verdict::Waiting), "piton approve r-1 P2 && piton resume r-1");
+        let mut two = state.clone();
+        let gates = state.gates.values().cloned();
+        two.gates.extend(gates.map(|gate| (piton_core::GateRef("P1".to_owned()), gate)));
+        assert_eq!(first(&two, Verdict::Waiting), "piton approve r-1 P1 && piton resume r-1");
         assert_eq!(first(&state, Verdict::Interrupted), "piton resume r-1");
         assert_eq!(first(&state, Verdict::Complete), "piton show r-1");
         state.exhausted = Some("tokens".to_owned());

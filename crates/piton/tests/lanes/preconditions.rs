@@ -212,6 +212,7 @@ fn without_a_lane_index_the_lanes_are_confirmed() {
     let (start, end) =
         (text.find("## Lane Index").unwrap(), text.find("## D. Swim Lanes").unwrap());
     let scene = Scene::with(&format!("{}{}", &text[..start], &text[end..]), "");
+    scene.run(&["--dry-run"]).exits(0).says("SL-1").says("no lane index");
     scene.run(&[]).exits(3).says("SL-1").says("--yes");
     assert_eq!(scene.worktrees(), Vec::<String>::new());
     scene.run(&["--yes"]).exits(0);

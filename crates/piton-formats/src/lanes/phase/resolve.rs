@@ -4,7 +4,7 @@
 //! name. Whether other lanes have run is not in the document, so a lane named is a lane waited for.
 
 use super::draft::{At, Draft};
-use super::model::{Dependency, DependencyKind, Gate, Lane, Origin};
+use super::model::{Dependency, DependencyKind, Gate, Lane, Origin, Task};
 use super::names::{Known, gate_ids};
 use crate::diagnostic::{code, quoted};
 use crate::sink::Sink;
@@ -25,6 +25,9 @@ pub(super) fn resolve(
     from_tasks(&mut drafts);
     check_gates(&drafts, gates, sink);
     find_cycle(&drafts, gates, sink);
+    for draft in &drafts {
+        find_task_cycle(&draft.lane, sink);
+    }
     let mut lanes: Vec<Lane> = drafts.into_iter().map(|draft| draft.lane).collect();
     hold_back(&mut lanes, gates);
     lanes
@@ -165,6 +168,26 @@ pub(super) fn lanes_before<'l>(lane: &Lane, lanes: &'l [Lane], gates: &[Gate]) -
 /// Tells whether a gate is listed and ticked.
 pub(super) fn is_closed(gates: &[Gate], id: &str) -> bool {
     gates.iter().any(|gate| gate.id == id && gate.closed)
+}
+
+/// Refuses tasks of a lane that wait for each other.
+fn find_task_cycle(lane: &Lane, sink: &mut Sink<'_>) {
+    let mut left: Vec<&Task> = lane.tasks.iter().collect();
+    loop {
+        let before = left.clone();
+        left.retain(|task| task.depends_on.iter().any(|d| before.iter().any(|t| t.id == d.raw)));
+        if left.len() == before.len() {
+            break;
+        }
+    }
+    let Some(first) = left.first() else { return };
+    let names: Vec<&str> = left.iter().map(|task| task.id.as_str()).collect();
+    let message = format!("tasks wait for each other: {}", names.join(", "));
+    let lines = sink.text().split_inclusive('\n');
+    let start: usize = lines.take(first.line.saturating_sub(1)).map(str::len).sum();
+    let length = sink.text()[start..].lines().next().map_or(0, str::len);
+    let hint = "take one of them out of `Depends On`";
+    sink.error(code::CYCLE, &(start..start + length), message, hint);
 }
 
 /// Refuses lanes that wait for each other.

@@ -430,7 +430,13 @@ pub(super) fn made_id(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let made: String = name.chars().map(|c| if allowed(c) { c } else { '-' }).collect();
     let made = made.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
-    let made: String = made.trim_end_matches('-').chars().take(ID_BYTES_MAX).collect();
+    let mut made: String = made.chars().take(ID_BYTES_MAX).collect();
+    while made.contains("..") {
+        made = made.replace("..", ".");
+    }
+    let made = made.trim_end_matches(['-', '.']);
+    // Git takes no such part of a branch.
+    let made = made.strip_suffix(".lock").map_or(made.to_owned(), |stem| format!("{stem}-lock"));
     if made.is_empty() { "x".to_owned() } else { made }
 }
 
@@ -449,4 +455,24 @@ pub(super) fn unused_id(name: &str, steps: &[Step]) -> String {
     // One more number than there are ids: one of them is free.
     let numbers = 2..steps.len() + RESERVED.len() + 3;
     numbers.map(numbered).find(|id| !taken(id)).unwrap_or(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_becomes_an_id() {
+        for (name, id) in [
+            ("P1", "P1"),
+            ("Phase P1", "Phase-P1"),
+            ("P1..2", "P1.2"),
+            ("a....b.", "a.b"),
+            ("P1.lock", "P1-lock"),
+            ("…", "x"),
+        ] {
+            assert_eq!(made_id(name), id);
+            assert!(is_valid_id(id), "{id}");
+        }
+    }
 }

@@ -192,8 +192,13 @@ fn plan_changes(context: &Context, check: &Check) -> Vec<String> {
             ChangeKind::Added => "added".to_owned(),
             ChangeKind::Removed => "removed".to_owned(),
             ChangeKind::Changed { fields, .. } => {
-                let one = |f: &FieldChange| format!("{}: {} -> {}", f.name, f.old, f.new);
-                fields.iter().map(one).collect::<Vec<_>>().join("; ")
+                // Redacted before it is cut: a part of a secret is not known for one.
+                let whole = |text: &str| context.redactor.redact(text).into_owned();
+                let shown = fields.iter().map(|field| {
+                    let (old, new) = (whole(&field.old), whole(&field.new));
+                    FieldChange { name: field.name, old, new }.to_string()
+                });
+                shown.collect::<Vec<_>>().join("; ")
             }
         };
         format!("{} {text}", change.path)

@@ -9,7 +9,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use super::replace::{Replacer, Wanted, read};
+use super::replace::{Replacer, Wanted, named, read};
 
 /// How far back the beginning of a torn line is looked for: longer than any line of ours.
 const TORN_BYTES_MAX: u64 = 1 << 20;
@@ -19,6 +19,11 @@ pub fn append(files: &Replacer, path: &Path, lines: &str) -> io::Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
+    let hint = "look at the folder; the next event tries again";
+    add(files, path, lines).map_err(|e| named(path, &e, hint))
+}
+
+fn add(files: &Replacer, path: &Path, lines: &str) -> io::Result<()> {
     let _held = files.hold()?;
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)?;
@@ -145,5 +150,16 @@ mod tests {
         for cut in 0..=ours.len() {
             assert_eq!(made(&ours[..cut], ours), ours, "{cut}");
         }
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_is_named() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        std::fs::write(dir.path().join("logs"), "no folder")?;
+        let path = dir.path().join("logs/r.jsonl");
+        let error = append(&Replacer::new(dir.path()), &path, "{}\n").err();
+        let said = error.map(|e| e.to_string()).unwrap_or_default();
+        assert!(said.contains(&path.display().to_string()), "{said}");
+        Ok(())
     }
 }

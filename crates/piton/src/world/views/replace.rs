@@ -358,7 +358,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-fn named(path: &Path, error: &io::Error, hint: &str) -> io::Error {
+pub(super) fn named(path: &Path, error: &io::Error, hint: &str) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}; {hint}", path.display()))
 }
 

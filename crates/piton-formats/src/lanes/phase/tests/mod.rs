@@ -192,3 +192,12 @@ fn a_phase_document_is_known_by_its_headings() {
     assert!(is_phase("# P1: T\r\n## D. Swim Lanes\r\n"));
     assert!(!is_phase("# Plan\n## Phase 1: Setup\n```\n## Lane Index\n```\n"));
 }
+
+/// A document with one lane and these rows of tasks.
+fn with_tasks(rows: &str) -> String {
+    format!(
+        "{}\n## Lanes\n### SL-1 -- One\n| Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
+         |---|---|---|---|---|---|\n{rows}\n",
+        with_index("- SL-1 -- One\n")
+    )
+}

@@ -29,15 +29,6 @@ fn steps(plan: &Plan, lane: usize) -> Vec<&str> {
     plan.phases[0].lanes[lane].steps.iter().map(|s| s.id.as_str()).collect()
 }
 
-/// A document with one lane and these rows of tasks.
-fn with_tasks(rows: &str) -> String {
-    format!(
-        "{}\n## Lanes\n### SL-1 -- One\n| Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
-         |---|---|---|---|---|---|\n{rows}\n",
-        with_index("- SL-1 -- One\n")
-    )
-}
-
 fn prompt_of(plan: &Plan, lane: usize, step: usize) -> &str {
     match &plan.phases[0].lanes[lane].steps[step].work {
         Work::Prompt { prompt, .. } => prompt,

@@ -29,6 +29,16 @@ fn lanes_that_wait_for_each_other_are_named() {
 }
 
 #[test]
+fn tasks_that_wait_for_each_other_are_named_with_their_line() {
+    let row = |id: &str, on: &str| format!("| {id} | impl | {on} | a | t | `true` |\n");
+    let text = with_tasks(&(row("T1", "-") + &row("T2", "T3") + &row("T3", "T1, T2")));
+    let (_, found) = inspect("p.md", &text);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].message, "tasks wait for each other: T2, T3");
+    assert!(text.lines().nth(found[0].line - 1).is_some_and(|line| line.starts_with("| T2")));
+}
+
+#[test]
 fn a_circle_through_gates_is_found_and_a_lane_may_wait_for_its_own_gate() {
     let gates = "## Interface Freeze Gates\n- [ ] IF-0-P1-A: a\n- [ ] IF-0-P1-B: b\n";
     let lanes = |one: &str, two: &str| {
