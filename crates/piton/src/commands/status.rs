@@ -15,7 +15,7 @@ use piton_engine::{Loaded, Store, World as _};
 
 use super::leftovers::{self, Leftover};
 use super::log::size;
-use super::moved;
+use super::moved::{self, Moved};
 use crate::cli::StatusArgs;
 use crate::context::{Context, now};
 use crate::error::Result;
@@ -172,7 +172,8 @@ fn text(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], look: 
     let line = |left: &Leftover| format!("\nleft     {}; {}", left.words(), left.next());
     let left: String = left.iter().map(line).collect();
     let moved = moved::of_run(&root, &loaded.state);
-    let moved: String = moved.iter().map(|m| format!("\nbase     {}", m.words())).collect();
+    let words = |moved: &Moved| format!("\nbase     {}", moved.words());
+    let moved: String = moved.iter().map(words).collect();
     format!("{}{moved}{left}", tree.trim_end())
 }
 
