@@ -113,7 +113,12 @@ fn a_run_is_rolled_back_only_while_a_lane_is() {
     run.start("P/A/work", Vec::new());
     run.take(finished("P/A/work", 1, failed(Class::Command, Next::Fail), vec![]));
     let left = |run: &mut Run, verdict| {
-        run.take(Event::DriverLeft(DriverLeft { verdict, head: None, signal: None }));
+        run.take(Event::DriverLeft(DriverLeft {
+            verdict,
+            head: None,
+            signal: None,
+            driven_until: None,
+        }));
         run_status(&run.state, false)
     };
     let rewind = |run: &mut Run, kind, undoes| {
