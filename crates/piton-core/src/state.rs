@@ -227,6 +227,11 @@ impl LaneState {
             && (self.isolation.is_in_place() || self.work.as_ref().is_none_or(|w| w.is_over()))
     }
 
+    /// The files that its steps recorded, as seen from its folder.
+    pub fn artifacts(&self) -> Vec<String> {
+        self.steps.iter().flat_map(|s| &s.artifacts).map(|file| file.path.clone()).collect()
+    }
+
     /// The folder it works in; empty for the project's root.
     pub fn dir(&self) -> &str {
         let own = self.work.as_ref().filter(|w| !w.isolation.is_in_place());

@@ -5,6 +5,9 @@
 //! here does input or output. Paths and environment values may be any bytes: on the wire each
 //! byte is one character of U+0000..U+00FF, which leaves ASCII readable and loses nothing.
 
+mod bytes;
+mod pairs;
+
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -421,60 +424,6 @@ pub struct Leftover {
     pub name: String,
     /// The attempt that left it, where that can be told.
     pub key: Option<String>,
-}
-
-/// Any bytes as a JSON string, one character per byte.
-mod bytes {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    use std::path::{Path, PathBuf};
-
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub(super) fn text(bytes: &[u8]) -> String {
-        bytes.iter().copied().map(char::from).collect()
-    }
-
-    pub(super) fn os<E: de::Error>(text: &str) -> Result<OsString, E> {
-        let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
-        bytes.map(OsString::from_vec).map_err(|_| E::custom("a character is not a byte"))
-    }
-
-    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&text(path.as_os_str().as_bytes()))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
-        os(&String::deserialize(from)?).map(PathBuf::from)
-    }
-}
-
-/// The same for a list of pairs.
-mod pairs {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::OsStrExt;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use super::bytes;
-
-    type Pairs = Vec<(OsString, OsString)>;
-
-    pub(super) fn serialize<S: Serializer>(
-        pairs: &[(OsString, OsString)],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(
-            pairs
-                .iter()
-                .map(|(name, value)| (bytes::text(name.as_bytes()), bytes::text(value.as_bytes()))),
-        )
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Pairs, D::Error> {
-        let pairs = Vec::<(String, String)>::deserialize(from)?;
-        pairs.iter().map(|(name, value)| Ok((bytes::os(name)?, bytes::os(value)?))).collect()
-    }
 }
 
 #[cfg(test)]

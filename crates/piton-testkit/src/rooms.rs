@@ -374,7 +374,13 @@ impl Rooms for SimRooms {
         Ok(contained.then(|| "base contains its commit".to_owned()))
     }
 
-    fn remove(&mut self, lane: &LanePath, work: &LaneWork, _: Timestamp) -> Result<LaneRemoved> {
+    fn remove(
+        &mut self,
+        lane: &LanePath,
+        work: &LaneWork,
+        _: &[String],
+        _: Timestamp,
+    ) -> Result<LaneRemoved> {
         let what = format!("remove {lane}");
         if self.repo().worktrees.contains_key(&work.dir) {
             if self.repo().worktrees.get(&work.dir) == Some(&true) {

@@ -6,6 +6,7 @@
 //! folder: what did not change since it was checked out is not read again. What nobody can read is
 //! named. Nothing here decides what happens to a lane then.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,6 +16,9 @@ use crate::git::{self, Git};
 use crate::snapshot::{Error, Missed, Why, os_path};
 use crate::synced;
 use crate::worktree::Place;
+
+/// Files that git is asked for by name; beyond that it lists all, for a command line has its limits.
+const ASKED_MAX: usize = 200;
 
 /// The index of our own, beside that of the worktree.
 const INDEX: &str = "piton-large";
@@ -87,6 +91,21 @@ pub fn only_here(dir: &Path, head: Option<&str>, missed: &[Missed]) -> Result<Ve
         }
     }
     Ok(only)
+}
+
+/// Which of these files are there and not part of a commit or tree, because git ignores them say.
+pub fn beside(dir: &Path, tree: &str, paths: &[String]) -> Result<Vec<String>, git::Error> {
+    let is_there = |path: &&String| fs::symlink_metadata(dir.join(path)).is_ok();
+    let there: Vec<&String> = paths.iter().filter(is_there).collect();
+    if there.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list = Git::at(dir).env("GIT_LITERAL_PATHSPECS", "1");
+    let list = list.args(["ls-tree", "-r", "--full-tree", "--name-only", "-z", tree]);
+    let asked = if there.len() > ASKED_MAX { &[] } else { &there[..] };
+    let list = list.arg("--").args(asked).bytes()?;
+    let held: BTreeSet<&[u8]> = list.split(|b| *b == 0).collect();
+    Ok(there.into_iter().filter(|path| !held.contains(path.as_bytes())).cloned().collect())
 }
 
 /// The submodules of a work tree with something in them that is nowhere else.

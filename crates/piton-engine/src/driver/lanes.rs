@@ -440,7 +440,8 @@ impl Driver<'_> {
     pub(super) fn remove(&mut self, path: &LanePath) -> Result<()> {
         self.commit()?;
         let (work, at) = (self.work(path), self.at);
-        let removed = match self.rooms()?.remove(path, &work, at) {
+        let artifacts = self.state.lane(path).map_or(Vec::new(), LaneState::artifacts);
+        let removed = match self.rooms()?.remove(path, &work, &artifacts, at) {
             Ok(removed) => removed,
             Err(Error::World(why)) if work.dropped => {
                 let fix = "put that right, then `piton resume`".to_owned();

@@ -226,8 +226,15 @@ pub trait Rooms {
     fn why_unmerged(&mut self) -> Option<String> {
         None
     }
-    /// Removes a lane's worktree, and its branch where base contains it.
-    fn remove(&mut self, lane: &LanePath, work: &LaneWork, at: Timestamp) -> Result<LaneRemoved>;
+    /// Removes a lane's worktree, and its branch where base contains it. It stays if it alone holds one
+    /// of the artifacts.
+    fn remove(
+        &mut self,
+        lane: &LanePath,
+        work: &LaneWork,
+        artifacts: &[String],
+        at: Timestamp,
+    ) -> Result<LaneRemoved>;
 
     /// Snapshots a work tree that shall go back, and says what stays.
     fn plan_rewind(&mut self, target: &RoomTarget, at: Timestamp) -> Result<RewindRoom, String>;

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::ui::{self, here, text::sanitize};
-use crate::world::rooms::removed_by_hand;
+use crate::world::rooms::{held_alone, removed_by_hand};
 
 /// A branch that is left of a merged lane, perhaps with its worktree.
 #[derive(Clone, Debug, Serialize)]
@@ -106,8 +106,8 @@ fn is_merged(lane: &LaneState) -> Option<&LaneWork> {
     (lane.task.is_none() && by != MergedBy::Kept).then_some(work)
 }
 
-/// What in a worktree is nowhere else, in words.
-fn holds(tree: &Path) -> Option<String> {
+/// What in the worktree of a lane is nowhere else, in words.
+fn holds(tree: &Path, lane: &LaneState) -> Option<String> {
     if !tree.is_dir() {
         return None;
     }
@@ -116,6 +116,11 @@ fn holds(tree: &Path) -> Option<String> {
     }
     if !super::gc::is_named(tree) {
         return Some("what it has checked out, which is on no branch,".to_owned());
+    }
+    match whole::beside(tree, "HEAD", &lane.artifacts()) {
+        Ok(only) if only.is_empty() => {}
+        Ok(only) => return held_alone(&only),
+        Err(error) => return Some(format!("what its steps made, perhaps ({error}),")),
     }
     match whole::submodules_only_here(tree) {
         Ok(only) if only.is_empty() => None,
@@ -149,7 +154,7 @@ pub fn of_run(root: &Path, state: &RunState, all: bool) -> Vec<Leftover> {
         found.push(Leftover {
             contained: merge::contains(root, &work.base_branch, &head).unwrap_or_default(),
             merged: work.merged.as_ref().and_then(|m| m.to.as_ref()) == Some(&head),
-            holds: worktree.as_deref().and_then(holds),
+            holds: worktree.as_deref().and_then(|tree| holds(tree, lane)),
             worktree,
             run_id: run_id.clone(),
             lane: path.clone(),

@@ -131,7 +131,13 @@ impl Rooms for FolderRooms {
         Ok(None)
     }
 
-    fn remove(&mut self, _: &LanePath, _: &LaneWork, _: Timestamp) -> Result<LaneRemoved> {
+    fn remove(
+        &mut self,
+        _: &LanePath,
+        _: &LaneWork,
+        _: &[String],
+        _: Timestamp,
+    ) -> Result<LaneRemoved> {
         missing()
     }
 

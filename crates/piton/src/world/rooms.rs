@@ -37,6 +37,7 @@ use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{Project, checks, restore};
 
 pub use rewind::Preview;
+pub use stays::held_alone;
 pub use whole::removed_by_hand;
 
 use super::hands::{Hands, Held};
@@ -394,9 +395,15 @@ impl Rooms for GitRooms {
         self.unmerged.take()
     }
 
-    fn remove(&mut self, lane: &LanePath, work: &LaneWork, at: Timestamp) -> Result<LaneRemoved> {
+    fn remove(
+        &mut self,
+        lane: &LanePath,
+        work: &LaneWork,
+        artifacts: &[String],
+        at: Timestamp,
+    ) -> Result<LaneRemoved> {
         let _held = self.hands.hold()?;
-        self.remove_worktree(lane, work, at)
+        self.remove_worktree(lane, work, artifacts, at)
     }
 
     fn plan_rewind(&mut self, target: &RoomTarget, at: Timestamp) -> Result<RewindRoom, String> {

@@ -231,3 +231,27 @@ fn a_name_that_git_refuses_holds_the_lane_up_until_it_is_changed() {
     assert!(project.has("one.txt") && project.has("two.txt"));
     assert_eq!(worktrees(&project), 0);
 }
+
+/// Lost: an artifact that success was told of, and that git ignores, would go with its worktree.
+#[test]
+fn an_artifact_that_git_ignores_keeps_its_worktree() {
+    for more in ["; echo s > src", ""] {
+        let run = format!("mkdir -p out; echo 1 > out/bin{more}");
+        let project =
+            project(&format!("run = \"{run}\"\nartifacts = [\"out/bin\", \"large.txt\"]"));
+        project.write(".gitignore", "out/\n");
+        project.commit();
+        let held = "it alone holds out/bin, an artifact that git ignores";
+        project.piton(&["run", "plan.toml"]).exits(0).says(held);
+        assert_eq!(worktrees(&project), 1);
+        let left = "out/bin, an artifact that git ignores is nowhere else";
+        project.piton(&["status"]).exits(0).says(left);
+        project.piton(&["gc", "--yes"]).exits(0);
+        assert_eq!(worktrees(&project), 1, "what nobody moved is not deleted");
+        let list = project.git(&["worktree", "list", "--porcelain"]);
+        let dir = list.lines().filter_map(|l| l.strip_prefix("worktree ")).nth(1).unwrap();
+        fs::remove_file(std::path::Path::new(dir).join("out/bin")).unwrap();
+        project.piton(&["gc", "--yes"]).exits(0);
+        assert_eq!(worktrees(&project), 0);
+    }
+}

@@ -17,6 +17,7 @@ use piton_workspace::worktree::{self, BranchEnd, Files, Identity};
 use piton_workspace::{refs, snapshot};
 
 use super::begin::at;
+use super::stays::keeps_artifacts;
 use super::{GitRooms, branch_head, failed, of_worktree, recorded, refusal};
 
 /// How long the command that looks at a pull request may take; the driver waits for it.
@@ -207,6 +208,7 @@ impl GitRooms {
         &mut self,
         lane: &LanePath,
         work: &LaneWork,
+        artifacts: &[String],
         at: Timestamp,
     ) -> Result<LaneRemoved> {
         let head = branch_head(&self.root, &work.branch);
@@ -217,6 +219,7 @@ impl GitRooms {
             let taken = self.take(Some(lane), &work.dir, "before the worktree goes", at);
             let taken = taken.map_err(failed)?;
             kept = self.keeps_work(work, &taken, head.as_deref());
+            kept = kept.or_else(|| keeps_artifacts(work, &taken, artifacts));
             Some(recorded(&taken))
         } else {
             // It went before, and whoever removed it fell: its last snapshot is that of its end.

@@ -94,16 +94,43 @@ impl GitRooms {
         let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to];
         let bytes = Git::at(&self.root).args(args).bytes().unwrap_or_default();
         let all: Vec<&[u8]> = bytes.split(|b| *b == 0).filter(|name| !name.is_empty()).collect();
-        let shown = all.iter().take(NAMED_MAX);
-        let mut names: Vec<String> =
-            shown.map(|name| sanitize(&String::from_utf8_lossy(name))).collect();
-        match all.len().saturating_sub(NAMED_MAX) {
-            0 if names.is_empty() => return "files".to_owned(),
-            0 => {}
-            more => names.push(format!("{more} more")),
-        }
-        names.join(", ")
+        named(all.into_iter()).unwrap_or_else(|| "files".to_owned())
     }
+}
+
+/// Why a lane's worktree can't go: artifacts of its steps are in no commit and no snapshot. Success was
+/// told of them, so they do not go without a word.
+pub(super) fn keeps_artifacts(
+    work: &LaneWork,
+    taken: &Snapshot,
+    artifacts: &[String],
+) -> Option<Refusal> {
+    let dir = Path::new(&work.dir);
+    // What is too large is in the commit, or keeps the worktree for itself.
+    let missed = |path: &String| taken.degraded.iter().any(|m| m.path == path.as_bytes());
+    let why = match whole::beside(dir, &taken.tree, artifacts) {
+        Ok(only) => held_alone(&only.into_iter().filter(|p| !missed(p)).collect::<Vec<_>>())?,
+        Err(error) => error.to_string(),
+    };
+    Some(Refusal { why: format!("it alone holds {why}"), fix: removed_by_hand(dir) })
+}
+
+/// Artifacts that only a worktree holds, in words.
+pub fn held_alone(artifacts: &[String]) -> Option<String> {
+    let names = named(artifacts.iter().map(String::as_bytes))?;
+    let which = if artifacts.len() == 1 { "an artifact" } else { "artifacts" };
+    Some(format!("{names}, {which} that git ignores"))
+}
+
+/// The first few of some files, the rest counted.
+fn named<'a>(all: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
+    let more = all.len().saturating_sub(NAMED_MAX);
+    let shown = all.take(NAMED_MAX).map(|name| sanitize(&String::from_utf8_lossy(name)));
+    let mut names: Vec<String> = shown.collect();
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Whether git finds nothing to commit either: a file that it would convert on the next commit is no
