@@ -396,3 +396,12 @@ fn globs_are_looked_at_anew() {
         [("make/main/work".to_owned(), "input in2.txt is missing".to_owned())]
     );
 }
+
+/// If this fails, a dry run promises what a run refuses.
+#[test]
+fn a_dry_run_says_that_the_spec_is_missing() {
+    let project = Project::with_plan(&format!("spec = \"missing.md\"\n{PLAN}"));
+    let said = project.piton(&["run", "plan.toml", "--dry-run"]).exits(0);
+    said.says("warning: the spec missing.md is not there: a run would be refused");
+    project.piton(&["run", "plan.toml"]).exits(4).says("error[spec-missing]");
+}

@@ -86,7 +86,7 @@ impl Default for Rules {
 
 impl Rules {
     /// Whether a path is left alone, as what a restore that was killed left is.
-    pub(crate) fn excludes(&self, path: &[u8]) -> bool {
+    pub fn excludes(&self, path: &[u8]) -> bool {
         let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
         if crate::restore::is_fresh(name) {
             return true;

@@ -85,6 +85,8 @@ fn what_a_name_could_mean_and_what_there_is_are_told() {
     project.piton(&["diff", "P1/none@pre_pr"]).exits(2).says("no lane `P1/none`").says("P1/other");
     let said = project.piton(&["rollback", "--to", "P1/other/work#9", "--yes"]).exits(2);
     said.says("no checkpoint `P1/other/work#9`").says("P1/other/work#1");
+    let said = project.piton(&["rollback", "--lane", "keep", "--to", "P1/other@after_lane_start"]);
+    said.exits(2).says("is not a checkpoint of lane keep").says("leave `--lane` out");
     let said = project.piton(&["show", "retry_attempt", "--lane", "other"]).exits(2);
     said.says("no checkpoint `retry_attempt` of other").says("P1/other@after_lane_start");
 }

@@ -192,3 +192,18 @@ fn an_undo_says_what_goes_on_and_which_lanes_it_was_about() {
         .says("undone: rollback to before_lane_start, of P/B");
     project.piton(&["show", "P/A/work#9"]).exits(2).says("there is no checkpoint `P/A/work#9`");
 }
+
+/// If this fails, views that somebody committed are called a stranger's files.
+#[test]
+fn views_that_somebody_committed_are_not_named_as_what_stays() {
+    let project = Project::with_plan("[[phase]]\nid = \"P\"\nrun = \"echo one > one.txt\"\n");
+    project.write("piton.toml", "[lanes]\nviews = \"on\"\n");
+    project.commit();
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
+    project.git(&["add", ".claude"]);
+    project.git(&["commit", "--quiet", "-m", "views"]);
+    project.write("mine.txt", "mine");
+    let said = project.piton(&["rollback", "--yes"]).exits(0);
+    said.says("stays:           mine.txt").silent_about("stays:           .claude");
+    assert!(!project.has("one.txt") && project.has(".claude/run-logs/r.jsonl"));
+}

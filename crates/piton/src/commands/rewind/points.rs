@@ -251,6 +251,14 @@ fn candidates(points: &[Point]) -> Vec<String> {
 
 /// The refusal of a name that nothing goes by: it names what there is.
 pub fn none(all: &[Point], state: &RunState, name: &str, lane: Option<&str>) -> CommandError {
+    if let Some(lane) = lane
+        && stage_of(name).is_none()
+        && !named(all, state, name, None).is_empty()
+    {
+        let message = format!("`{name}` is not a checkpoint of lane {lane}");
+        return CommandError::usage("no-checkpoint", message)
+            .hint("leave `--lane` out, or name a checkpoint of that lane");
+    }
     let wanted = lane_and_stage(name).map(|(wanted, _)| wanted).or(lane);
     let lanes: Vec<LanePath> =
         state.lanes().filter(|(_, l)| l.task.is_none()).map(|(path, _)| path).collect();

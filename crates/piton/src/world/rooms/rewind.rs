@@ -100,7 +100,8 @@ impl GitRooms {
     }
 
     /// Files that stay although the target does not have them: those that are new since then and
-    /// appeared while no attempt of the run was at work.
+    /// appeared while no attempt of the run was at work. What is left alone anyway, as views are that
+    /// somebody committed, need not be named.
     fn staying(&self, target: &RoomTarget, present: &str) -> Result<Vec<String>, String> {
         if target.exact {
             return Ok(Vec::new());
@@ -109,7 +110,10 @@ impl GitRooms {
         for (before, after) in &target.windows {
             own.extend(self.added(before, after.as_deref().unwrap_or(present))?);
         }
-        Ok(self.added(&target.target, present)?.difference(&own).cloned().collect())
+        let rules = self.rules_of(&target.dir);
+        let is_named = |path: &&String| !rules.excludes(path.as_bytes());
+        let added = self.added(&target.target, present)?;
+        Ok(added.difference(&own).filter(is_named).cloned().collect())
     }
 
     /// Paths that one snapshot has and an earlier one has not.
