@@ -68,8 +68,12 @@ pub fn attempt_file(scratch: &Path, attempt: &Attempt, what: &str) -> PathBuf {
 /// Makes a folder for its user alone.
 pub fn make_private(dir: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    let mode = std::fs::metadata(dir)?.permissions().mode();
-    debug_assert!(mode & 0o700 == 0o700, "a folder that was just made is ours");
+    let mut permissions = std::fs::metadata(dir)?.permissions();
+    if permissions.mode() & 0o700 != 0o700 {
+        // The umask took from its owner, too.
+        permissions.set_mode(0o700);
+        std::fs::set_permissions(dir, permissions)?;
+    }
     Ok(())
 }
 

@@ -167,6 +167,16 @@ fn branches_and_folders_of_others_are_left_alone() {
     assert_eq!(scene.worktrees(), Vec::<String>::new());
 }
 
+/// Confused: a branch would be named as in the way that is not there.
+#[test]
+fn a_branch_of_the_user_above_ours_is_the_one_that_is_named() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.project.git(&["branch", "lane"]);
+    scene.run(&[]).exits(0).says("there is a branch lane, so none can be called lane/P1/SL-1");
+    assert!(scene.project.has("SL-1-01.txt"));
+    assert_eq!(scene.project.git(&["branch", "--list", "lane"]).trim(), "lane");
+}
+
 /// Lost: a worktree of the user's on our branch.
 #[test]
 fn a_worktree_of_the_user_on_our_path_is_left_alone() {

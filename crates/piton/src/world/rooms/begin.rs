@@ -222,8 +222,13 @@ impl GitRooms {
 
     /// Whose a branch is that a lane would have had.
     fn taken(&self, branch: &str) -> String {
-        match worktree::run_of_branch(&self.root, branch) {
-            Some(run) => format!("{branch} is a branch of run {run}"),
+        if let Some(run) = worktree::run_of_branch(&self.root, branch) {
+            return format!("{branch} is a branch of run {run}");
+        }
+        // A branch can't have the name of a folder that others are in.
+        let above = branch.match_indices('/').map(|(at, _)| &branch[..at]);
+        match above.into_iter().find(|name| branch_head(&self.root, name).is_some()) {
+            Some(above) => format!("there is a branch {above}, so none can be called {branch}"),
             None => format!("there is a branch {branch} that is not ours"),
         }
     }
