@@ -53,6 +53,7 @@ fn listed(
     let mut current = None;
     // Lanes stand no deeper than the first one; what stands deeper belongs to a lane.
     let mut depth = None;
+    let heads: BTreeSet<String> = section.lines.iter().filter_map(first_in).collect();
     for line in section.lines.iter().filter(|line| line.is_content()) {
         if matches!(line.place, Place::Fence(b) if DIAGRAMS.contains(&document.language(b))) {
             continue;
@@ -73,8 +74,17 @@ fn listed(
             if known.is_none() {
                 lanes.push(Draft::new(id, name, line));
             }
-            if let Some(lane) = current.and_then(|at| lanes.get_mut(at)) {
-                semicolons(lane, rest, line, sink);
+            // Several lanes may stand in one line. What begins a line of its own is not meant there.
+            for parts in rest.chunk_by(|_, next| begun(next, &heads).is_none()) {
+                let first = parts.first().and_then(|part| begun(part, &heads));
+                let parts = if first.is_some() { &parts[1..] } else { parts };
+                if let Some((id, name)) = first {
+                    current = Some(lanes.len());
+                    lanes.push(Draft::new(id, name, line));
+                }
+                if let Some(lane) = current.and_then(|at| lanes.get_mut(at)) {
+                    semicolons(lane, parts, line, sink);
+                }
             }
         } else if let Some(lane) = current.and_then(|at| lanes.get_mut(at)) {
             if rest.is_empty() {
@@ -84,6 +94,19 @@ fn listed(
             }
         }
     }
+}
+
+/// The lane that a line of the list begins with.
+fn first_in(line: &Line<'_>) -> Option<String> {
+    let text = line.heading().map_or(line.text, |(_, title)| title);
+    let item = bullet(text).unwrap_or(text.trim());
+    lane_head(split_outside(item, b";").first()?).map(|(id, _)| id)
+}
+
+/// Id and name, when a part within a line begins a lane: it has a name, and no line of its own.
+fn begun(part: &str, heads: &BTreeSet<String>) -> Option<(String, String)> {
+    lane_head(part)
+        .filter(|(id, name)| is_plain_lane_id(id) && !name.is_empty() && !heads.contains(id))
 }
 
 /// Id and name, when a text begins a lane.

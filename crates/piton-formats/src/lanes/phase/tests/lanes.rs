@@ -47,6 +47,19 @@ fn one_line_with_semicolons_is_a_whole_lane() {
 }
 
 #[test]
+fn one_line_with_semicolons_may_name_several_lanes() {
+    let index = "- SL-1 -- One; SL-2 -- Two; Depends on: SL-1; SL-3 — Three; Depends on: SL-1; SL-2\n\
+                 - SL-4 - Four; Depends on: SL-3; SL-5 - which comes first\n- SL-5 - Five\n";
+    let phase = good(&with_index(index));
+    let [one, two, three, four, five] = phase.lanes.as_slice() else { panic!("{:?}", phase.lanes) };
+    assert_eq!([&one.name, &two.name, &three.name, &five.name], ["One", "Two", "Three", "Five"]);
+    assert!(one.depends_on.is_empty());
+    assert_eq!(names(&two.depends_on), ["SL-1"]);
+    assert_eq!(names(&three.depends_on), ["SL-1", "SL-2"]);
+    assert_eq!(names(&four.depends_on), ["SL-3", "SL-5"]);
+}
+
+#[test]
 fn attributes_may_be_bold_and_lists_may_stand_below_their_key() {
     let index = "- **SL-1** — One\n  - **Depends on:**\n    - IF-0-P1-A\n    - `SL-2`\n  - **Parallel-safe**: Yes\n\
                  - **SL-2** — Two\n  - _note_: x\n  - Depends on: None\n";
