@@ -15,6 +15,7 @@ mod rng;
 mod shell;
 mod soak;
 mod test;
+mod tools;
 
 use std::process::ExitCode;
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use crate::shell::{answers, capture, cargo};
-use crate::{Failure, Result, soak};
+use crate::{Failure, Result, soak, tools};
 
 /// How one step went.
 struct Done {
@@ -76,7 +76,7 @@ impl Steps {
 /// Runs all steps.
 pub(crate) fn run() -> Result<()> {
     let mut steps = Steps::default();
-    if !steps.step("tools", tools) {
+    if !steps.step("tools", needed) {
         return steps.summary();
     }
     steps.cargo("format", &["fmt", "--all", "--check"], &[]);
@@ -103,8 +103,8 @@ pub(crate) fn run() -> Result<()> {
     steps.summary()
 }
 
-/// Looks for the tools and installs those that rustup can give.
-fn tools() -> std::result::Result<String, String> {
+/// Looks for the tools and installs those that rustup or the system's packages can give.
+fn needed() -> std::result::Result<String, String> {
     let mut installed = Vec::new();
     for (component, words) in
         [("rustfmt", ["fmt", "--version"]), ("clippy", ["clippy", "--version"])]
@@ -128,29 +128,16 @@ fn tools() -> std::result::Result<String, String> {
         return Err("a C compiler is missing (SQLite is built from source): install gcc or clang"
             .to_owned());
     }
-    let mut missing = Vec::new();
-    for (tool, words, package) in
-        [("strace", ["-V"], "strace"), ("script", ["--version"], "bsdutils")]
-    {
-        if answers(tool, &words) {
-            continue;
-        }
-        eprintln!("installing {package}");
-        let install = ["install", "--yes", "--quiet", package];
-        if answers("apt-get", &install) && answers(tool, &words) {
-            installed.push(tool);
-        } else {
-            missing.push(tool);
-        }
-    }
+    let found = tools::ensure(&[tools::STRACE, tools::SCRIPT]);
+    installed.extend(found.installed);
     let mut words = if installed.is_empty() {
         "all there".to_owned()
     } else {
         format!("installed {}", installed.join(", "))
     };
-    if !missing.is_empty() {
-        let _ =
-            write!(words, "; without {}: the tests that need it show nothing", missing.join(", "));
+    if !found.missing.is_empty() {
+        let missing = found.missing.join(", ");
+        let _ = write!(words, "; without {missing}: the tests that need it show nothing");
     }
     Ok(words)
 }

@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::args::Args;
-use crate::shell;
 use crate::{Failure, Result};
+use crate::{shell, tools};
 use table::Row;
 
 /// The hidden command under which this program is its own child: `bench-role ROLE DIR NUMBER`.
@@ -85,6 +85,8 @@ pub(crate) fn command(words: &[String]) -> Result<()> {
     if let Some(odd) = only.chars().find(|row| !all.contains(*row)) {
         return Err(Failure::Usage(format!("there is no row `{odd}`; there are {all}")));
     }
+    // What is still missing then says so in its own row.
+    tools::ensure(&[tools::MAKE, tools::NINJA, tools::STRACE]);
     let here = shell::target_dir()?;
     let dir =
         tempfile::Builder::new().prefix("bench-").tempdir_in(here).map_err(|e| e.to_string())?;
