@@ -191,6 +191,30 @@ pub struct StageRecord {
     pub assumed: bool,
 }
 
+impl StageRecord {
+    /// A record with nothing in it but when it was made.
+    pub fn blank(stage: Stage, status: StageStatus, at: Timestamp, event: u64) -> Self {
+        Self {
+            stage,
+            status,
+            at,
+            event,
+            notes: String::new(),
+            snapshot: None,
+            base_sha: None,
+            head_sha: None,
+            target_branch: None,
+            test_command: None,
+            exit_code: None,
+            last_command: None,
+            retry_attempt: None,
+            max_retries: None,
+            failure_context: Vec::new(),
+            assumed: false,
+        }
+    }
+}
+
 /// An act that can be undone, with what it needs for that.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Undoable {

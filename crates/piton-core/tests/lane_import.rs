@@ -22,24 +22,8 @@ fn run() -> Run {
 }
 
 fn record(stage: Stage, status: StageStatus, at: i64) -> StageRecord {
-    StageRecord {
-        stage,
-        status,
-        at: Timestamp(at),
-        event: 0,
-        notes: "theirs".to_owned(),
-        snapshot: None,
-        base_sha: None,
-        head_sha: None,
-        target_branch: None,
-        test_command: None,
-        exit_code: None,
-        last_command: None,
-        retry_attempt: None,
-        max_retries: None,
-        failure_context: Vec::new(),
-        assumed: false,
-    }
+    let notes = "theirs".to_owned();
+    StageRecord { notes, ..StageRecord::blank(stage, status, Timestamp(at), 0) }
 }
 
 fn imported(records: Vec<StageRecord>) -> LaneImported {

@@ -76,7 +76,10 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
-static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
+static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(engine);
+
+/// An engine with the rules that all our templates have in common.
+pub(crate) fn engine() -> Environment<'static> {
     let mut engine = Environment::new();
     engine.set_undefined_behavior(UndefinedBehavior::Strict);
     engine.set_auto_escape_callback(|_| AutoEscape::None);
@@ -89,7 +92,7 @@ static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     }
     engine.add_filter("sh", |text: Value| quote_for_shell(&text.to_string()));
     engine
-});
+}
 
 /// Tells whether a text needs the engine at all.
 pub fn is_template(text: &str) -> bool {

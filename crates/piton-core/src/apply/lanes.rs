@@ -1,6 +1,6 @@
 //! How events change lanes beside their steps: workspaces, stage records, the way to base.
 
-use super::records::{Failure, blank, context_of, filled, put, record_failure, tested};
+use super::records::{Failure, context_of, filled, put, record_failure, tested};
 use super::{Illegal, import, tasks};
 use crate::event::{
     Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Next, Outcome, StepFinished,
@@ -57,7 +57,8 @@ pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             work.dir.clone_from(&e.dir);
             work.branch.clone_from(&e.branch);
             saw(work, e.snapshot.as_ref());
-            let mut record = blank(Stage::AfterLaneStart, StageStatus::InProgress, at, number);
+            let mut record =
+                StageRecord::blank(Stage::AfterLaneStart, StageStatus::InProgress, at, number);
             record.notes.clone_from(&e.note);
             record.head_sha.clone_from(&e.head);
             put(work, record);
@@ -75,7 +76,7 @@ pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         Event::LaneReopened(e) => reopened(state, at, e),
         Event::MergeIntended(e) => with(state, &e.lane, |work| {
             work.merging = Some(e.clone());
-            let mut record = blank(Stage::PrePr, StageStatus::InProgress, at, number);
+            let mut record = StageRecord::blank(Stage::PrePr, StageStatus::InProgress, at, number);
             record.base_sha = Some(e.from.clone());
             record.head_sha = Some(e.to.clone());
             put(work, record);
@@ -125,7 +126,7 @@ fn blocked(state: &mut RunState, at: Timestamp, event: &LaneBlocked) {
     }
     let failed = event.stage == Stage::PrePr;
     let status = if failed { StageStatus::Failed } else { StageStatus::Blocked };
-    let mut record = blank(event.stage, status, at, number);
+    let mut record = StageRecord::blank(event.stage, status, at, number);
     let sep = if event.fix.is_empty() { "" } else { "; " };
     record.notes = format!("{}{sep}{}", event.why, event.fix);
     if failed && work.reopened.count > 0 {
@@ -160,13 +161,13 @@ fn begun(state: &mut RunState, at: Timestamp, event: &LaneBegun) {
         ..LaneWork::default()
     };
     saw(&mut work, event.snapshot.as_ref());
-    let mut record = blank(Stage::BeforeLaneStart, StageStatus::Ready, at, number);
+    let mut record = StageRecord::blank(Stage::BeforeLaneStart, StageStatus::Ready, at, number);
     record.notes.clone_from(&event.note);
     record.head_sha.clone_from(&event.base_sha);
     let record = filled(record, &work);
     work.put(record);
     if event.isolation.is_in_place() {
-        let record = blank(Stage::AfterLaneStart, StageStatus::InProgress, at, number);
+        let record = StageRecord::blank(Stage::AfterLaneStart, StageStatus::InProgress, at, number);
         let record = filled(record, &work);
         work.put(record);
     }
@@ -186,7 +187,7 @@ pub fn started(state: &mut RunState, at: Timestamp, event: &StepStarted) {
         }
         tasks::goes_on(work, at);
         if event.step.step == PULL_REQUEST_STEP && !work.isolation.is_in_place() {
-            let record = blank(Stage::PrePr, StageStatus::InProgress, at, number);
+            let record = StageRecord::blank(Stage::PrePr, StageStatus::InProgress, at, number);
             put(work, record);
         }
     });
@@ -249,7 +250,8 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
             outgrew(work, &tree);
         }
         if over && work.isolation.is_in_place() {
-            let mut record = blank(Stage::AfterLaneTests, StageStatus::Complete, at, number);
+            let mut record =
+                StageRecord::blank(Stage::AfterLaneTests, StageStatus::Complete, at, number);
             tested(&mut record, &work.tested);
             put(work, record);
         }
@@ -276,7 +278,8 @@ fn committed(state: &mut RunState, at: Timestamp, event: &LaneCommitted) {
             tree: event.tree.clone(),
             changed: event.changed,
         });
-        let mut record = blank(Stage::AfterLaneTests, StageStatus::Complete, at, number);
+        let mut record =
+            StageRecord::blank(Stage::AfterLaneTests, StageStatus::Complete, at, number);
         let passed: Vec<_> = event.tests.iter().map(|t| (t.clone(), event.tree.clone())).collect();
         tested(&mut record, &passed);
         put(work, record);
@@ -316,7 +319,7 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
         work.conflict = event.onto.clone().zip(event.head.clone());
         work.unsettled.clone_from(&work.conflict);
     }
-    let mut record = blank(Stage::RetryAttempt, StageStatus::Retrying, at, number);
+    let mut record = StageRecord::blank(Stage::RetryAttempt, StageStatus::Retrying, at, number);
     record.notes.clone_from(&event.error);
     record.retry_attempt = Some((work.reopened.count + retried).min(event.retries_max));
     record.max_retries = Some(event.retries_max);
@@ -334,7 +337,7 @@ fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMe
     with(state, &event.lane, |work| {
         work.merging = None;
         work.merged = Some(event.clone());
-        let mut record = blank(Stage::PrePr, StageStatus::Complete, at, number);
+        let mut record = StageRecord::blank(Stage::PrePr, StageStatus::Complete, at, number);
         record.base_sha.clone_from(&event.from);
         record.head_sha.clone_from(&event.to);
         record.notes.clone_from(&event.note);

@@ -6,28 +6,6 @@ use crate::lane_state::{LaneWork, StageRecord};
 use crate::state::FailedAttempt;
 use crate::time::Timestamp;
 
-/// A record with nothing in it but when it was made.
-pub fn blank(stage: Stage, status: StageStatus, at: Timestamp, event: u64) -> StageRecord {
-    StageRecord {
-        stage,
-        status,
-        at,
-        event,
-        notes: String::new(),
-        snapshot: None,
-        base_sha: None,
-        head_sha: None,
-        target_branch: None,
-        test_command: None,
-        exit_code: None,
-        last_command: None,
-        retry_attempt: None,
-        max_retries: None,
-        failure_context: Vec::new(),
-        assumed: false,
-    }
-}
-
 /// Fills in what the lane itself knows.
 pub fn filled(mut record: StageRecord, work: &LaneWork) -> StageRecord {
     record.snapshot = record.snapshot.or_else(|| work.snapshot.clone());
@@ -91,7 +69,7 @@ pub fn record_failure(
     };
     let ends = !matches!(failure.next, Next::Retry { .. });
     if ends || stage == Stage::AfterLaneTests {
-        let mut record = blank(stage, StageStatus::Failed, at, number);
+        let mut record = StageRecord::blank(stage, StageStatus::Failed, at, number);
         record.notes = format!("{}: {}", event.step.step, failure.error);
         record.exit_code = event.exit_code;
         record.last_command.clone_from(&event.command);
@@ -108,7 +86,7 @@ pub fn record_failure(
     let max = event.retries_max.unwrap_or_default();
     if max > 0 {
         let status = if ends { StageStatus::Failed } else { StageStatus::Retrying };
-        let mut record = blank(Stage::RetryAttempt, status, at, number);
+        let mut record = StageRecord::blank(Stage::RetryAttempt, status, at, number);
         record.notes = format!("{}: {}", event.step.step, failure.error);
         record.retry_attempt = Some(failure.failures.clamp(1, max));
         record.max_retries = Some(max);

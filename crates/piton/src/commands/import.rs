@@ -376,12 +376,7 @@ fn recorded(record: &Record) -> Option<StageRecord> {
     let status = STATUSES.into_iter().find(|s| s.as_str() == record.status.as_str())?;
     let text = |name: &str| record.text(name).filter(|text| !text.is_empty());
     Some(StageRecord {
-        stage,
-        status,
-        at: record.at.unwrap_or_default(),
-        event: 0,
         notes: text("notes").unwrap_or_default(),
-        snapshot: None,
         base_sha: text("base_sha"),
         head_sha: text("head_sha").or_else(|| stand::head_in(&text("notes")?)),
         target_branch: text("target_branch").or_else(|| text("base_branch")),
@@ -391,6 +386,6 @@ fn recorded(record: &Record) -> Option<StageRecord> {
         retry_attempt: record.retry_attempt(),
         max_retries: record.max_retries(),
         failure_context: record.failure_context(),
-        assumed: false,
+        ..StageRecord::blank(stage, status, record.at.unwrap_or_default(), 0)
     })
 }

@@ -7,8 +7,7 @@
 
 use std::sync::LazyLock;
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use minijinja::{Environment, Value, context};
 
 use super::model::{Lane, Phase, Task};
 use crate::template::{self, Error};
@@ -44,22 +43,11 @@ pub const TASK_PROMPT_NAMES: &[(&str, &str)] = &[
 /// The template of the step that mends a lane whose tasks were done in worktrees of their own.
 const MEND_PROMPT: &str = include_str!("../mend_prompt.md");
 
-/// Instructions one template may execute: thousands of fields, and over in a blink when it loops.
-const FUEL: u64 = 1_000_000;
-
 /// What the engine calls the template where the settings name no other.
 const USUAL: &str = "task_prompt";
 
 static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
-    let mut engine = Environment::new();
-    engine.set_undefined_behavior(UndefinedBehavior::Strict);
-    engine.set_auto_escape_callback(|_| AutoEscape::None);
-    engine.set_debug(true);
-    engine.set_fuel(Some(FUEL));
-    if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
-        engine.set_syntax(syntax);
-    }
-    engine.add_filter("sh", |text: Value| template::quote_for_shell(&text.to_string()));
+    let mut engine = template::engine();
     // Texts of the document are escaped; only the names left for the attempt are marked as safe.
     engine.set_formatter(|out, _, value| {
         let text = value.to_string();

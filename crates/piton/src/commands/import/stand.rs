@@ -110,24 +110,7 @@ mod tests {
     use super::*;
 
     fn record(stage: Stage, status: StageStatus, at: i64) -> StageRecord {
-        StageRecord {
-            stage,
-            status,
-            at: Timestamp(at),
-            event: 0,
-            notes: String::new(),
-            snapshot: None,
-            base_sha: None,
-            head_sha: None,
-            target_branch: None,
-            test_command: None,
-            exit_code: None,
-            last_command: None,
-            retry_attempt: None,
-            max_retries: None,
-            failure_context: Vec::new(),
-            assumed: false,
-        }
+        StageRecord::blank(stage, status, Timestamp(at), 0)
     }
 
     /// Lost: finished work would be done again, or unfinished work would be merged.
