@@ -229,8 +229,9 @@ pub fn ended_by(
     let Waiting { wait, waited, limit, name } = waiting.filter(|waiting| !waiting.fits())?;
     let used = if waited.0 > 0 { format!(", of which {waited} are used") } else { String::new() };
     let what = match failure.reset {
-        Some(_) => "the reset that it names is",
-        None => "the next try would be",
+        Some(reset) if reset.since(now) >= wait => "the reset that it names is",
+        // One that did not help before is not all that is waited for.
+        _ => "the next try would be",
     };
     Some(format!("{what} {wait} away, and the budget {name} is {limit}{used}"))
 }
