@@ -237,6 +237,29 @@ fn a_dry_run_of_a_begun_run_says_what_is_skipped_and_why() {
     assert_eq!(project.lines("ran.txt").len(), 3);
 }
 
+/// If this fails, the wrong file fills the memory, or is waited for for ever.
+#[test]
+fn a_file_without_end_is_no_plan_and_no_prompt() {
+    let project = Project::with_plan(
+        "[agents.w]\ncommand = \"cat\"\n[[phase]]\nid = \"P\"\nagent = \"w\"\nprompt_file = \"pipe\"\n",
+    );
+    project.piton(&["run", "/dev/zero"]).exits(2).says("plan-unreadable").says("more than");
+    project.sh("mkfifo pipe");
+    project
+        .piton(&["run", "plan.toml"])
+        .exits(2)
+        .says("unreadable-prompt")
+        .says("no ordinary file");
+    project.remove("pipe");
+    project.sh("ln -s /dev/zero pipe");
+    project.piton(&["run", "plan.toml"]).exits(2).says("unreadable-prompt");
+    // A plan may come through a pipe; what looks at its run later does not wait there.
+    project.sh("mkfifo once; printf '[[phase]]\\nid = \"P\"\\nrun = \"false\"\\n' > once &");
+    project.piton(&["run", "once", "--run-id", "r"]).exits(1);
+    project.piton(&["log", "r"]).exits(0);
+    project.piton(&["resume", "r"]).exits(1);
+}
+
 /// If this fails, the short forms mean something else than the long one.
 #[test]
 fn short_forms_are_the_long_form() {
