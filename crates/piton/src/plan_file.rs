@@ -310,13 +310,20 @@ pub fn without_secrets(plan: &Plan, redactor: &Redactor) -> Plan {
 
 /// Refuses paths with a secret in them: the record must hold paths as they are to find the files.
 fn refuse_secret_paths(plan: &Plan, redactor: &Redactor) -> Result<()> {
-    for (step, found) in plan.steps() {
-        let all = found.artifacts.iter().chain(&found.inputs);
-        if let Some(path) = all.map(|path| redactor.redact(path)).find(|p| p.contains(REPLACEMENT))
-        {
-            let message = format!("{step}: the path {path} of a file holds a secret");
+    let lanes = plan.phases.iter().flat_map(|phase| &phase.lanes);
+    let of_steps = plan.steps().flat_map(|(path, step)| {
+        let all = step.artifacts.iter().chain(&step.inputs).chain([&step.dir]);
+        all.map(move |file| (path.to_string(), file))
+    });
+    let of_lanes =
+        lanes.flat_map(|lane| lane.rules.copy.iter().map(|path| (lane.id.clone(), path)));
+    let of_plan = plan.spec.iter().map(|path| ("spec".to_owned(), path));
+    for (place, path) in of_steps.chain(of_lanes).chain(of_plan) {
+        let shown = redactor.redact(path);
+        if shown != path.as_str() {
+            let message = format!("{place}: the path {shown} holds a secret");
             return Err(CommandError::usage("secret-path", message)
-                .hint("name the file another way: paths of inputs and artifacts are recorded"));
+                .hint("name the file another way: paths are recorded"));
         }
     }
     Ok(())
@@ -347,9 +354,9 @@ fn rule_texts(rules: &mut LaneRules) -> Vec<&mut String> {
 fn texts(step: &mut Step) -> Vec<&mut String> {
     let mut found = match &mut step.work {
         Work::Run(command) => command_texts(command),
-        Work::Prompt { command, prompt, .. } => {
+        Work::Prompt { agent, command, prompt } => {
             let mut found = command_texts(command);
-            found.push(prompt);
+            found.extend([prompt, agent]);
             found
         }
         Work::Tests(tests) => tests.iter_mut().flat_map(command_texts).collect(),
@@ -357,6 +364,7 @@ fn texts(step: &mut Step) -> Vec<&mut String> {
     };
     found.extend(step.test.iter_mut().flat_map(command_texts));
     found.extend(step.env.iter_mut().map(|(_, value)| value));
+    found.extend(&mut step.keep);
     found
 }
 
