@@ -9,10 +9,12 @@ use crate::plan::{OnFailure, Plan};
 use crate::state::{LaneState, PhaseState, Progress, RunState};
 use crate::time::{Millis, Timestamp};
 
+mod held;
 mod lanes;
 mod tasks;
 mod unmet;
 
+pub use held::held;
 pub(crate) use lanes::is_in_line;
 use lanes::{Active, Startable};
 pub use lanes::{LaneAct, worker};

@@ -304,7 +304,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "secret-path",
         title: "a path with a secret in it",
-        cause: "Paths of inputs and artifacts are recorded as they are, because files are found by them; a secret in one would be recorded with it.",
+        cause: "Paths (of inputs, artifacts, folders, the spec) are recorded as they are, because files are found by them; a secret in one would be recorded with it.",
         next: "Name the file another way.",
     },
     Entry {

@@ -1,5 +1,9 @@
 //! Failures: their class, read from what the attempt left, and what follows from it.
 
+use std::sync::OnceLock;
+
+use regex::Regex;
+
 use crate::budget::Budgets;
 use crate::event::{Class, Next};
 use crate::plan::Step;
@@ -50,18 +54,37 @@ pub struct Classified {
 const NETWORK: &[&str] = &[
     "could not resolve host",
     "temporary failure in name resolution",
+    "temporary failure resolving",
+    "unable to resolve host",
     "name or service not known",
+    "no such host",
+    "nodename nor servname provided",
     "network is unreachable",
+    "network is down",
+    "spurious network error",
     "connection timed out",
     "connection reset by peer",
+    "connection was reset",
     "connection refused",
+    "api error: connection error",
+    "connection aborted",
+    "couldn't connect to server",
+    "could not connect to server",
+    "failed to establish a new connection",
+    "empty reply from server",
     "no route to host",
+    "host is unreachable",
+    "host is down",
     "enotfound",
     "econnreset",
     "econnrefused",
+    "enetunreach",
+    "ehostunreach",
     "etimedout",
     "eai_again",
     "socket hang up",
+    "fetch failed",
+    "i/o timeout",
     "remote end hung up unexpectedly",
     "tls handshake timeout",
     "502 bad gateway",
@@ -82,11 +105,23 @@ const RATE_LIMIT: &[&str] = &[
     "quota exceeded",
     "resource_exhausted",
     "overloaded_error",
-    "http 429",
-    "status 429",
-    "error: 429",
-    "status code 429",
 ];
+
+/// The status of an answer that stands for something that passes by itself: `HTTP/2 429`, `"status":
+/// 429`, `returned error: 503`.
+fn status(text: &str) -> Option<Class> {
+    static PATTERN: OnceLock<Option<Regex>> = OnceLock::new();
+    let made = PATTERN.get_or_init(|| {
+        let word = r"\b(?:http(?:/\d(?:\.\d)?)?|error|(?:http[ _-]?)?(?:status)?[ _-]?code|status)";
+        Regex::new(&format!(r#"{word}["']?[:=]?[ ("']{{0,2}}(429|529|502|503|504)\b"#)).ok()
+    });
+    let codes = made.as_ref()?.captures_iter(text).map(|found| match &found[1] {
+        "429" | "529" => Class::RateLimit,
+        _ => Class::Network,
+    });
+    // A limit says more: it may name when it ends.
+    codes.min_by_key(|class| *class != Class::RateLimit)
+}
 
 /// Reads the class of a failure from the end of its output.
 ///
@@ -97,11 +132,12 @@ pub fn classify(remains: Remains<'_>, now: Timestamp) -> Classified {
     }
     let from = remains.lines.len().saturating_sub(LINES_LOOKED_AT);
     let text = remains.lines[from..].join("\n").to_lowercase();
-    if RATE_LIMIT.iter().any(|sign| text.contains(sign)) {
+    let status = status(&text);
+    if status == Some(Class::RateLimit) || RATE_LIMIT.iter().any(|sign| text.contains(sign)) {
         let reset = reset::find(&text, now, remains.offset_secs);
         return Classified { class: Class::RateLimit, reset };
     }
-    if NETWORK.iter().any(|sign| text.contains(sign)) {
+    if status == Some(Class::Network) || NETWORK.iter().any(|sign| text.contains(sign)) {
         return Classified { class: Class::Network, reset: None };
     }
     let class = if remains.is_agent { Class::Agent } else { Class::Command };
@@ -193,8 +229,9 @@ pub fn ended_by(
     let Waiting { wait, waited, limit, name } = waiting.filter(|waiting| !waiting.fits())?;
     let used = if waited.0 > 0 { format!(", of which {waited} are used") } else { String::new() };
     let what = match failure.reset {
-        Some(_) => "the reset that it names is",
-        None => "the next try would be",
+        Some(reset) if reset.since(now) >= wait => "the reset that it names is",
+        // One that did not help before is not all that is waited for.
+        _ => "the next try would be",
     };
     Some(format!("{what} {wait} away, and the budget {name} is {limit}{used}"))
 }

@@ -11,6 +11,7 @@ mod plain;
 mod shapes;
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -61,6 +62,8 @@ impl Redactor {
                 let json = serde_json::to_string(part).unwrap_or_default();
                 let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
                 self.values.extend(inner.filter(|inner| *inner != part).map(str::to_owned));
+                // As it stands in an address, where a slash may stay.
+                self.values.extend(["", "/"].map(|kept| in_address(part, kept)));
             }
         }
         self.values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -139,6 +142,21 @@ impl Redactor {
         let values = self.values.iter().flat_map(|value| occurrences(text, value));
         values.chain(shapes::tokens(text)).chain(shapes::keys(text)).collect()
     }
+}
+
+/// A text as a part of an address: all but letters, digits and a few signs, and those that are kept,
+/// as the numbers of their bytes.
+fn in_address(text: &str, kept: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        let sign = char::from(byte);
+        if byte.is_ascii_alphanumeric() || "-._~".contains(sign) || kept.contains(sign) {
+            out.push(sign);
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
 }
 
 /// Where a value stands in a text, also where it overlaps itself.
@@ -221,6 +239,15 @@ mod tests {
         let redactor = Redactor::new(environment, &Names::default());
         let line = r#"{"a":"pass\\1\"word\"","b":"first line\nlast line"}"#;
         assert_eq!(redactor.redact(line), r#"{"a":"[redacted]","b":"[redacted]"}"#);
+    }
+
+    /// Lost: the password of a database, which stands in its address, is shown when it can't be reached.
+    #[test]
+    fn a_secret_in_an_address_is_one() {
+        let redactor = Redactor::new([("DB_PASSWORD", "p@ss w\u{f6}rd/1")], &Names::default());
+        for text in ["p%40ss%20w%C3%B6rd%2F1", "p%40ss%20w%C3%B6rd/1", "p@ss w\u{f6}rd/1"] {
+            assert_eq!(redactor.redact(&format!("db://me:{text}@host")), "db://me:[redacted]@host");
+        }
     }
 
     #[test]

@@ -194,10 +194,12 @@ impl LogRanges {
         *self == Self::default()
     }
 
-    /// Bytes written by the attempt.
+    /// Bytes that are kept of what the attempt wrote.
     pub fn bytes(&self) -> u64 {
-        (self.stdout.1 - self.stdout.0.min(self.stdout.1))
-            + (self.stderr.1 - self.stderr.0.min(self.stderr.1))
+        let length = |range: (u64, u64)| range.1.saturating_sub(range.0);
+        let kept =
+            |whole, dropped: Option<_>| length(whole).saturating_sub(dropped.map_or(0, length));
+        kept(self.stdout, self.stdout_dropped) + kept(self.stderr, self.stderr_dropped)
     }
 }
 
@@ -255,4 +257,18 @@ pub struct StepSkipped {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(value: &u64) -> bool {
     *value == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lost: a run that keeps little of its logs is stopped by the budget of all it ever wrote.
+    #[test]
+    fn what_was_dropped_takes_no_room() {
+        let all = LogRanges { stdout: (100, 1_100), stderr: (0, 50), ..LogRanges::default() };
+        assert_eq!(all.bytes(), 1_050);
+        assert_eq!(LogRanges { stdout_dropped: Some((200, 900)), ..all }.bytes(), 350);
+        assert_eq!(LogRanges { stderr: (9, 0), ..all }.bytes(), 1_000);
+    }
 }

@@ -20,6 +20,12 @@ fn unmet_of(run: &Run, limits: &Limits) -> Vec<String> {
     all.into_iter().map(|u| format!("{}: {}; {}", u.lane, u.why, u.first)).collect()
 }
 
+/// What keeps the steps that are left.
+fn held_of(run: &Run, limits: &Limits) -> Vec<String> {
+    let all = piton_core::decide::held(&run.plan, &run.state, limits);
+    all.into_iter().map(|(step, why)| format!("{step}: {why}")).collect()
+}
+
 /// The steps that are started now.
 fn starts(run: &Run, limits: &Limits) -> Vec<String> {
     let actions = decide(&run.plan, &run.state, limits, run.at);
@@ -299,4 +305,27 @@ fn what_a_chosen_lane_needs_and_nobody_chose_is_named() {
         run.take(finished(step, 1, piton_core::event::Outcome::Succeeded, vec![]));
     }
     assert_eq!(unmet_of(&run, &lane("B")), Vec::<String>::new());
+}
+
+/// Lost: a look at what would happen is silent about steps that would not run.
+#[test]
+fn every_step_that_would_not_run_has_a_reason() {
+    let mut plan = three_lanes();
+    plan.phases[0].lanes[1].needs = vec![LanePath { phase: "P1".into(), lane: "A".into() }];
+    plan.on_failure = OnFailure::Continue;
+    let mut run = Run::new(plan);
+    run.start("P1/A/a1", vec![]);
+    run.take(finished("P1/A/a1", 1, failed(Class::Command, Next::Fail), vec![]));
+    let after = "P2/D/d1: it comes after phase P1, which would not be done";
+    let of_the_rest = [
+        "P1/A/a2: it comes after P1/A/a1, which failed",
+        "P1/B/b1: it needs lane P1/A, which would not be done",
+    ];
+    let waits = "P1/C/c1: what it waits for would not be there";
+    assert_eq!(held_of(&run, &jobs(9)), [of_the_rest[0], of_the_rest[1], waits, after]);
+    run.plan.on_failure = OnFailure::Stop;
+    let stopped = "P1/C/c1: nothing new starts, because P1/A/a1 failed";
+    assert_eq!(held_of(&run, &jobs(9)), [of_the_rest[0], of_the_rest[1], stopped, after]);
+    let lane = Limits { lane: Some("C".to_owned()), ..jobs(9) };
+    assert_eq!(held_of(&run, &lane)[0], "P1/A/a2: it was not chosen");
 }

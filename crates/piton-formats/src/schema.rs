@@ -42,6 +42,15 @@ fn table(section: &Section) -> Value {
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
+    // Work of its own, or the parts that have it: one of them, and only one.
+    let works: &[&str] = match section.title {
+        "a phase" => &["run", "prompt", "prompt_file", "lane"],
+        "a lane" => &["run", "prompt", "prompt_file", "steps", "step"],
+        "a step" => &["run", "prompt", "prompt_file"],
+        _ => return schema,
+    };
+    let one = |name: &&str| json!({ "required": [name] });
+    schema["oneOf"] = works.iter().map(one).collect();
     schema
 }
 
@@ -53,22 +62,22 @@ fn property(key: &Key) -> Value {
 
 fn value(kind: Kind) -> Value {
     match kind {
-        Kind::Text => json!({ "type": "string" }),
+        Kind::Text => json!({ "type": "string", "pattern": TEXT_PATTERN }),
         Kind::Id => {
             let max = piton_core::id::ID_BYTES_MAX;
             let not = json!({ "pattern": ID_NO_PATTERN });
             json!({ "type": "string", "pattern": ID_PATTERN, "not": not, "maxLength": max })
         }
-        Kind::Ids | Kind::Paths | Kind::Globs | Kind::Words => {
-            json!({ "type": "array", "items": { "type": "string" } })
+        Kind::Ids | Kind::Words => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Paths | Kind::Globs => json!({ "type": "array", "items": path() }),
+        Kind::Path => path(),
+        Kind::Command => {
+            let program = json!({ "type": "string", "pattern": TEXT_PATTERN });
+            let (first, rest) = (json!([program]), json!({ "type": "string" }));
+            let list =
+                json!({ "type": "array", "prefixItems": first, "items": rest, "minItems": 1 });
+            json!({ "oneOf": [program, list] })
         }
-        Kind::Path => json!({ "type": "string", "minLength": 1 }),
-        Kind::Command => json!({
-            "oneOf": [
-                { "type": "string", "minLength": 1 },
-                { "type": "array", "items": { "type": "string" }, "minItems": 1 },
-            ]
-        }),
         Kind::Duration => {
             json!({ "type": "string", "pattern": duration_pattern(), "examples": ["500ms", "45m", "1h30m"] })
         }
@@ -82,7 +91,11 @@ fn value(kind: Kind) -> Value {
         }),
         Kind::Count(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Env => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        Kind::Env => json!({
+            "type": "object",
+            "propertyNames": { "not": { "pattern": ENV_NO_PATTERN } },
+            "additionalProperties": { "type": "string" },
+        }),
         Kind::Choice(choices) => json!({ "enum": choices }),
         Kind::Table(section) => table(section),
         Kind::Tables(section) => json!({ "type": "array", "items": table(section), "minItems": 1 }),
@@ -90,6 +103,16 @@ fn value(kind: Kind) -> Value {
     }
 }
 
+fn path() -> Value {
+    json!({ "type": "string", "minLength": 1, "not": { "pattern": PATH_NO_PATTERN } })
+}
+
+/// What every text has.
+const TEXT_PATTERN: &str = r"\S";
+/// What no path has: it would leave the project.
+const PATH_NO_PATTERN: &str = r"^[/\\~]|^[A-Za-z]:|(^|[/\\{},])\.\.([/\\{},]|$)";
+/// What no name of a variable has.
+const ENV_NO_PATTERN: &str = "^$|=|^PITON_";
 const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
 /// What no id has, because git takes it for no part of a branch.
 const ID_NO_PATTERN: &str = r"\.\.|\.$|\.lock$";
@@ -172,6 +195,20 @@ mod tests {
         let pattern = regex::Regex::new(MONEY_PATTERN)?;
         for text in ["12.50", "12", "12.1234567", "1_000", "$5", "-1", "", ".5", "5.", " 5 "] {
             assert_eq!(pattern.is_match(text), parse_money(text).is_ok(), "{text}");
+        }
+        Ok(())
+    }
+
+    /// Lost: an editor is content with a path that the reader refuses, or refuses one that it takes.
+    #[test]
+    fn pattern_and_reader_agree_on_paths() -> Result<(), regex::Error> {
+        let pattern = regex::Regex::new(PATH_NO_PATTERN)?;
+        for text in [
+            "a/b", "/a", "\\a", "~/a", "a~", "C:/a", "a:b", "..", "../a", "a/..", "a/../b", "..a",
+            "a..", "a/..b", "{a,../b}", "{..,b}", "a\\..\\b", "./a", "**/*.rs", "...", "a/.../b",
+        ] {
+            let taken = crate::plan::text_rules::plain_path(text).is_ok();
+            assert_eq!(!pattern.is_match(text), taken, "{text}");
         }
         Ok(())
     }

@@ -15,6 +15,13 @@ use minijinja::{AutoEscape, Environment, ErrorKind, Template, UndefinedBehavior,
 /// blink when a template loops within loops.
 const FUEL: u64 = 1_000_000;
 
+/// Attempts that a template is tried for: the first, one that knows of a failure, and one more.
+const ATTEMPTS_TRIED: u32 = 3;
+/// Texts that a template is tried with: one that fails with all of them, a number and a text of many
+/// parts among them, would fail with any.
+const SAMPLES: [&str; 3] =
+    ["", "7", "a/b-c_d.e:f g/h-i_j.k:l m/n-o_p.q:r s/t-u_v.w:x y/z-1_2.3:4 5/6"];
+
 /// The names a template may use; those with a point are reached through their table.
 pub const NAMES: &[(&str, &str)] = &[
     ("run.id", "id of the run"),
@@ -195,22 +202,41 @@ pub fn check(template: &str) -> Vec<Problem> {
         parsed.undeclared_variables(true).into_iter().filter(|name| !is_known(name)).collect();
     unknown.sort();
     let mut found: Vec<Problem> = unknown.iter().map(|n| unknown_name(template, n)).collect();
-    // A trial with sample values finds unknown filters, tests and functions, and endless work.
-    if found.is_empty()
-        && let Err(error) = trial(&parsed)
-        && matches!(
-            error.kind(),
-            ErrorKind::UnknownFilter
-                | ErrorKind::UnknownTest
-                | ErrorKind::UnknownFunction
-                | ErrorKind::UnknownMethod
-                | ErrorKind::TemplateNotFound
-                | ErrorKind::OutOfFuel
-        )
-    {
-        found.push(engine_problem(template, &error));
+    if found.is_empty() {
+        found.extend(trials(&parsed).map(|error| engine_problem(template, &error)));
     }
     found
+}
+
+/// What goes wrong when a template is filled in for the first attempts, with the values of one plan
+/// or another: unknown filters, tests and functions, endless work, and what fails whatever the values
+/// are. What a template says only to a later attempt would else be found out by that one.
+fn trials(template: &Template<'_, '_>) -> Option<minijinja::Error> {
+    for attempt in 1..=ATTEMPTS_TRIED {
+        let mut failed = Vec::new();
+        for text in SAMPLES {
+            failed.extend(template.render(values(&sample(text, attempt))).err());
+        }
+        let sure = failed.iter().position(is_sure);
+        let always = (failed.len() == SAMPLES.len()).then_some(0);
+        if let Some(at) = sure.or(always) {
+            return Some(failed.swap_remove(at));
+        }
+    }
+    None
+}
+
+/// Whether it is wrong whatever the values are.
+fn is_sure(error: &minijinja::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::UnknownFilter
+            | ErrorKind::UnknownTest
+            | ErrorKind::UnknownFunction
+            | ErrorKind::UnknownMethod
+            | ErrorKind::TemplateNotFound
+            | ErrorKind::OutOfFuel
+    )
 }
 
 /// Tells whether a template reads a name, such as `spec`.
@@ -221,11 +247,21 @@ pub fn uses(template: &str, name: &str) -> bool {
             .is_ok_and(|parsed| parsed.undeclared_variables(true).contains(name))
 }
 
-/// Renders with values that stand for the real ones.
-fn trial(template: &Template<'_, '_>) -> Result<String, minijinja::Error> {
-    let vars =
-        Vars { attempt: 1, failure_context: "Attempt 1: failed".to_owned(), ..Vars::default() };
-    template.render(values(&vars))
+/// Values that stand for the real ones.
+fn sample(text: &str, attempt: u32) -> Vars {
+    let text = text.to_owned();
+    let failed = "Attempt 1: exit code 1\n  the last line\n";
+    Vars {
+        run_id: text.clone(),
+        phase: text.clone(),
+        lane: text.clone(),
+        step: text.clone(),
+        attempt,
+        spec: Some(text.clone()),
+        title: text.clone(),
+        root: text,
+        failure_context: if attempt > 1 { failed.to_owned() } else { String::new() },
+    }
 }
 
 /// The values under the names of [`NAMES`].
@@ -413,12 +449,29 @@ mod tests {
             ("x {{ title", 1, 6, "cannot be read", "raw"),
             ("{% if title %}", 1, 13, "cannot be read", "raw"),
             ("{{ title | shh }}", 1, 12, "unknown filter", "`sh`"),
+            ("{% if attempt > 1 %}{{ title | shh }}{% endif %}", 1, 32, "unknown filter", "`sh`"),
+            ("{% if failure_context %}{{ 1 + lane }}{% endif %}", 1, 28, "cannot be", "raw"),
+            ("{{ phase['title'] }}", 1, 4, "undefined", "raw"),
+            ("{{ 1 // 0 }}", 1, 4, "cannot be", "raw"),
         ] {
             let found = check(text);
             assert_eq!(found.len(), 1, "{text}: {found:?}");
             assert!(found[0].message.contains(message), "{text}: {found:?}");
             assert!(found[0].hint.as_ref().is_some_and(|h| h.contains(hint)), "{text}: {found:?}");
             assert_eq!((found[0].line, found[0].column), (line, column), "{text}: {found:?}");
+        }
+    }
+
+    /// Lost: a plan that is right is refused.
+    #[test]
+    fn what_some_values_bear_is_no_problem() {
+        for text in [
+            "{{ title[0] }}{{ title[30] }}",
+            "{{ (spec | split('/'))[1] }}",
+            "{{ lane.id | int + 1 }}",
+            "{{ 60 // (attempt - 1) if attempt > 1 else 0 }}",
+        ] {
+            assert_eq!(check(text), [], "{text}");
         }
     }
 

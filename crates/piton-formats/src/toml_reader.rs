@@ -257,7 +257,15 @@ impl<'v, 'de> Node<'v, 'de> {
             let hint = format!("write {}", self.kind(name).example(name));
             sink.error(code::MISSING, &span_of(value), format!("`{name}` is an empty list"), hint);
         }
-        Some(items.iter().filter_map(|item| Node::new(item, name, section, sink)).collect())
+        let mut found = Vec::new();
+        for item in items {
+            if item.as_table().is_none() {
+                wrong_type(name, self.kind(name), item, sink);
+                continue;
+            }
+            found.extend(Node::new(item, name, section, sink));
+        }
+        Some(found)
     }
 
     /// The tables below this one that have names of the author's choice.

@@ -1,6 +1,8 @@
 //! Plans as files: reading them, naming them, keeping their secrets out of the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -10,6 +12,7 @@ use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{Names, REPLACEMENT, Redactor, VALUE_BYTES_MIN};
 use piton_core::{LanePath, Plan, StepPath};
 use piton_formats::lanes::phase;
+use piton_formats::plan::{PLAN_BYTES_MAX, PROMPT_BYTES_MAX};
 use piton_formats::{Diagnostic, Input, diagnostic, read_plan};
 
 use crate::cli;
@@ -56,7 +59,7 @@ impl PlanFile {
         asks: bool,
     ) -> Result<Self> {
         let full = context.cwd.join(path);
-        let bytes = std::fs::read(&full).map_err(|e| {
+        let bytes = read_bytes(&full, PLAN_BYTES_MAX).map_err(|e| {
             CommandError::usage("plan-unreadable", format!("{}: {e}", path.display()))
                 .hint("name the file of a plan, such as plan.toml")
         })?;
@@ -81,7 +84,7 @@ impl PlanFile {
             text: &text,
             settings: &context.settings,
             git: context.project.git_dir.is_some(),
-            read: &|name| std::fs::read_to_string(root.join(name)),
+            read: &|name| read_prompt(&root.join(name)),
         };
         // Only made where something is said: it costs more than reading a good plan.
         let redactor = || context.redactor_of_text(&text);
@@ -144,7 +147,8 @@ impl PlanFile {
         tasks: Option<TaskWorktrees>,
     ) -> Result<Option<Self>> {
         let full = context.project.root.join(recorded_path);
-        if !full.exists() {
+        // A pipe that a plan came through once says nothing any more, and would be waited for.
+        if !full.is_file() {
             return Ok(None);
         }
         let shown = full.strip_prefix(&context.cwd).map(Path::to_owned).unwrap_or(full);
@@ -206,6 +210,25 @@ impl From<cli::TaskWorktrees> for TaskWorktrees {
     }
 }
 
+/// The bytes of a file that must not have more than so many: one without end is the wrong file.
+fn read_bytes(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let (mut bytes, limit) = (Vec::new(), u64::try_from(bytes_max).unwrap_or(u64::MAX));
+    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() > bytes_max {
+        return Err(io::Error::other(format!("it has more than {bytes_max} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// The text of a prompt file; a pipe would be waited for.
+fn read_prompt(path: &Path) -> io::Result<String> {
+    if path.metadata()?.is_file() {
+        let bytes = read_bytes(path, PROMPT_BYTES_MAX)?;
+        return String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"));
+    }
+    Err(io::Error::other("it is no ordinary file"))
+}
+
 /// The warnings that were not told yet: a command may read its plan more than once, under several
 /// names.
 fn not_told(warnings: Vec<Diagnostic>) -> Vec<Diagnostic> {
@@ -248,7 +271,8 @@ pub fn knowing(redactor: &Redactor, plan: &Plan, names: &Names) -> Redactor {
 /// says as far as it can still be read.
 pub fn redactor_of_run(context: &Context, recorded_path: &str) -> Redactor {
     let root = &context.project.root;
-    let Ok(text) = std::fs::read_to_string(root.join(recorded_path)) else {
+    let full = root.join(recorded_path);
+    let Some(text) = full.is_file().then(|| std::fs::read_to_string(full).ok()).flatten() else {
         return context.redactor.clone();
     };
     let input = Input {
@@ -256,7 +280,7 @@ pub fn redactor_of_run(context: &Context, recorded_path: &str) -> Redactor {
         text: &text,
         settings: &context.settings,
         git: context.project.git_dir.is_some(),
-        read: &|name| std::fs::read_to_string(root.join(name)),
+        read: &|name| read_prompt(&root.join(name)),
     };
     match read_plan(&input) {
         Ok((plan, _)) => knowing(&context.redactor, &plan, &context.settings.secrets),
@@ -286,13 +310,20 @@ pub fn without_secrets(plan: &Plan, redactor: &Redactor) -> Plan {
 
 /// Refuses paths with a secret in them: the record must hold paths as they are to find the files.
 fn refuse_secret_paths(plan: &Plan, redactor: &Redactor) -> Result<()> {
-    for (step, found) in plan.steps() {
-        let all = found.artifacts.iter().chain(&found.inputs);
-        if let Some(path) = all.map(|path| redactor.redact(path)).find(|p| p.contains(REPLACEMENT))
-        {
-            let message = format!("{step}: the path {path} of a file holds a secret");
+    let lanes = plan.phases.iter().flat_map(|phase| &phase.lanes);
+    let of_steps = plan.steps().flat_map(|(path, step)| {
+        let all = step.artifacts.iter().chain(&step.inputs).chain([&step.dir]);
+        all.map(move |file| (path.to_string(), file))
+    });
+    let of_lanes =
+        lanes.flat_map(|lane| lane.rules.copy.iter().map(|path| (lane.id.clone(), path)));
+    let of_plan = plan.spec.iter().map(|path| ("spec".to_owned(), path));
+    for (place, path) in of_steps.chain(of_lanes).chain(of_plan) {
+        let shown = redactor.redact(path);
+        if shown != path.as_str() {
+            let message = format!("{place}: the path {shown} holds a secret");
             return Err(CommandError::usage("secret-path", message)
-                .hint("name the file another way: paths of inputs and artifacts are recorded"));
+                .hint("name the file another way: paths are recorded"));
         }
     }
     Ok(())
@@ -323,9 +354,9 @@ fn rule_texts(rules: &mut LaneRules) -> Vec<&mut String> {
 fn texts(step: &mut Step) -> Vec<&mut String> {
     let mut found = match &mut step.work {
         Work::Run(command) => command_texts(command),
-        Work::Prompt { command, prompt, .. } => {
+        Work::Prompt { agent, command, prompt } => {
             let mut found = command_texts(command);
-            found.push(prompt);
+            found.extend([prompt, agent]);
             found
         }
         Work::Tests(tests) => tests.iter_mut().flat_map(command_texts).collect(),
@@ -333,6 +364,7 @@ fn texts(step: &mut Step) -> Vec<&mut String> {
     };
     found.extend(step.test.iter_mut().flat_map(command_texts));
     found.extend(step.env.iter_mut().map(|(_, value)| value));
+    found.extend(&mut step.keep);
     found
 }
 

@@ -87,6 +87,18 @@ pub fn world(context: &Context, state: &RunState) -> RealWorld {
     let root = root_of(context, state);
     RealWorld::new(&context.project, &root, context.run_dir(&run_id), &run_id)
         .with_notify(context.settings.notify.clone())
+        .with_own(&own_paths(context, state))
+}
+
+/// What Piton writes in a project itself, from its root: its state where there is no git, the
+/// worktrees of lanes, and the views.
+fn own_paths(context: &Context, state: &RunState) -> Vec<String> {
+    let Context { project, settings, .. } = context;
+    let within = project.state_dir.strip_prefix(&project.root).ok();
+    let mut own: Vec<String> = within.iter().map(|dir| dir.to_string_lossy().into()).collect();
+    own.push(settings.lanes.worktrees.clone());
+    own.extend(views(context, state).own_paths());
+    own
 }
 
 /// The lanes of a run in its repository; nothing without git, or where snapshots are switched off.

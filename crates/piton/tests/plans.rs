@@ -172,6 +172,19 @@ fn a_dry_run_prints_lists_as_a_shell_would_take_them() {
     assert_eq!(step["argv"], serde_json::json!(["echo", "a b", "it's", "", "$HOME", "*"]));
 }
 
+/// If this fails, a person reads templates, and not what would be run; or does not see the tests.
+#[test]
+fn a_dry_run_fills_in_what_is_known_and_shows_tests() {
+    let plan = "title = \"T\"\n[agents.w]\ncommand = \"cat\"\n[[phase]]\nid = \"P\"\nagent = \"w\"\nprompt = \"Do {{ lane.id }} of {{ title }} ({{ run.id }}){% if failure_context %} again{% endif %}.\"\ntest = [\"make\", \"{{ step.id }}\", \"a b\"]\n";
+    let project = Project::with_plan(plan);
+    let said = project.piton(&["run", "plan.toml", "--dry-run"]).exits(0);
+    let wanted =
+        "  P/main/work: w: Do main of T ({{ run.id }}).\n    then the test: make work 'a b'\n";
+    assert!(said.stdout.contains(wanted), "{}", said.stdout);
+    let json = project.piton(&["run", "plan.toml", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(json["waves"][0][0]["test"], "make work 'a b'");
+}
+
 /// If this fails, an unfinished run makes a dry run say things twice, or what is not so.
 #[test]
 fn a_dry_run_of_an_unfinished_run_says_each_thing_once() {
@@ -184,6 +197,8 @@ fn a_dry_run_of_an_unfinished_run_says_each_thing_once() {
     let json = project.piton(&["run", "plan.toml", "--dry-run", "--json"]).exits(0).json();
     assert_eq!(json["resume"]["run_id"], "r");
     assert_eq!(json["failed"], serde_json::json!(["P/x/work"]));
+    let held = serde_json::json!([{"step": "P/y/work", "reason": "it needs lane P/x, which would not be done"}]);
+    assert_eq!(json["skipped"], held);
     project.piton(&["retry", "r", "P/x/work"]).exits(0);
     let said = project.piton(&["run", "plan.toml", "--dry-run", "--lane", "P/y"]).exits(0);
     said.says("it needs P/x, which is not finished").silent_about("running");
@@ -220,6 +235,29 @@ fn a_dry_run_of_a_begun_run_says_what_is_skipped_and_why() {
     }
     assert_eq!(project.events("").len(), events, "a dry run was recorded");
     assert_eq!(project.lines("ran.txt").len(), 3);
+}
+
+/// If this fails, the wrong file fills the memory, or is waited for for ever.
+#[test]
+fn a_file_without_end_is_no_plan_and_no_prompt() {
+    let project = Project::with_plan(
+        "[agents.w]\ncommand = \"cat\"\n[[phase]]\nid = \"P\"\nagent = \"w\"\nprompt_file = \"pipe\"\n",
+    );
+    project.piton(&["run", "/dev/zero"]).exits(2).says("plan-unreadable").says("more than");
+    project.sh("mkfifo pipe");
+    project
+        .piton(&["run", "plan.toml"])
+        .exits(2)
+        .says("unreadable-prompt")
+        .says("no ordinary file");
+    project.remove("pipe");
+    project.sh("ln -s /dev/zero pipe");
+    project.piton(&["run", "plan.toml"]).exits(2).says("unreadable-prompt");
+    // A plan may come through a pipe; what looks at its run later does not wait there.
+    project.sh("mkfifo once; printf '[[phase]]\\nid = \"P\"\\nrun = \"false\"\\n' > once &");
+    project.piton(&["run", "once", "--run-id", "r"]).exits(1);
+    project.piton(&["log", "r"]).exits(0);
+    project.piton(&["resume", "r"]).exits(1);
 }
 
 /// If this fails, the short forms mean something else than the long one.

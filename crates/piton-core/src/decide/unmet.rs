@@ -57,7 +57,8 @@ fn chosen_by(state: &RunState, path: &LanePath) -> String {
     format!("{phase}--lane {}", path.lane)
 }
 
-fn phases_missing<'a>(state: &RunState, phase: &'a PhaseState) -> Vec<&'a str> {
+/// The phases that keep a phase from its beginning.
+pub(super) fn phases_missing<'a>(state: &RunState, phase: &'a PhaseState) -> Vec<&'a str> {
     let needs = phase.needs.iter().filter(|id| !state.phase(id).is_some_and(PhaseState::satisfies));
     let after = phase.after.iter().filter(|id| !state.phase(id).is_some_and(PhaseState::is_over));
     needs.chain(after).map(String::as_str).collect()

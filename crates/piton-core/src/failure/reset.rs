@@ -17,6 +17,8 @@ use crate::time::{Millis, Timestamp};
 const JUST_PASSED_MS: i64 = 15 * 60 * 1000;
 /// A day.
 const DAY_MS: i64 = 86_400_000;
+/// Days in which a time of the day comes again, also one of a day of the week.
+const DAYS_LOOKED_AT: usize = 8;
 /// The longest length that is believed; longer ones are a mistake of reading.
 const LENGTH_MS_MAX: f64 = 366.0 * 86_400_000.0;
 /// What goes before a point in time or a time of the day.
@@ -25,7 +27,7 @@ const WORD: &str = r"(?:reset\w*|until|after|again|reached)";
 /// The zone behind a time, if it names one that needs no table.
 const ZONE: &str = r"(?: ?\(?(z\b|utc\b|gmt\b|[+-]\d\d:?\d\d))?";
 /// A month.
-const MONTH: &str = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)";
+const MONTH: &str = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)";
 /// A number, with its thousands apart or not.
 const NUMBER: &str = r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)";
 
@@ -61,7 +63,7 @@ fn civil(text: &str, offset_secs: i32) -> Option<Timestamp> {
 /// `retry-after: mon, 16 nov 2026 15:54:08 gmt`, `resets 16 nov 15:54`
 fn dated(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
     let date = format!(
-        r"(?:on |at )?(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? )?(\d{{1,2}})[ -]{MONTH}[a-z]*\.?,?(?:[ -](\d{{4}}))?,?"
+        r"(?:on |at )?(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? )?(\d{{1,2}})[ -]({MONTH})[a-z]*\.?,?(?:[ -](\d{{4}}))?,?"
     );
     let time = r" (?:at )?(\d{1,2}):(\d\d)(?::(\d\d))?";
     let whole = format!(r#"{WORD}["']?[:=\s]+["']?{date}{time}{ZONE}"#);
@@ -102,45 +104,54 @@ fn unix(text: &str) -> Option<Timestamp> {
     Some(Timestamp(secs * 1000))
 }
 
-/// `resets 3pm`, `try again at 15:30 (UTC)`, `resets nov 16 at 3:00 pm`
+/// `resets 3pm`, `try again at 15:30 (UTC)`, `resets nov 16 at 3:00 pm`, `resets mon 9:00 am`
 fn clock(text: &str, now: Timestamp, offset_secs: i32) -> Option<Timestamp> {
-    let date = r"(?:(?:on )?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (\d{1,2})(?:st|nd|rd|th)?,? (?:\d{4},? )?)?";
-    let time = r"(?:at )?(\d{1,2})(?::(\d\d))?(?::\d\d)? ?(am\b|pm\b|a\.m\.|p\.m\.)?";
-    let zone = r"(?: ?\(?(utc|gmt|z)\b)?";
-    let whole = format!(r"{WORD}[:\s]+{date}{time}{zone}");
+    let day = r"(?:(?:on |at )?(?<weekday>mon|tue|wed|thu|fri|sat|sun)[a-z]*,? )?";
+    let date = format!(
+        r"(?:(?:on |at )?(?<month>{MONTH})[a-z]*\.? (?<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?:(?<year>\d{{4}}),? )?)?"
+    );
+    let time = r"(?:at )?(?<hour>\d{1,2})(?::(?<minute>\d\d))?(?::(?<second>\d\d))? ?(?<half>am\b|pm\b|a\.m\.|p\.m\.)?";
+    let zone = r"(?<zone> ?\(?(?:utc|gmt|z)\b)?";
+    let whole = format!(r"{WORD}[:\s]+{day}{date}{time}{zone}");
     let found = pattern!(&whole)?.captures(text)?;
-    let half = found.get(5).map(|half| half.as_str());
-    if half.is_none() && found.get(4).is_none() {
+    let named = |name: &str| found.name(name).map(|part| part.as_str());
+    let number = |name: &str| named(name).map_or(Some(0), |n| n.parse::<i8>().ok());
+    if named("half").is_none() && named("minute").is_none() {
         return None; // A bare number is a length, if anything.
     }
-    let minute: i8 = found.get(4).map_or(Ok(0), |m| m.as_str().parse()).ok()?;
-    let hour: i8 = found[3].parse().ok()?;
-    let hour = match half {
+    let hour = number("hour")?;
+    let hour = match named("half") {
         Some(_) if !(1..=12).contains(&hour) => return None,
         Some(half) => hour % 12 + if half.starts_with('p') { 12 } else { 0 },
         None => hour,
     };
-    let time = Time::new(hour, minute, 0, 0).ok()?;
-    let secs = if found.get(6).is_some() { 0 } else { offset_secs };
+    let time = Time::new(hour, number("minute")?, number("second")?, 0).ok()?;
+    let secs = if named("zone").is_some() { 0 } else { offset_secs };
     let offset = Offset::from_seconds(secs).ok()?;
     let today = offset.to_datetime(jiff::Timestamp::from_millisecond(now.0).ok()?).date();
-    let at = |date: Date| {
-        let at = offset.to_timestamp(DateTime::from_parts(date, time)).ok()?;
-        Some(at.as_millisecond())
-    };
-    let is_ahead = |at: i64| at + JUST_PASSED_MS >= now.0;
-    let at = match (found.get(1), found.get(2)) {
-        (Some(month), Some(day)) => {
-            let (month, day) = (month_number(month.as_str())?, day.as_str().parse().ok()?);
-            let this_year = at(Date::new(today.year(), month, day).ok()?)?;
-            let is_past = this_year + DAY_MS < now.0;
-            if is_past { at(Date::new(today.year() + 1, month, day).ok()?)? } else { this_year }
+    let at = |date: Date| moment(date, time, offset);
+    if let Some(month) = named("month") {
+        let (month, day) = (month_number(month)?, number("day")?);
+        let of = |year: i16| at(Date::new(year, month, day).ok()?);
+        if let Some(year) = named("year") {
+            return of(year.parse().ok()?);
         }
-        _ => {
-            Some(at(today)?).filter(|at| is_ahead(*at)).or_else(|| at(today.tomorrow().ok()?))?
-        }
-    };
-    Some(Timestamp(at))
+        let this_year = of(today.year())?;
+        let is_past = this_year.0 + DAY_MS < now.0;
+        return if is_past { of(today.year() + 1) } else { Some(this_year) };
+    }
+    // The first day that fits and on which it is still to come, or has only just passed.
+    let fits = |date: &Date| named("weekday").is_none_or(|name| weekday(*date) == name);
+    let is_ahead = |at: &Timestamp| at.0 + JUST_PASSED_MS >= now.0;
+    let days = std::iter::successors(Some(today), |date| date.tomorrow().ok());
+    days.take(DAYS_LOOKED_AT).filter(fits).filter_map(at).find(is_ahead)
+}
+
+/// The day of the week in three letters.
+fn weekday(date: Date) -> &'static str {
+    let names = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    let index = date.weekday().to_monday_zero_offset();
+    usize::try_from(index).ok().and_then(|index| names.get(index)).copied().unwrap_or_default()
 }
 
 fn month_number(name: &str) -> Option<i8> {
@@ -149,13 +160,20 @@ fn month_number(name: &str) -> Option<i8> {
     i8::try_from(names.iter().position(|known| *known == name)? + 1).ok()
 }
 
-/// `retry-after: 30`, `try again in 5 minutes`, `resets in 1h30m`, `again in 00:20:00`
+/// `retry-after: 30`, `retry-after-ms: 900`, `try again in 5 minutes`, `resets in 1h30m`, `again in 00:20:00`
 fn length(text: &str) -> Option<Millis> {
     // What follows a bare number must end it: a date, or words of which nobody knows what they count,
     // begin with one too.
     let end = r#"(?:["'\]})&;]|,(?:\s|$)|\.(?:\s|$)|\s*\n|\s*$)"#;
     let bare =
         format!(r#"(?:retry[-_ ]after|reset\w*|again in|wait)["']?\s*[:=]?\s*["']?{NUMBER}{end}"#);
+    let header = format!(
+        r#"retry[-_ ]?(?:after|in)[-_ ]?(ms|milli\w*|s|secs?|seconds)\b["']?\s*[:=]\s*["']?{NUMBER}"#
+    );
+    if let Some(found) = pattern!(&header)?.captures(text) {
+        let unit = if found[1].starts_with('m') { 1.0 } else { 1000.0 };
+        return millis(number(&found[2])?, unit);
+    }
     let spoken = r"(?:retry|try|again|wait|reset\w*)[^\d\n]{0,24}?(\d)";
     let with_units = pattern!(spoken)?
         .captures_iter(text)

@@ -40,10 +40,16 @@ impl Driver<'_> {
         let Some(step) = self.planned(&ended.attempt.step).cloned() else {
             return self.lost(&ended.attempt, "it is no longer in the plan".to_owned());
         };
-        let reported = self.world.reported(&ended.attempt);
-        if let Some(problem) = reported.problem {
-            let problem = self.options.redactor.redact(&problem);
-            let text = format!("{}: {problem}", ended.attempt.step);
+        let mut reported = self.world.reported(&ended.attempt);
+        let redactor = &self.options.redactor;
+        let (taken, secret): (Vec<_>, Vec<_>) =
+            reported.artifacts.drain(..).partition(|path| redactor.redact(path) == path.as_str());
+        reported.artifacts = taken;
+        let secret = secret.into_iter().map(|path| {
+            format!("PITON_OUTPUT: artifact {path} has a secret in its name; it was not recorded")
+        });
+        for problem in reported.problem.take().into_iter().chain(secret) {
+            let text = format!("{}: {}", ended.attempt.step, redactor.redact(&problem));
             self.observer.note(&Note::Warning(text));
         }
         let mut artifacts = Vec::new();
@@ -160,11 +166,20 @@ impl Driver<'_> {
         }
         let patterns: Vec<String> = step.artifacts.iter().cloned().chain(more).collect();
         let dir = self.room(&ended.attempt);
-        self.world.seal(&dir, &patterns).map_err(|error| match error {
+        let sealed = self.world.seal(&dir, &patterns).map_err(|error| match error {
             SealError::Missing(paths) => format!("it succeeded, but {}", evidence::missing(&paths)),
             SealError::Unfit(what) => format!("it succeeded, but {}", what.join(", ")),
             SealError::Failed(why) => format!("an artifact could not be recorded: {why}"),
-        })
+        })?;
+        // Paths are recorded as they are: files are found by them.
+        let redactor = &self.options.redactor;
+        let shown = sealed.iter().map(|file| (redactor.redact(&file.path), file));
+        match shown.into_iter().find(|(shown, file)| *shown != file.path) {
+            Some((shown, _)) => Err(format!(
+                "it succeeded, but artifact {shown} has a secret in its name, which would be recorded"
+            )),
+            None => Ok(sealed),
+        }
     }
 
     fn failed(&mut self, step: &Step, ended: &Ended, class: Class, error: &str) -> Outcome {

@@ -205,6 +205,7 @@ const REFUSED: &[Row] = &[
     ("[budgets]\nzzzzzz = 1", "unknown-key", 5, 1, "zzzzzz", "in [budgets]", "known are attempts"),
     ("[budgets]\ntoken = 1", "unknown-key", 5, 1, "token", "unknown key", "`tokens`"),
     ("[[phase]]\nid = \"x\"\nrun = 5", "wrong-type", 6, 7, "5", "`run` must be", "make check"),
+    ("[[phase]]\nid = \"x\"\nlane = [3]", "wrong-type", 6, 9, "3", "a list of tables", "[[…lane]] before"),
     ("[[phase]]\nid = \"x\"\nrun = \"true\"\nretries = \"2\"", "wrong-type", 7, 12, "2", "a whole number, not a text", "retries = 3"),
     ("[[phase]]\nid = \"x\"\nrun = \"true\"\ntimeout = 45", "wrong-type", 7, 11, "45", "a duration in quotes", "timeout = \"45m\""),
     ("[[phase]]\nid = \"x\"\nrun = \"true\"\nartifacts = \"a\"", "wrong-type", 7, 14, "a", "a list of texts", "artifacts = ["),

@@ -78,7 +78,7 @@ pub(crate) fn check_globs(
 }
 
 /// A path without `.` and doubled separators, or why it leaves the project.
-fn plain_path(path: &str) -> Result<String, &'static str> {
+pub(crate) fn plain_path(path: &str) -> Result<String, &'static str> {
     if path.is_empty() {
         return Err("is empty");
     }

@@ -179,7 +179,8 @@ impl Hold {
         }
         let key = start.key.clone();
         if let Err(reply) = self.try_start(start) {
-            self.diagnostics.say(&format!("{key}: not started: {}", reply.error));
+            // Why is for the driver to say: only it knows what is secret in a command.
+            self.diagnostics.say(&format!("{key}: not started; the driver was told why"));
             self.say(&Reply::NotStarted(reply));
         }
     }
@@ -317,7 +318,7 @@ impl Hold {
                 self.attempts.push(attempt);
             }
             Err(failure) => {
-                self.diagnostics.say(&format!("helper not started: {}", failure.error));
+                self.diagnostics.say(&format!("helper {key} not started"));
                 if spawn.tell {
                     self.say(&Reply::NotStarted(failure.into_reply(&key)));
                 }

@@ -1,19 +1,21 @@
 //! What a run would do, without doing it: waves, commands, and what is skipped and why.
 
-use piton_core::decide::{Unmet, unmet};
+use piton_core::decide::{Unmet, held, unmet};
 use piton_core::event::BudgetExhausted;
 use piton_core::evidence::Rerun;
 use piton_core::lane::{Merge, PULL_REQUEST_WORDS, Role, TaskOf};
 use piton_core::plan::{Command, Lane, OnFailure, Work};
-use piton_core::state::{LaneState, Progress};
+use piton_core::state::{LaneState, Progress, StepState};
 use piton_core::{Action, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
 
 use piton_formats::lanes::naming::task_branch;
 use piton_formats::lanes::shell_quote;
+use piton_formats::template::{self, Vars};
 
 use super::request::names;
 use crate::cli::DriveArgs;
 use crate::context::Context;
+use crate::session;
 use crate::ui::{self, words};
 
 /// What a dry run is of: a new run, or one that would go on.
@@ -36,22 +38,28 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
             _ => None,
         })
         .collect();
-    let Course { waves, unmet, exhausted } = waves(plan, state, args);
+    let Course { waves, unmet, held, exhausted } = waves(plan, state, args);
     let failed = names::failed(state);
+    let why = |why: String| exhausted.as_ref().map_or(why, |b| format!("the {}", words::budget(b)));
+    let skipped: Vec<(StepPath, String)> = finished
+        .into_iter()
+        .map(|(path, why)| (path, why.to_owned()))
+        .chain(held.into_iter().map(|(path, held)| (path, why(held))))
+        .collect();
+    let shown = |path: &StepPath| Shown::of(context, plan, state, path);
     if context.json {
         let steps = |wave: &Vec<StepPath>| {
-            wave.iter()
-                .map(|p| {
-                    let (command, argv) = (command(plan, p), argv(plan, p));
-                    serde_json::json!({"step": p, "command": command, "argv": argv})
-                })
-                .collect::<Vec<_>>()
+            let step = |p: &StepPath| {
+                let Shown { command, argv, test } = shown(p);
+                serde_json::json!({"step": p, "command": command, "argv": argv, "test": test})
+            };
+            wave.iter().map(step).collect::<Vec<_>>()
         };
         ui::data_json(&serde_json::json!({
             "resume": resume,
             "waves": waves.iter().map(steps).collect::<Vec<_>>(),
             "unmet": unmet.iter().map(|u| serde_json::json!({"lane": u.lane, "why": u.why})).collect::<Vec<_>>(),
-            "skipped": finished.iter().map(|(p, why)| serde_json::json!({"step": p, "reason": why})).collect::<Vec<_>>(),
+            "skipped": skipped.iter().map(|(p, why)| serde_json::json!({"step": p, "reason": why})).collect::<Vec<_>>(),
             "rerun": reruns,
             "failed": failed,
             "budget": exhausted.as_ref().map(words::budget),
@@ -65,7 +73,11 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
         for path in wave {
             let why = reruns.iter().find(|r| &r.step == path);
             let why = why.map(|r| format!("  (again: {})", r.reason)).unwrap_or_default();
-            ui::data(&format!("  {path}: {}{why}", command(plan, path)));
+            let Shown { command, test, .. } = shown(path);
+            ui::data(&format!("  {path}: {command}{why}"));
+            if let Some(test) = test {
+                ui::data(&format!("    then the test: {test}"));
+            }
         }
     }
     for path in &failed {
@@ -94,33 +106,87 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
             ui::data(&format!("gate {gate}: \"{name}\" must be approved first"));
         }
     }
-    for (path, why) in finished {
+    for (path, why) in skipped {
         ui::data(&format!("skipped {path}: {why}"));
     }
 }
 
-/// The command of a step as a shell would take it.
-fn command(plan: &Plan, path: &StepPath) -> String {
-    plan.step(path).map_or(String::new(), |step| match (&step.work, step.role) {
-        (_, Role::PullRequest) => PULL_REQUEST_WORDS.to_owned(),
-        (Work::Run(command), _) => typed(command),
-        (Work::Tests(tests), _) => tests.iter().map(typed).collect::<Vec<_>>().join(" && "),
-        (work, _) => work.display(),
-    })
+/// What a step would run, its templates filled in as far as is known before a run.
+struct Shown {
+    /// As a shell would take it.
+    command: String,
+    /// The program and its arguments, where no shell takes them apart.
+    argv: Option<Vec<String>>,
+    /// What must succeed after it.
+    test: Option<String>,
+}
+
+impl Shown {
+    fn of(context: &Context, plan: &Plan, state: &RunState, path: &StepPath) -> Self {
+        let Some(step) = plan.step(path) else {
+            return Self { command: String::new(), argv: None, test: None };
+        };
+        let vars = vars(context, plan, state, path);
+        let test = step.test.as_ref().map(|test| typed(&filled(test, &vars)));
+        if step.role == Role::PullRequest {
+            return Self { command: PULL_REQUEST_WORDS.to_owned(), argv: None, test };
+        }
+        let run = match &step.work {
+            Work::Run(command) => Some(filled(command, &vars)),
+            _ => None,
+        };
+        let command = match (&run, &step.work) {
+            (Some(command), _) => typed(command),
+            (None, Work::Tests(tests)) => {
+                tests.iter().map(|t| typed(&filled(t, &vars))).collect::<Vec<_>>().join(" && ")
+            }
+            (None, Work::Prompt { agent, command, prompt }) => {
+                let (agent, command) = (agent.clone(), command.clone());
+                Work::Prompt { agent, command, prompt: text(prompt, &vars) }.display()
+            }
+            (None, work) => work.display(),
+        };
+        let argv = run.and_then(|command| match command {
+            Command::Args(args) => Some(args),
+            Command::Shell(_) => None,
+        });
+        Self { command, argv, test }
+    }
+}
+
+/// What templates stand for; a run that is not there yet has no id.
+fn vars(context: &Context, plan: &Plan, state: &RunState, path: &StepPath) -> Vars {
+    let run_id = state.run_id.as_ref().map(ToString::to_string).filter(|id| !id.is_empty());
+    let step = state.step(path);
+    Vars {
+        run_id: run_id.unwrap_or_else(|| "{{ run.id }}".to_owned()),
+        phase: path.phase.clone(),
+        lane: path.lane.clone(),
+        step: path.step.clone(),
+        attempt: step.map_or(0, |step| step.attempts) + 1,
+        spec: plan.spec.clone(),
+        title: plan.title.clone(),
+        root: session::root_of(context, state).to_string_lossy().into_owned(),
+        failure_context: step.map(StepState::failure_text).unwrap_or_default(),
+    }
+}
+
+/// A text filled in; one that can't be is shown as it is.
+fn text(template: &str, vars: &Vars) -> String {
+    template::render(template, vars).unwrap_or_else(|_| template.to_owned())
+}
+
+fn filled(command: &Command, vars: &Vars) -> Command {
+    match command {
+        Command::Shell(line) => Command::Shell(text(line, vars)),
+        Command::Args(args) => Command::Args(args.iter().map(|arg| text(arg, vars)).collect()),
+    }
 }
 
 fn typed(command: &Command) -> String {
     match command {
         Command::Shell(line) => line.clone(),
         Command::Args(args) => args.iter().map(|a| shell_quote(a)).collect::<Vec<_>>().join(" "),
-    }
-}
-
-/// The program of a step and its arguments, where no shell takes them apart.
-fn argv<'a>(plan: &'a Plan, path: &StepPath) -> Option<&'a [String]> {
-    match plan.step(path).map(|step| (&step.work, step.role)) {
-        Some((Work::Run(Command::Args(args)), role)) if role != Role::PullRequest => Some(args),
-        _ => None,
     }
 }
 
@@ -160,6 +226,8 @@ struct Course {
     waves: Vec<Vec<StepPath>>,
     /// Lanes that need something that nobody does.
     unmet: Vec<Unmet>,
+    /// Steps that would not run, and why.
+    held: Vec<(StepPath, String)>,
     /// The budget that stops the rest.
     exhausted: Option<BudgetExhausted>,
 }
@@ -213,7 +281,8 @@ fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Course {
         }
         if wave.is_empty() && done.is_empty() && !goes_on {
             let unmet = unmet(plan, &state, &limits);
-            return Course { waves, unmet, exhausted };
+            let held = held(plan, &state, &limits);
+            return Course { waves, unmet, held, exhausted };
         }
         for phase in &mut state.phases {
             for lane in &mut phase.lanes {

@@ -54,6 +54,8 @@ pub struct RealWorld {
     run_dir: PathBuf,
     run_id: String,
     notify: Option<Command>,
+    /// What Piton writes in the project itself: no glob means it.
+    own: Vec<PathBuf>,
     /// The phase document, where the plan is one.
     document: Option<PathBuf>,
     signals: Option<Signals>,
@@ -83,6 +85,7 @@ impl RealWorld {
             run_dir,
             run_id: run_id.to_owned(),
             notify: None,
+            own: Vec::new(),
             document: None,
             signals: None,
             running: Running::default(),
@@ -99,6 +102,13 @@ impl RealWorld {
     #[must_use]
     pub fn with_notify(mut self, notify: Option<Command>) -> Self {
         self.notify = notify;
+        self
+    }
+
+    /// Says what Piton writes itself, from the root.
+    #[must_use]
+    pub fn with_own(mut self, own: &[String]) -> Self {
+        self.own = own.iter().map(|path| self.root.join(path)).collect();
         self
     }
 
@@ -233,7 +243,7 @@ impl World for RealWorld {
 
     fn inputs(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>> {
         self.keeper.let_go();
-        files::observe(&self.root.join(dir), patterns).map_err(failed)
+        files::observe(&self.root.join(dir), patterns, &self.own).map_err(failed)
     }
 
     fn head(&mut self) -> Option<String> {
@@ -306,7 +316,7 @@ impl World for RealWorld {
 
     fn seal(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
         self.keeper.let_go();
-        files::seal(&self.root.join(dir), patterns)
+        files::seal(&self.root.join(dir), patterns, &self.own)
     }
 
     fn notify(&mut self, notice: &Notice) -> Result<()> {

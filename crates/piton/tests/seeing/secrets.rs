@@ -211,6 +211,56 @@ fn a_path_with_a_secret_in_it_is_refused() {
     said.exits(2).says("secret-path").silent_about(SECRET);
 }
 
+/// Lost: names that a plan gives to things, or a step to its files, would carry a secret into the
+/// ledger.
+#[test]
+fn a_secret_in_a_name_is_nowhere() {
+    let project = Project::with_plan(&format!(
+        r#"
+on_failure = "continue"
+[agents.{SECRET}]
+command = "cat"
+[[phase]]
+id = "P"
+[[phase.lane]]
+id = "agent"
+agent = "{SECRET}"
+prompt = "hello"
+[[phase.lane]]
+id = "keep"
+run = ["{SECRET}"]
+keep = ["{SECRET}"]
+[[phase.lane]]
+id = "said"
+run = """echo '{{"artifacts": ["{SECRET}.txt"]}}' > $PITON_OUTPUT; touch {SECRET}.txt"""
+[[phase.lane]]
+id = "glob"
+run = "true"
+needs = ["said"]
+artifacts = ["*.txt"]
+"#
+    ));
+    let piton = |args: &[&str]| {
+        let mut command = project.command(PITON);
+        project.finish(command.env("DEPLOY_TOKEN", SECRET).args(args))
+    };
+    let said = piton(&["run", "plan.toml", "--run-id", "r"]).exits(1);
+    said.says("P/said/work: PITON_OUTPUT: artifact [redacted].txt has a secret in its name")
+        .says("artifact [redacted].txt has a secret in its name, which would be recorded")
+        .silent_about(SECRET);
+    assert_eq!(project.step_status("P/said/work"), "complete");
+    let bytes = state(&project.state_dir().join("runs"));
+    assert!(!bytes.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()), "beside the ledger");
+    let ledger = std::fs::read(project.state_dir().join("ledger.db")).unwrap();
+    assert!(!ledger.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()), "in the ledger");
+
+    project.write(
+        "plan.toml",
+        &format!("[[phase]]\nid = \"A\"\nrun = \"true\"\ndir = \"{SECRET}\"\n"),
+    );
+    piton(&["run", "plan.toml", "--fresh"]).exits(2).says("secret-path").silent_about(SECRET);
+}
+
 /// A key as it is read from a file: too long for the last lines of a failure.
 fn key() -> String {
     let body = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2g\n".repeat(30);
