@@ -4,6 +4,8 @@
 //! the lease for a moment, turns it into events here. So a decision is taken by one piece of code,
 //! whoever asked and whoever drives.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::decide::dependents;
@@ -200,9 +202,15 @@ fn decide_gate(
             return Err(Refusal::Decided(name, verb, decision.by.clone()));
         }
     }
+    // What steps changed of their inputs is on record too, and is no artifact.
+    let made: BTreeSet<String> = state
+        .steps()
+        .flat_map(|(path, step)| step.artifacts.iter().map(move |f| state.place_of(&path, &f.path)))
+        .collect();
     let artifacts = state
         .recorded
         .iter()
+        .filter(|(path, _)| made.contains(*path))
         .map(|(path, r)| FileHash { path: path.clone(), sha256: r.sha256.clone() })
         .collect();
     Ok(vec![Event::GateDecided(GateDecided {

@@ -7,7 +7,7 @@ use piton_core::evidence::{Files, Inputs, missing, paths_to_see, stale, steps_wi
 use piton_core::hash::Sha;
 use piton_core::plan::{Command, Step, Work};
 use piton_testkit::plans;
-use support::{Run, file, path};
+use support::{Run, file, finished, path};
 
 /// `make` makes doc.txt from src.txt; `polish` rewrites doc.txt; `check` reads it.
 fn run() -> Run {
@@ -88,6 +88,23 @@ fn a_file_that_a_later_step_rewrote_is_measured_by_the_last_record() {
     let found = reruns(&run, Some("src"), Some("made"));
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].starts_with("make: artifact doc.txt changed"));
+}
+
+/// Lost: an agent that edits what it was given, and declares nothing else, would have the maker of
+/// that file run again at every resume, and itself after it.
+#[test]
+fn a_file_that_a_later_step_was_given_and_changed_is_measured_by_how_it_left_it() {
+    let mut run = run();
+    run.plan.phases[0].lanes[0].steps[1].artifacts.clear();
+    let attempt = run.start("P/A/polish", vec![file("doc.txt", "made")]);
+    let mut end = finished("P/A/polish", attempt, Outcome::Succeeded, vec![]);
+    if let Event::StepFinished(end) = &mut end {
+        end.inputs = Some(vec![file("doc.txt", "polished")]);
+    }
+    run.take(end);
+    assert_eq!(reruns(&run, Some("src"), Some("polished")), Vec::<String>::new());
+    let edited = reruns(&run, Some("src"), Some("edited"));
+    assert_eq!(edited, ["make: artifact doc.txt changed since it was recorded"]);
 }
 
 #[test]
