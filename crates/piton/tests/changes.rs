@@ -252,6 +252,25 @@ fn a_changed_spec_stops_until_it_is_accepted() {
     assert!(project.lines("ran.txt").is_empty(), "finished work was redone");
 }
 
+/// If this fails, whoever types what is hinted is sent from one difference to the other for ever.
+#[test]
+fn a_hint_accepts_all_that_stops() {
+    let project = waiting(&format!("spec = \"spec.md\"\n{PLAN}"));
+    let plan = PLAN.replace("cp out.txt", "cp -p out.txt");
+    project.write("plan.toml", &format!("spec = \"spec.md\"\n{plan}"));
+    project.write("spec.md", "something else is wanted\n");
+    let run = project.run_id();
+    let both = format!("`piton resume {run} --accept-plan --accept-spec`");
+    for args in [["resume"].as_slice(), &["resume", "--accept-plan"], &["resume", "--accept-spec"]]
+    {
+        project.piton(args).exits(4).says(&both);
+    }
+    project.piton(&["resume", &run, "--accept-plan", "--accept-spec"]).exits(3);
+    let shown = project.piton(&["show", "--json"]).exits(0).json();
+    let what = |at: usize| shown["accepted"][at]["what"].clone();
+    assert_eq!((what(0), what(1)), ("plan".into(), "spec".into()));
+}
+
 /// If this fails, a run starts that nobody could measure against anything.
 #[test]
 fn a_spec_that_is_not_there_stops_the_start() {
