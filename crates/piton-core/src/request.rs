@@ -89,12 +89,12 @@ pub enum Refusal {
     /// The gate was approved before: a person is asked once.
     #[error("gate `{0}` was already {1} by {2}")]
     Decided(String, &'static str, String),
-    /// The step is at work.
-    #[error("step {0} is running; wait for it, or end it with `piton abort`")]
-    Running(StepPath),
-    /// The step is finished.
-    #[error("step {0} is finished; `piton retry {0} --again` runs it again")]
-    Finished(StepPath),
+    /// The step of this run is at work.
+    #[error("step {0} is running; wait for it, or end it with `piton abort {1}`")]
+    Running(StepPath, String),
+    /// The step of this run is finished.
+    #[error("step {0} is finished; `piton retry {1} {0} --again` runs it again")]
+    Finished(StepPath, String),
     /// The step has not failed.
     #[error("step {0} is {1} and needs no retry")]
     NotFailed(StepPath, String),
@@ -223,6 +223,19 @@ fn decide_gate(
     })])
 }
 
+fn running(state: &RunState, step: &StepPath) -> Refusal {
+    Refusal::Running(step.clone(), name_of(state))
+}
+
+fn finished(state: &RunState, step: &StepPath) -> Refusal {
+    Refusal::Finished(step.clone(), name_of(state))
+}
+
+/// The run as commands name it: without, they would mean the newest that fits.
+fn name_of(state: &RunState) -> String {
+    state.run_id.as_ref().map_or("RUN", |id| id.0.as_str()).to_owned()
+}
+
 fn retry(
     state: &RunState,
     path: &StepPath,
@@ -233,11 +246,11 @@ fn retry(
     let step = state.step(path).ok_or_else(|| Refusal::NoStep(path.to_string()))?;
     let tasks = task_steps(state, path);
     if !tasks.is_empty() {
-        return retry_tasks(path, step, &tasks, again, by);
+        return retry_tasks(state, path, step, &tasks, again, by);
     }
     let first = match step.progress {
-        Progress::Running { .. } => return Err(Refusal::Running(path.clone())),
-        Progress::Done if !again => return Err(Refusal::Finished(path.clone())),
+        Progress::Running { .. } => return Err(running(state, path)),
+        Progress::Done if !again => return Err(finished(state, path)),
         Progress::Done => Event::StepReset(StepReset {
             step: path.clone(),
             reason: format!("{by} asked for it to run again"),
@@ -252,7 +265,7 @@ fn retry(
     if downstream {
         for (later, step) in after(state, path) {
             if matches!(step.progress, Progress::Running { .. }) {
-                return Err(Refusal::Running(later));
+                return Err(running(state, &later));
             }
             if step.progress.is_over() {
                 let reason = format!("{by} asked for {path} and all after it to run again");
@@ -271,6 +284,7 @@ fn task_steps<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a St
 
 /// Whoever means a step that waits for tasks means the tasks.
 fn retry_tasks(
+    state: &RunState,
     path: &StepPath,
     waits: &StepState,
     tasks: &[(StepPath, &StepState)],
@@ -278,10 +292,10 @@ fn retry_tasks(
     by: &str,
 ) -> Result<Vec<Event>, Refusal> {
     let mut events = Vec::new();
-    for (step, state) in tasks {
+    for (step, task) in tasks {
         let step = step.clone();
-        match state.progress {
-            Progress::Running { .. } if again => return Err(Refusal::Running(step)),
+        match task.progress {
+            Progress::Running { .. } if again => return Err(running(state, &step)),
             Progress::Failed | Progress::Waiting { .. } | Progress::Skipped { .. } => {
                 events.push(Event::StepRetried(StepRetried { step, by: by.to_owned() }));
             }
@@ -294,7 +308,7 @@ fn retry_tasks(
     }
     match waits.progress {
         _ if !events.is_empty() => Ok(events),
-        Progress::Done => Err(Refusal::Finished(path.clone())),
+        Progress::Done => Err(finished(state, path)),
         _ => Err(Refusal::NotFailed(path.clone(), waits.status().to_string())),
     }
 }
@@ -353,8 +367,8 @@ fn skip(state: &RunState, path: &StepPath, satisfy: bool, by: &str) -> Result<Ve
         meant.push((path.clone(), step));
     }
     let skipped = |(path, step): (StepPath, &StepState)| match step.progress {
-        Progress::Running { .. } => Err(Refusal::Running(path)),
-        Progress::Done => Err(Refusal::Finished(path)),
+        Progress::Running { .. } => Err(running(state, &path)),
+        Progress::Done => Err(finished(state, &path)),
         _ => {
             let by = by.to_owned();
             Ok(Event::StepSkipped(StepSkipped { step: path, satisfy, by }))

@@ -110,8 +110,16 @@ run = "test -e mended"
 #[test]
 fn a_skipped_step_blocks_what_needs_it() {
     let project = failed();
+    project
+        .piton(&["skip", "one"])
+        .exits(2)
+        .says("retry r1 P1/A/one --again")
+        .silent_about("depend");
     project.piton(&["skip", "two"]).exits(0).says("P1/B").says("P2").says("--satisfy");
     project.piton(&["resume"]).exits(4).says("--satisfy");
+    let left = "not run P1/B/work: needs P1/A/two, which was skipped without --satisfy";
+    let held = "nothing runs:  skipped, and what remains needs it: P1/A/two";
+    project.piton(&["resume", "--dry-run"]).exits(0).says(left).says(held);
     assert_eq!(project.lines("ran.txt"), ["three"], "the lane itself goes on");
     assert_eq!(project.status(""), "blocked");
     assert_eq!(project.step_status("P1/A/two"), "skipped");

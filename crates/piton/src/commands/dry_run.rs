@@ -1,12 +1,12 @@
 //! What a run would do, without doing it: waves, commands, and what is skipped and why.
 
-use piton_core::decide::{Unmet, unmet};
+use piton_core::decide::{Unmet, held_without, unmet};
 use piton_core::event::BudgetExhausted;
 use piton_core::evidence::Rerun;
 use piton_core::lane::{Merge, PULL_REQUEST_WORDS, Role, TaskOf};
 use piton_core::plan::{Command, Lane, OnFailure, Work};
 use piton_core::state::{LaneState, Progress};
-use piton_core::{Action, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
+use piton_core::{Action, GateRef, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
 
 use piton_formats::lanes::naming::task_branch;
 use piton_formats::lanes::shell_quote;
@@ -38,6 +38,8 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
         .collect();
     let Course { waves, unmet, exhausted } = waves(plan, state, args);
     let failed = names::failed(state);
+    let held = held(state);
+    let gates = gates(plan, state, &waves);
     if context.json {
         let steps = |wave: &Vec<StepPath>| {
             wave.iter()
@@ -52,11 +54,12 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
             "waves": waves.iter().map(steps).collect::<Vec<_>>(),
             "unmet": unmet.iter().map(|u| serde_json::json!({"lane": u.lane, "why": u.why})).collect::<Vec<_>>(),
             "skipped": finished.iter().map(|(p, why)| serde_json::json!({"step": p, "reason": why})).collect::<Vec<_>>(),
+            "not_run": held.iter().map(|(p, why)| serde_json::json!({"step": p, "reason": why})).collect::<Vec<_>>(),
             "rerun": reruns,
             "failed": failed,
             "budget": exhausted.as_ref().map(words::budget),
             "lanes": lanes(plan).map(|(path, lane)| lane_json(context, &path, lane)).collect::<Vec<_>>(),
-            "gates": plan.gates().iter().map(|(g, n)| serde_json::json!({"gate": g, "name": n})).collect::<Vec<_>>(),
+            "gates": gates.iter().map(|(g, n)| serde_json::json!({"gate": g, "name": n})).collect::<Vec<_>>(),
         }));
         return;
     }
@@ -89,14 +92,40 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
         let (dir, branch) = room(context, &path, lane);
         ui::data(&format!("lane {path}: worktree {dir}, branch {branch}, {then}"));
     }
-    for (gate, name) in plan.gates() {
-        if !state.approved(&gate) {
-            ui::data(&format!("gate {gate}: \"{name}\" must be approved first"));
-        }
+    for (gate, name) in gates {
+        ui::data(&format!("gate {gate}: \"{name}\" must be approved first"));
+    }
+    for (path, why) in held {
+        ui::data(&format!("not run {path}: {why}"));
     }
     for (path, why) in finished {
         ui::data(&format!("skipped {path}: {why}"));
     }
+}
+
+/// The gates that keep something of these waves from starting.
+fn gates(plan: &Plan, state: &RunState, waves: &[Vec<StepPath>]) -> Vec<(GateRef, String)> {
+    let guards = |gate: &GateRef| {
+        let mut steps = waves.iter().flatten();
+        steps.any(|s| s.phase == gate.0 || s.lane().to_string() == gate.0)
+    };
+    let mut gates = plan.gates();
+    gates.retain(|(gate, _)| !state.approved(gate) && guards(gate));
+    gates
+}
+
+/// The steps that wait for one that was left out, and why each does not run.
+fn held(state: &RunState) -> Vec<(StepPath, String)> {
+    let mut found: Vec<(StepPath, String)> = Vec::new();
+    for skipped in ui::summary::holding(state) {
+        let lanes = held_without(state, &skipped);
+        for (path, step) in state.steps().filter(|(path, _)| lanes.contains(&path.lane())) {
+            if !step.progress.is_over() && !found.iter().any(|(known, _)| *known == path) {
+                found.push((path, format!("needs {skipped}, which was skipped without --satisfy")));
+            }
+        }
+    }
+    found
 }
 
 /// The command of a step as a shell would take it.
