@@ -132,6 +132,32 @@ fn what_was_made_anew_upstream_runs_its_readers_again() {
     assert_eq!(found, ["polish: input doc.txt changed"]);
 }
 
+/// Lost: where the document has a phase before the one it needs, its work would be done again for a
+/// file that only comes back, and the reader of a file for what was rightly made of it later.
+#[test]
+fn what_runs_later_is_later_wherever_the_document_has_it() {
+    let mut run = polished();
+    let steps = std::mem::take(&mut run.plan.phases[0].lanes[0].steps);
+    let phase = |step: &Step| plans::phase(&step.id, vec![plans::lane("A", vec![step.clone()])]);
+    let mut plan = plans::plan(steps.iter().rev().map(phase).collect());
+    for (at, needs) in [(0, "polish"), (1, "make")] {
+        plan.phases[at].needs = vec![needs.to_owned()];
+    }
+    for phase in &mut plan.phases {
+        phase.after.clear();
+    }
+    let mut run = Run::new(plan);
+    let (src, made, polished) =
+        (file("src.txt", "src"), file("doc.txt", "made"), file("doc.txt", "polished"));
+    run.attempt_with("make/A/make", Outcome::Succeeded, vec![src], vec![made.clone()]);
+    run.attempt_with("polish/A/polish", Outcome::Succeeded, vec![made], vec![polished.clone()]);
+    run.attempt_with("check/A/check", Outcome::Succeeded, vec![polished], vec![]);
+    assert_eq!(reruns(&run, Some("src"), Some("polished")), Vec::<String>::new());
+    // Both that make the file run again; the reader is judged by what they make of it.
+    let missing = ["polish: artifact doc.txt is missing", "make: artifact doc.txt is missing"];
+    assert_eq!(reruns(&run, Some("src"), None), missing);
+}
+
 #[test]
 fn a_changed_definition_runs_again_and_a_changed_limit_does_not() {
     let mut run = run();
