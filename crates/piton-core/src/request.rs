@@ -251,25 +251,31 @@ fn retry(
     let first = match step.progress {
         Progress::Running { .. } => return Err(running(state, path)),
         Progress::Done if !again => return Err(finished(state, path)),
-        Progress::Done => Event::StepReset(StepReset {
+        Progress::Done => Some(Event::StepReset(StepReset {
             step: path.clone(),
             reason: format!("{by} asked for it to run again"),
-        }),
+        })),
         Progress::Pending if !again => {
             return Err(Refusal::NotFailed(path.clone(), step.status().to_string()));
         }
-        Progress::Pending => return Ok(Vec::new()),
-        _ => Event::StepRetried(StepRetried { step: path.clone(), by: by.to_owned() }),
+        // It runs anyway; what comes after it may not.
+        Progress::Pending => None,
+        _ => Some(Event::StepRetried(StepRetried { step: path.clone(), by: by.to_owned() })),
     };
-    let mut events = vec![first];
+    let mut events: Vec<Event> = first.into_iter().collect();
     if downstream {
         for (later, step) in after(state, path) {
-            if matches!(step.progress, Progress::Running { .. }) {
-                return Err(running(state, &later));
-            }
-            if step.progress.is_over() {
-                let reason = format!("{by} asked for {path} and all after it to run again");
-                events.push(Event::StepReset(StepReset { step: later, reason }));
+            match step.progress {
+                Progress::Running { .. } => return Err(running(state, &later)),
+                // It would hold up what is to run again after it.
+                Progress::Failed => {
+                    events.push(Event::StepRetried(StepRetried { step: later, by: by.to_owned() }));
+                }
+                progress if progress.is_over() => {
+                    let reason = format!("{by} asked for {path} and all after it to run again");
+                    events.push(Event::StepReset(StepReset { step: later, reason }));
+                }
+                _ => {}
             }
         }
     }

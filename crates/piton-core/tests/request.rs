@@ -132,6 +132,23 @@ fn what_comes_after_runs_again_only_when_asked_for() {
         })
         .collect();
     assert_eq!(steps, ["P1/A/one", "P1/A/two", "P2/C/one"], "not the lane beside it");
+    // One that is to run anyway: what comes after it is still asked for.
+    let mut run = done();
+    carry_out(&mut run, &retry("P1/A/one", true, false));
+    assert_eq!(carry_out(&mut run, &retry("P1/A/one", true, true)), 2);
+}
+
+/// Lost: what failed would hold up all that was asked to run again after it.
+#[test]
+fn what_failed_after_a_step_is_tried_again_with_it() {
+    let mut run = Run::new(plan());
+    run.done("P1/A/one");
+    run.attempt("P1/A/two", failed(Class::Test, Next::Fail));
+    carry_out(&mut run, &retry("P1/A/one", true, true));
+    for step in ["P1/A/one", "P1/A/two"] {
+        let progress = run.state.step(&path(step)).map(|s| s.progress.clone());
+        assert_eq!(progress, Some(piton_core::state::Progress::Pending), "{step}");
+    }
 }
 
 #[test]

@@ -72,7 +72,10 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
         }
     }
     for path in &failed {
-        let next = ui::here::told("`piton retry`, `piton skip` or `piton abort`");
+        let run = words::run_id(state);
+        let next =
+            format!("`piton retry {run} {path}`, `piton skip {run} {path}` or `piton abort {run}`");
+        let next = ui::here::told(&next);
         ui::data(&format!("failed {path}: does not run by itself; {next}"));
     }
     if let Some(budget) = &exhausted {

@@ -164,12 +164,16 @@ fn outlook(plan: &Plan, state: &RunState, jobs: usize, args: &DriveArgs) -> Outl
 
 /// What a failed run waits for.
 fn why_failed(state: &RunState) -> String {
-    let failed = names::failed(state);
+    let (failed, run) = (names::failed(state), ui::words::run_id(state));
     if failed.is_empty() {
-        return "a gate was rejected; `piton approve` it, or `piton abort`".to_owned();
+        let rejected = state.gates.keys().find(|gate| state.rejected(gate));
+        let gate = rejected.map_or("GATE", |gate| gate.0.as_str());
+        return format!(
+            "a gate was rejected; `piton approve {run} {gate}`, or `piton abort {run}`"
+        );
     }
     let names = names::listed(&failed);
-    format!("failed: {names}; `piton retry`, `piton skip` or `piton abort`")
+    format!("failed: {names}; `piton retry {run}`, `piton skip {run}` or `piton abort {run}`")
 }
 
 /// What was left out and is waited for.
