@@ -205,8 +205,13 @@ fn reason(
     for artifact in &step.artifacts {
         let place = state.place_of(path, &artifact.path);
         if let Some(Some(found)) = files.get(&place) {
-            let last = state.recorded.get(&place).map(|r| &r.sha256);
-            if last.unwrap_or(&artifact.sha256) != found {
+            let known = state.recorded.contains_key(&place);
+            let same = if known {
+                left_by(state, &place, found).is_some()
+            } else {
+                artifact.sha256 == *found
+            };
+            if !same {
                 return Some(format!("artifact {} changed since it was recorded", artifact.path));
             }
         }
@@ -253,8 +258,25 @@ fn changed_input(
 
 /// Whether the bytes seen are those that the step itself, or one after it, recorded.
 fn rewritten_later(order: &Order<'_>, state: &RunState, path: &StepPath, file: &FileHash) -> bool {
-    let Some(recorded) = state.recorded.get(&state.place_of(path, &file.path)) else {
-        return false;
+    let by = left_by(state, &state.place_of(path, &file.path), &file.sha256);
+    by.is_some_and(|by| order.of(&by) >= order.of(path))
+}
+
+/// The step that left a file with these bytes: the one that recorded it last. Where that one is to run
+/// again, as after a rollback, also the last of those that are still finished.
+fn left_by(state: &RunState, place: &str, found: &Sha) -> Option<StepPath> {
+    let recorded = state.recorded.get(place)?;
+    if recorded.sha256 == *found {
+        return Some(recorded.by.clone());
+    }
+    if state.step(&recorded.by).is_some_and(|step| step.progress == Progress::Done) {
+        return None;
+    }
+    let left = |(path, step): (StepPath, &StepState)| {
+        let mut files = step.artifacts.iter().chain(&step.inputs);
+        let file = files.find(|file| state.place_of(&path, &file.path) == place)?;
+        Some((step.done_event, file.sha256 == *found, path))
     };
-    recorded.sha256 == file.sha256 && order.of(&recorded.by) >= order.of(path)
+    let (_, same, path) = done(state).filter_map(left).max_by_key(|(event, ..)| *event)?;
+    same.then_some(path)
 }

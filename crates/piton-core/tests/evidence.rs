@@ -132,6 +132,19 @@ fn what_was_made_anew_upstream_runs_its_readers_again() {
     assert_eq!(found, ["polish: input doc.txt changed"]);
 }
 
+/// Lost: a rollback to the end of a step would cost that step too.
+#[test]
+fn a_file_that_was_taken_back_is_measured_by_those_still_finished() {
+    let mut run = polished();
+    for step in ["P/A/polish", "P/A/check"] {
+        run.take(Event::StepReset(StepReset { step: path(step), reason: "asked".to_owned() }));
+    }
+    assert_eq!(reruns(&run, Some("src"), Some("made")), Vec::<String>::new());
+    assert_eq!(reruns(&run, Some("src"), Some("polished")), Vec::<String>::new());
+    let edited = ["make: artifact doc.txt changed since it was recorded"];
+    assert_eq!(reruns(&run, Some("src"), Some("edited")), edited);
+}
+
 /// Lost: where the document has a phase before the one it needs, its work would be done again for a
 /// file that only comes back, and the reader of a file for what was rightly made of it later.
 #[test]
