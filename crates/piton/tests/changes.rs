@@ -126,6 +126,33 @@ fn an_artifact_that_a_later_step_rewrote_is_as_recorded() {
     assert!(project.lines("ran.txt").is_empty());
 }
 
+/// If this fails, a step that failed costs the finished ones whose files it touched, and a mended
+/// file is overwritten.
+#[test]
+fn what_a_failed_attempt_left_half_done_costs_no_finished_work() {
+    for declares in ["artifacts", "inputs"] {
+        let plan = format!(
+            "[[phase]]\nid = \"P\"\n[[phase.lane]]\nid = \"A\"\nsteps = [\n\
+             {{ id = \"make\", run = \"echo make >> ran.txt; echo made > doc\", artifacts = [\"doc\"] }},\n\
+             {{ id = \"mend\", run = \"echo mend >> ran.txt; echo half >> doc; test -e ok\", \
+             {declares} = [\"doc\"] }},\n]\n"
+        );
+        let project = Project::with_plan(&plan);
+        project.piton(&["run", "plan.toml"]).exits(1);
+        assert_eq!(reruns(&project), [], "{declares}");
+        // A person's edit afterwards is one.
+        let half = project.read("doc");
+        project.write("doc", "edited\n");
+        let edited = "artifact doc changed since it was recorded".to_owned();
+        assert_eq!(reruns(&project), [("P/A/make".to_owned(), edited)], "{declares}");
+        project.write("doc", &half);
+        project.write("ok", "");
+        project.piton(&["retry"]).exits(0);
+        project.piton(&["resume"]).exits(0);
+        assert_eq!(project.lines("ran.txt"), ["make", "mend", "mend"], "{declares}");
+    }
+}
+
 /// If this fails, a step that made nothing is recorded as a success.
 #[test]
 fn an_artifact_missing_after_success_is_a_failure() {

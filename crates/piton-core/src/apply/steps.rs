@@ -23,6 +23,10 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
     state.used.money_micros = state.used.money_micros.saturating_add(event.facts.money_micros);
     state.used.log_bytes = state.used.log_bytes.saturating_add(event.logs.bytes());
     let number = state.events;
+    if event.outcome != Outcome::Succeeded {
+        // Half done as it is, it is how the run left these files.
+        record(state, &event.step, event.inputs.iter().flatten());
+    }
     let Some(step) = state.step_mut(&event.step) else {
         return;
     };
