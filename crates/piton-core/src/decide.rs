@@ -274,22 +274,53 @@ fn gate_open(state: &RunState, gate: GateRef, name: Option<&String>, survey: &mu
     false
 }
 
-/// The lanes and phases that wait for a step's lane through `needs`, for a person about to skip it.
+/// What does not run where a step is left out, for a person about to skip it: the phases and lanes
+/// that need its lane, and all that needs or comes after those.
 pub fn dependents(state: &RunState, step: &StepPath) -> Vec<String> {
-    let lane = state.whole_of(&step.lane());
+    let held = held_without(state, step);
+    let is_held = |phase: &PhaseState, lane: &LaneState| {
+        held.iter().any(|l| l.phase == phase.id && l.lane == lane.id)
+    };
     let mut found = Vec::new();
     for phase in &state.phases {
-        if phase.needs.contains(&lane.phase) {
+        if !phase.lanes.is_empty() && phase.lanes.iter().all(|lane| is_held(phase, lane)) {
             found.push(phase.id.clone());
+            continue;
         }
-        for other in &phase.lanes {
-            if other.needs.contains(&lane) {
-                found
-                    .push(LanePath { phase: phase.id.clone(), lane: other.id.clone() }.to_string());
-            }
-        }
+        let lanes = phase.lanes.iter().filter(|lane| is_held(phase, lane));
+        found.extend(lanes.map(|lane| format!("{}/{}", phase.id, lane.id)));
     }
     found
+}
+
+/// The lanes that are not over and never start where a step is left out.
+pub fn held_without(state: &RunState, step: &StepPath) -> Vec<LanePath> {
+    let lane = state.whole_of(&step.lane());
+    let (mut phases, mut lanes) = (Vec::<&String>::new(), Vec::<LanePath>::new());
+    // Going round until nothing is added finds all that depend on these; lanes are few.
+    loop {
+        let before = phases.len() + lanes.len();
+        for phase in &state.phases {
+            // A phase with a lane that never starts is never over.
+            let open = |id: &String| phases.contains(&id) || lanes.iter().any(|l| l.phase == *id);
+            let waits = phase.needs.iter().any(|id| *id == lane.phase || open(id))
+                || phase.after.iter().any(open);
+            if waits && !phases.contains(&&phase.id) {
+                phases.push(&phase.id);
+            }
+            for other in &phase.lanes {
+                let path = LanePath { phase: phase.id.clone(), lane: other.id.clone() };
+                let needs = phases.contains(&&phase.id)
+                    || other.needs.iter().any(|n| *n == lane || lanes.contains(n));
+                if needs && !other.is_over() && !lanes.contains(&path) {
+                    lanes.push(path);
+                }
+            }
+        }
+        if phases.len() + lanes.len() == before {
+            return lanes;
+        }
+    }
 }
 
 fn is_time(budget: &str) -> bool {

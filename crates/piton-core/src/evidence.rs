@@ -3,14 +3,15 @@
 //! A file counts as changed only against what the run itself last recorded for it, so a later step
 //! that rewrites an earlier one's artifact makes nothing run again.
 
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use crate::event::FileHash;
 use crate::hash::Sha;
-use crate::id::StepPath;
-use crate::plan::Plan;
+use crate::id::{LanePath, StepPath};
+use crate::plan::{Lane, Phase, Plan};
 use crate::state::{Progress, RunState, StepState};
 
 /// Missing artifacts that are named: enough to see a pattern, and one line of a terminal or two.
@@ -55,8 +56,61 @@ pub fn steps_with_inputs<'a>(plan: &'a Plan, state: &RunState) -> Vec<(StepPath,
         .collect()
 }
 
+/// The steps of a plan in an order they can run in: what `needs` something comes after it, wherever
+/// the document has it; else the document's order. Found out only where it is asked for.
+struct Order<'a> {
+    plan: &'a Plan,
+    places: OnceCell<BTreeMap<StepPath, usize>>,
+}
+
+impl<'a> Order<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        Self { plan, places: OnceCell::new() }
+    }
+
+    fn of(&self, step: &StepPath) -> Option<usize> {
+        self.places.get_or_init(|| places(self.plan)).get(step).copied()
+    }
+}
+
+fn places(plan: &Plan) -> BTreeMap<StepPath, usize> {
+    let mut open: BTreeMap<&str, usize> =
+        plan.phases.iter().map(|phase| (phase.id.as_str(), phase.lanes.len())).collect();
+    let path =
+        |phase: &Phase, lane: &Lane| LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
+    let mut waiting: Vec<(&Phase, &Lane)> =
+        plan.phases.iter().flat_map(|phase| phase.lanes.iter().map(move |l| (phase, l))).collect();
+    let (mut placed, mut places) = (BTreeSet::new(), BTreeMap::new());
+    while !waiting.is_empty() {
+        let before = waiting.len();
+        waiting.retain(|(phase, lane)| {
+            let over = |id: &String| open.get(id.as_str()).is_none_or(|left| *left == 0);
+            let ready = phase.needs.iter().chain(&phase.after).all(over)
+                && lane.needs.iter().all(|needed| placed.contains(needed));
+            if ready {
+                place(phase, lane, &mut places);
+                placed.insert(path(phase, lane));
+                open.entry(phase.id.as_str()).and_modify(|left| *left -= 1);
+            }
+            !ready
+        });
+        // A plan with a cycle is refused; should one get here, the document's order is as good as any.
+        if waiting.len() == before {
+            waiting.drain(..).for_each(|(phase, lane)| place(phase, lane, &mut places));
+        }
+    }
+    places
+}
+
+fn place(phase: &Phase, lane: &Lane, places: &mut BTreeMap<StepPath, usize>) {
+    for step in &lane.steps {
+        let next = places.len();
+        places.insert(StepPath::new(&phase.id, &lane.id, &step.id), next);
+    }
+}
+
 /// Files that steps will make again before later ones are judged by them: the place of each, and where
-/// in the plan the step stands that makes it.
+/// in that order the step stands that makes it.
 type Awaited = BTreeMap<String, usize>;
 
 /// Names the finished steps whose evidence is gone, in the plan's order.
@@ -64,25 +118,26 @@ type Awaited = BTreeMap<String, usize>;
 /// An input that an earlier step makes again is judged after that step has run: it may come back as
 /// it was.
 pub fn stale(plan: &Plan, state: &RunState, files: &Files, inputs: &Inputs) -> Vec<Rerun> {
+    let order = Order::new(plan);
     let mut awaited = Awaited::new();
-    let mut reruns = stale_but(plan, state, files, inputs, &awaited);
+    let mut reruns = stale_but(&order, state, files, inputs, &awaited);
     if !reruns.iter().any(|r| r.reason.starts_with("input")) {
         return reruns;
     }
     // What waits for one step is itself no reason for the next to wait: once more for each, at most.
     for _ in 0..=reruns.len() {
-        let found = made_again(plan, state, &reruns);
+        let found = made_again(&order, state, &reruns);
         if found == awaited {
             break;
         }
         awaited = found;
-        reruns = stale_but(plan, state, files, inputs, &awaited);
+        reruns = stale_but(&order, state, files, inputs, &awaited);
     }
     reruns
 }
 
 fn stale_but(
-    plan: &Plan,
+    order: &Order<'_>,
     state: &RunState,
     files: &Files,
     inputs: &Inputs,
@@ -90,7 +145,7 @@ fn stale_but(
 ) -> Vec<Rerun> {
     done(state)
         .filter_map(|(path, step)| {
-            let reason = reason(plan, state, files, inputs, awaited, &path, step)?;
+            let reason = reason(order, state, files, inputs, awaited, &path, step)?;
             Some(Rerun { step: path, reason })
         })
         .collect()
@@ -98,9 +153,10 @@ fn stale_but(
 
 /// The artifacts of steps that succeeded once and are to run again: those named, and those that are
 /// under way to it already.
-fn made_again(plan: &Plan, state: &RunState, reruns: &[Rerun]) -> Awaited {
+fn made_again(order: &Order<'_>, state: &RunState, reruns: &[Rerun]) -> Awaited {
     let mut found = Awaited::new();
-    for (position, (path, _)) in plan.steps().enumerate() {
+    for (path, _) in order.plan.steps() {
+        let Some(position) = order.of(&path) else { continue };
         let Some(step) = state.step(&path).filter(|step| !step.artifacts.is_empty()) else {
             continue;
         };
@@ -109,7 +165,8 @@ fn made_again(plan: &Plan, state: &RunState, reruns: &[Rerun]) -> Awaited {
         if runs {
             let places = step.artifacts.iter().map(|f| state.place_of(&path, &f.path));
             places.for_each(|place| {
-                found.entry(place).or_insert(position);
+                let first = found.entry(place).or_insert(position);
+                *first = position.min(*first);
             });
         }
     }
@@ -127,7 +184,7 @@ fn done(state: &RunState) -> impl Iterator<Item = (StepPath, &StepState)> {
 }
 
 fn reason(
-    plan: &Plan,
+    order: &Order<'_>,
     state: &RunState,
     files: &Files,
     inputs: &Inputs,
@@ -135,7 +192,7 @@ fn reason(
     path: &StepPath,
     step: &StepState,
 ) -> Option<String> {
-    let planned = plan.step(path)?;
+    let planned = order.plan.step(path)?;
     if step.definition.as_ref() != Some(&planned.definition()) {
         return Some("its definition in the plan changed".to_owned());
     }
@@ -148,19 +205,23 @@ fn reason(
     for artifact in &step.artifacts {
         let place = state.place_of(path, &artifact.path);
         if let Some(Some(found)) = files.get(&place) {
-            let last = state.recorded.get(&place).map(|r| &r.sha256);
-            if last.unwrap_or(&artifact.sha256) != found {
+            let known = state.recorded.contains_key(&place);
+            let same = if known {
+                left_by(state, &place, found).is_some()
+            } else {
+                artifact.sha256 == *found
+            };
+            if !same {
                 return Some(format!("artifact {} changed since it was recorded", artifact.path));
             }
         }
     }
     let seen = inputs.get(path)?;
-    let own = || plan.steps().position(|(p, _)| p == *path);
     let waits = |file: &FileHash| {
         let maker = awaited.get(&state.place_of(path, &file.path));
-        maker.is_some_and(|maker| own().is_some_and(|own| *maker < own))
+        maker.is_some_and(|maker| order.of(path).is_some_and(|own| *maker < own))
     };
-    changed_input(plan, state, path, &step.inputs, seen, &waits)
+    changed_input(order, state, path, &step.inputs, seen, &waits)
 }
 
 /// Says that artifacts are missing, and which.
@@ -175,7 +236,7 @@ pub fn missing<T: AsRef<str>>(paths: &[T]) -> String {
 }
 
 fn changed_input(
-    plan: &Plan,
+    order: &Order<'_>,
     state: &RunState,
     path: &StepPath,
     before: &[FileHash],
@@ -185,7 +246,7 @@ fn changed_input(
     for file in now {
         let known = before.iter().find(|b| b.path == file.path);
         let same = known.is_some_and(|b| b.sha256 == file.sha256);
-        if !same && !rewritten_later(plan, state, path, file) && !waits(file) {
+        if !same && !rewritten_later(order, state, path, file) && !waits(file) {
             let what = if known.is_some() { "changed" } else { "is new" };
             return Some(format!("input {} {what}", file.path));
         }
@@ -196,10 +257,26 @@ fn changed_input(
 }
 
 /// Whether the bytes seen are those that the step itself, or one after it, recorded.
-fn rewritten_later(plan: &Plan, state: &RunState, path: &StepPath, file: &FileHash) -> bool {
-    let Some(recorded) = state.recorded.get(&state.place_of(path, &file.path)) else {
-        return false;
+fn rewritten_later(order: &Order<'_>, state: &RunState, path: &StepPath, file: &FileHash) -> bool {
+    let by = left_by(state, &state.place_of(path, &file.path), &file.sha256);
+    by.is_some_and(|by| order.of(&by) >= order.of(path))
+}
+
+/// The step that left a file with these bytes: the one that recorded it last. Where that one is to run
+/// again, as after a rollback, also the last of those that are still finished.
+fn left_by(state: &RunState, place: &str, found: &Sha) -> Option<StepPath> {
+    let recorded = state.recorded.get(place)?;
+    if recorded.sha256 == *found {
+        return Some(recorded.by.clone());
+    }
+    if state.step(&recorded.by).is_some_and(|step| step.progress == Progress::Done) {
+        return None;
+    }
+    let left = |(path, step): (StepPath, &StepState)| {
+        let mut files = step.artifacts.iter().chain(&step.inputs);
+        let file = files.find(|file| state.place_of(&path, &file.path) == place)?;
+        Some((step.done_event, file.sha256 == *found, path))
     };
-    let position = |wanted: &StepPath| plan.steps().position(|(p, _)| &p == wanted);
-    recorded.sha256 == file.sha256 && position(&recorded.by) >= position(path)
+    let (_, same, path) = done(state).filter_map(left).max_by_key(|(event, ..)| *event)?;
+    same.then_some(path)
 }

@@ -4,6 +4,8 @@
 //! the lease for a moment, turns it into events here. So a decision is taken by one piece of code,
 //! whoever asked and whoever drives.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::decide::dependents;
@@ -87,12 +89,12 @@ pub enum Refusal {
     /// The gate was approved before: a person is asked once.
     #[error("gate `{0}` was already {1} by {2}")]
     Decided(String, &'static str, String),
-    /// The step is at work.
-    #[error("step {0} is running; wait for it, or end it with `piton abort`")]
-    Running(StepPath),
-    /// The step is finished.
-    #[error("step {0} is finished; `piton retry {0} --again` runs it again")]
-    Finished(StepPath),
+    /// The step of this run is at work.
+    #[error("step {0} is running; wait for it, or end it with `piton abort {1}`")]
+    Running(StepPath, String),
+    /// The step of this run is finished.
+    #[error("step {0} is finished; `piton retry {1} {0} --again` runs it again")]
+    Finished(StepPath, String),
     /// The step has not failed.
     #[error("step {0} is {1} and needs no retry")]
     NotFailed(StepPath, String),
@@ -200,9 +202,15 @@ fn decide_gate(
             return Err(Refusal::Decided(name, verb, decision.by.clone()));
         }
     }
+    // What steps changed of their inputs is on record too, and is no artifact.
+    let made: BTreeSet<String> = state
+        .steps()
+        .flat_map(|(path, step)| step.artifacts.iter().map(move |f| state.place_of(&path, &f.path)))
+        .collect();
     let artifacts = state
         .recorded
         .iter()
+        .filter(|(path, _)| made.contains(*path))
         .map(|(path, r)| FileHash { path: path.clone(), sha256: r.sha256.clone() })
         .collect();
     Ok(vec![Event::GateDecided(GateDecided {
@@ -215,6 +223,19 @@ fn decide_gate(
     })])
 }
 
+fn running(state: &RunState, step: &StepPath) -> Refusal {
+    Refusal::Running(step.clone(), name_of(state))
+}
+
+fn finished(state: &RunState, step: &StepPath) -> Refusal {
+    Refusal::Finished(step.clone(), name_of(state))
+}
+
+/// The run as commands name it: without, they would mean the newest that fits.
+fn name_of(state: &RunState) -> String {
+    state.run_id.as_ref().map_or("RUN", |id| id.0.as_str()).to_owned()
+}
+
 fn retry(
     state: &RunState,
     path: &StepPath,
@@ -225,30 +246,36 @@ fn retry(
     let step = state.step(path).ok_or_else(|| Refusal::NoStep(path.to_string()))?;
     let tasks = task_steps(state, path);
     if !tasks.is_empty() {
-        return retry_tasks(path, step, &tasks, again, by);
+        return retry_tasks(state, path, step, &tasks, again, by);
     }
     let first = match step.progress {
-        Progress::Running { .. } => return Err(Refusal::Running(path.clone())),
-        Progress::Done if !again => return Err(Refusal::Finished(path.clone())),
-        Progress::Done => Event::StepReset(StepReset {
+        Progress::Running { .. } => return Err(running(state, path)),
+        Progress::Done if !again => return Err(finished(state, path)),
+        Progress::Done => Some(Event::StepReset(StepReset {
             step: path.clone(),
             reason: format!("{by} asked for it to run again"),
-        }),
+        })),
         Progress::Pending if !again => {
             return Err(Refusal::NotFailed(path.clone(), step.status().to_string()));
         }
-        Progress::Pending => return Ok(Vec::new()),
-        _ => Event::StepRetried(StepRetried { step: path.clone(), by: by.to_owned() }),
+        // It runs anyway; what comes after it may not.
+        Progress::Pending => None,
+        _ => Some(Event::StepRetried(StepRetried { step: path.clone(), by: by.to_owned() })),
     };
-    let mut events = vec![first];
+    let mut events: Vec<Event> = first.into_iter().collect();
     if downstream {
         for (later, step) in after(state, path) {
-            if matches!(step.progress, Progress::Running { .. }) {
-                return Err(Refusal::Running(later));
-            }
-            if step.progress.is_over() {
-                let reason = format!("{by} asked for {path} and all after it to run again");
-                events.push(Event::StepReset(StepReset { step: later, reason }));
+            match step.progress {
+                Progress::Running { .. } => return Err(running(state, &later)),
+                // It would hold up what is to run again after it.
+                Progress::Failed => {
+                    events.push(Event::StepRetried(StepRetried { step: later, by: by.to_owned() }));
+                }
+                progress if progress.is_over() => {
+                    let reason = format!("{by} asked for {path} and all after it to run again");
+                    events.push(Event::StepReset(StepReset { step: later, reason }));
+                }
+                _ => {}
             }
         }
     }
@@ -263,6 +290,7 @@ fn task_steps<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a St
 
 /// Whoever means a step that waits for tasks means the tasks.
 fn retry_tasks(
+    state: &RunState,
     path: &StepPath,
     waits: &StepState,
     tasks: &[(StepPath, &StepState)],
@@ -270,10 +298,10 @@ fn retry_tasks(
     by: &str,
 ) -> Result<Vec<Event>, Refusal> {
     let mut events = Vec::new();
-    for (step, state) in tasks {
+    for (step, task) in tasks {
         let step = step.clone();
-        match state.progress {
-            Progress::Running { .. } if again => return Err(Refusal::Running(step)),
+        match task.progress {
+            Progress::Running { .. } if again => return Err(running(state, &step)),
             Progress::Failed | Progress::Waiting { .. } | Progress::Skipped { .. } => {
                 events.push(Event::StepRetried(StepRetried { step, by: by.to_owned() }));
             }
@@ -286,7 +314,7 @@ fn retry_tasks(
     }
     match waits.progress {
         _ if !events.is_empty() => Ok(events),
-        Progress::Done => Err(Refusal::Finished(path.clone())),
+        Progress::Done => Err(finished(state, path)),
         _ => Err(Refusal::NotFailed(path.clone(), waits.status().to_string())),
     }
 }
@@ -345,8 +373,8 @@ fn skip(state: &RunState, path: &StepPath, satisfy: bool, by: &str) -> Result<Ve
         meant.push((path.clone(), step));
     }
     let skipped = |(path, step): (StepPath, &StepState)| match step.progress {
-        Progress::Running { .. } => Err(Refusal::Running(path)),
-        Progress::Done => Err(Refusal::Finished(path)),
+        Progress::Running { .. } => Err(running(state, &path)),
+        Progress::Done => Err(finished(state, &path)),
         _ => {
             let by = by.to_owned();
             Ok(Event::StepSkipped(StepSkipped { step: path, satisfy, by }))

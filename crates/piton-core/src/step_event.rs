@@ -57,7 +57,8 @@ pub struct StepFinished {
     /// What it made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<FileHash>,
-    /// Its declared inputs at its end, where it changed them itself.
+    /// Its declared inputs at its end, where it changed them itself. Of an attempt that did not
+    /// succeed: the files on record that it changed, of those it declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Vec<FileHash>>,
     /// What it said of itself.

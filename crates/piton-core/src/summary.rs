@@ -201,6 +201,11 @@ pub fn standing_verdict(state: &RunState) -> Option<Verdict> {
         Verdict::Failed if !any(|s| s.progress == Progress::Failed) && !rejected() => None,
         Verdict::Blocked if any(|s| s.progress == Progress::Pending && s.rerun.is_some()) => None,
         Verdict::Blocked if is_free(state) && !is_held(state) => None,
+        // Every gate that was asked about is decided.
+        Verdict::Waiting if rejected() && state.open_gates().next().is_none() => {
+            Some(Verdict::Failed)
+        }
+        Verdict::Waiting if is_decided(state) && is_free(state) && !is_held(state) => None,
         // Finished work is to run again.
         Verdict::Complete if !state.is_over() => None,
         // A restore, or an undo that brought everything back: the run stands where its lanes do.
@@ -216,6 +221,11 @@ pub fn standing_verdict(state: &RunState) -> Option<Verdict> {
         }
         verdict => Some(verdict),
     }
+}
+
+/// Whether gates were asked about, and none is left open.
+fn is_decided(state: &RunState) -> bool {
+    !state.gates.is_empty() && state.open_gates().next().is_none()
 }
 
 /// Whether a lane could go on: nothing that it needs is missing.

@@ -7,7 +7,7 @@ use piton_core::evidence::{Files, Inputs, missing, paths_to_see, stale, steps_wi
 use piton_core::hash::Sha;
 use piton_core::plan::{Command, Step, Work};
 use piton_testkit::plans;
-use support::{Run, file, path};
+use support::{Run, file, finished, path};
 
 /// `make` makes doc.txt from src.txt; `polish` rewrites doc.txt; `check` reads it.
 fn run() -> Run {
@@ -90,6 +90,23 @@ fn a_file_that_a_later_step_rewrote_is_measured_by_the_last_record() {
     assert!(found[0].starts_with("make: artifact doc.txt changed"));
 }
 
+/// Lost: an agent that edits what it was given, and declares nothing else, would have the maker of
+/// that file run again at every resume, and itself after it.
+#[test]
+fn a_file_that_a_later_step_was_given_and_changed_is_measured_by_how_it_left_it() {
+    let mut run = run();
+    run.plan.phases[0].lanes[0].steps[1].artifacts.clear();
+    let attempt = run.start("P/A/polish", vec![file("doc.txt", "made")]);
+    let mut end = finished("P/A/polish", attempt, Outcome::Succeeded, vec![]);
+    if let Event::StepFinished(end) = &mut end {
+        end.inputs = Some(vec![file("doc.txt", "polished")]);
+    }
+    run.take(end);
+    assert_eq!(reruns(&run, Some("src"), Some("polished")), Vec::<String>::new());
+    let edited = reruns(&run, Some("src"), Some("edited"));
+    assert_eq!(edited, ["make: artifact doc.txt changed since it was recorded"]);
+}
+
 #[test]
 fn an_input_that_changed_appeared_or_went_runs_its_reader_again() {
     let run = run();
@@ -113,6 +130,45 @@ fn what_was_made_anew_upstream_runs_its_readers_again() {
     let found = reruns(&run, Some("src"), Some("anew"));
     // What reads the file that one of them makes again is judged when that is made.
     assert_eq!(found, ["polish: input doc.txt changed"]);
+}
+
+/// Lost: a rollback to the end of a step would cost that step too.
+#[test]
+fn a_file_that_was_taken_back_is_measured_by_those_still_finished() {
+    let mut run = polished();
+    for step in ["P/A/polish", "P/A/check"] {
+        run.take(Event::StepReset(StepReset { step: path(step), reason: "asked".to_owned() }));
+    }
+    assert_eq!(reruns(&run, Some("src"), Some("made")), Vec::<String>::new());
+    assert_eq!(reruns(&run, Some("src"), Some("polished")), Vec::<String>::new());
+    let edited = ["make: artifact doc.txt changed since it was recorded"];
+    assert_eq!(reruns(&run, Some("src"), Some("edited")), edited);
+}
+
+/// Lost: where the document has a phase before the one it needs, its work would be done again for a
+/// file that only comes back, and the reader of a file for what was rightly made of it later.
+#[test]
+fn what_runs_later_is_later_wherever_the_document_has_it() {
+    let mut run = polished();
+    let steps = std::mem::take(&mut run.plan.phases[0].lanes[0].steps);
+    let phase = |step: &Step| plans::phase(&step.id, vec![plans::lane("A", vec![step.clone()])]);
+    let mut plan = plans::plan(steps.iter().rev().map(phase).collect());
+    for (at, needs) in [(0, "polish"), (1, "make")] {
+        plan.phases[at].needs = vec![needs.to_owned()];
+    }
+    for phase in &mut plan.phases {
+        phase.after.clear();
+    }
+    let mut run = Run::new(plan);
+    let (src, made, polished) =
+        (file("src.txt", "src"), file("doc.txt", "made"), file("doc.txt", "polished"));
+    run.attempt_with("make/A/make", Outcome::Succeeded, vec![src], vec![made.clone()]);
+    run.attempt_with("polish/A/polish", Outcome::Succeeded, vec![made], vec![polished.clone()]);
+    run.attempt_with("check/A/check", Outcome::Succeeded, vec![polished], vec![]);
+    assert_eq!(reruns(&run, Some("src"), Some("polished")), Vec::<String>::new());
+    // Both that make the file run again; the reader is judged by what they make of it.
+    let missing = ["polish: artifact doc.txt is missing", "make: artifact doc.txt is missing"];
+    assert_eq!(reruns(&run, Some("src"), None), missing);
 }
 
 #[test]

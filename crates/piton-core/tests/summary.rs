@@ -3,7 +3,8 @@
 mod support;
 
 use piton_core::event::{
-    Class, DriverLeft, Event, GateAsked, LaneBlocked, Next, RunAborted, StepSkipped, Verdict,
+    Class, DriverLeft, Event, GateAsked, GateDecided, LaneBlocked, Next, RunAborted, StepSkipped,
+    Verdict,
 };
 use piton_core::summary::{
     current, lane_status, phase_status, progress, run_status, standing, standing_verdict,
@@ -95,6 +96,18 @@ fn a_gate_that_was_asked_makes_its_phase_wait() {
     run.take(Event::GateAsked(GateAsked { gate, name: "Go".to_owned() }));
     assert_eq!(phase_status(&run.state, &run.state.phases[1]), Status::Waiting);
     assert_eq!(leave(&mut run, Verdict::Waiting), Status::Waiting);
+    // Lost: a run that only has to be resumed would be said to wait for a person.
+    for (approved, status) in [(false, Status::Failed), (true, Status::Interrupted)] {
+        run.take(Event::GateDecided(GateDecided {
+            gate: GateRef("P2".to_owned()),
+            approved,
+            by: "ada".to_owned(),
+            message: String::new(),
+            plan_hash: piton_core::hash::Sha::of(b""),
+            artifacts: Vec::new(),
+        }));
+        assert_eq!(run_status(&run.state, false), status);
+    }
 }
 
 #[test]

@@ -187,8 +187,16 @@ impl Context {
         let near: Vec<&RunRow> = runs.iter().filter(|r| r.run_id.starts_with(name)).collect();
         match near.as_slice() {
             [one] => Ok((*one).clone()),
-            [] => Err(CommandError::usage("no-run", format!("there is no run `{name}` here"))
-                .hint("`piton runs` lists the runs of this project")),
+            [] => {
+                let known = runs.iter().map(|r| r.run_id.as_str());
+                let meant = piton_formats::keys::nearest(name, known);
+                let error = CommandError::usage("no-run", format!("there is no run `{name}` here"));
+                Err(match meant {
+                    Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+                    None => error,
+                }
+                .hint("`piton runs` lists the runs of this project"))
+            }
             many => {
                 let ids: Vec<&str> = many.iter().map(|r| r.run_id.as_str()).collect();
                 Err(CommandError::usage(

@@ -110,8 +110,16 @@ run = "test -e mended"
 #[test]
 fn a_skipped_step_blocks_what_needs_it() {
     let project = failed();
+    project
+        .piton(&["skip", "one"])
+        .exits(2)
+        .says("retry r1 P1/A/one --again")
+        .silent_about("depend");
     project.piton(&["skip", "two"]).exits(0).says("P1/B").says("P2").says("--satisfy");
     project.piton(&["resume"]).exits(4).says("--satisfy");
+    let left = "skipped P1/B/work: it needs P1/A/two, which was skipped without --satisfy";
+    let held = "nothing runs:  skipped, and what remains needs it: P1/A/two";
+    project.piton(&["resume", "--dry-run"]).exits(0).says(left).says(held);
     assert_eq!(project.lines("ran.txt"), ["three"], "the lane itself goes on");
     assert_eq!(project.status(""), "blocked");
     assert_eq!(project.step_status("P1/A/two"), "skipped");
@@ -234,9 +242,12 @@ fn an_abort_does_not_wait_for_a_driver_that_is_stopped() {
 #[test]
 fn a_cancelled_run_can_not_be_resumed() {
     let project = failed();
-    project.piton(&["abort", "r1", "--cancel"]).exits(0);
+    project.piton(&["abort"]).exits(0);
+    // What was ended is found without its name where it is to be ended for good.
+    project.piton(&["abort", "--cancel"]).exits(0);
     assert_eq!(project.status("r1"), "cancelled");
     project.piton(&["resume", "r1"]).exits(2).says("cancelled").says("--fresh");
+    project.piton(&["retry", "r1"]).exits(2).says("cancelled").silent_about("piton resume");
     project.piton(&["resume"]).exits(2);
     project.piton(&["abort", "r1"]).exits(2);
     project.piton(&["retry", "r1", "P1/A/two"]).exits(2);

@@ -126,6 +126,33 @@ fn an_artifact_that_a_later_step_rewrote_is_as_recorded() {
     assert!(project.lines("ran.txt").is_empty());
 }
 
+/// If this fails, a step that failed costs the finished ones whose files it touched, and a mended
+/// file is overwritten.
+#[test]
+fn what_a_failed_attempt_left_half_done_costs_no_finished_work() {
+    for declares in ["artifacts", "inputs"] {
+        let plan = format!(
+            "[[phase]]\nid = \"P\"\n[[phase.lane]]\nid = \"A\"\nsteps = [\n\
+             {{ id = \"make\", run = \"echo make >> ran.txt; echo made > doc\", artifacts = [\"doc\"] }},\n\
+             {{ id = \"mend\", run = \"echo mend >> ran.txt; echo half >> doc; test -e ok\", \
+             {declares} = [\"doc\"] }},\n]\n"
+        );
+        let project = Project::with_plan(&plan);
+        project.piton(&["run", "plan.toml"]).exits(1);
+        assert_eq!(reruns(&project), [], "{declares}");
+        // A person's edit afterwards is one.
+        let half = project.read("doc");
+        project.write("doc", "edited\n");
+        let edited = "artifact doc changed since it was recorded".to_owned();
+        assert_eq!(reruns(&project), [("P/A/make".to_owned(), edited)], "{declares}");
+        project.write("doc", &half);
+        project.write("ok", "");
+        project.piton(&["retry"]).exits(0);
+        project.piton(&["resume"]).exits(0);
+        assert_eq!(project.lines("ran.txt"), ["make", "mend", "mend"], "{declares}");
+    }
+}
+
 /// If this fails, a step that made nothing is recorded as a success.
 #[test]
 fn an_artifact_missing_after_success_is_a_failure() {
@@ -250,6 +277,25 @@ fn a_changed_spec_stops_until_it_is_accepted() {
     project.remove("spec.md");
     project.piton(&["resume"]).exits(4).says("--accept-spec");
     assert!(project.lines("ran.txt").is_empty(), "finished work was redone");
+}
+
+/// If this fails, whoever types what is hinted is sent from one difference to the other for ever.
+#[test]
+fn a_hint_accepts_all_that_stops() {
+    let project = waiting(&format!("spec = \"spec.md\"\n{PLAN}"));
+    let plan = PLAN.replace("cp out.txt", "cp -p out.txt");
+    project.write("plan.toml", &format!("spec = \"spec.md\"\n{plan}"));
+    project.write("spec.md", "something else is wanted\n");
+    let run = project.run_id();
+    let both = format!("`piton resume {run} --accept-plan --accept-spec`");
+    for args in [["resume"].as_slice(), &["resume", "--accept-plan"], &["resume", "--accept-spec"]]
+    {
+        project.piton(args).exits(4).says(&both);
+    }
+    project.piton(&["resume", &run, "--accept-plan", "--accept-spec"]).exits(3);
+    let shown = project.piton(&["show", "--json"]).exits(0).json();
+    let what = |at: usize| shown["accepted"][at]["what"].clone();
+    assert_eq!((what(0), what(1)), ("plan".into(), "spec".into()));
 }
 
 /// If this fails, a run starts that nobody could measure against anything.

@@ -251,6 +251,19 @@ fn a_complete_run_says_so_and_fresh_runs_anew() {
     assert_eq!(project.status(&first), "complete", "a complete run needs no archive");
 }
 
+/// If this fails, a run whose work is gone is called complete, and nothing brings it back.
+#[test]
+fn a_complete_run_is_not_taken_for_complete_when_its_evidence_is_gone() {
+    let plan = "[[phase]]\nid = \"P1\"\nrun = \"echo made > art\"\nartifacts = [\"art\"]\n";
+    let project = Project::with_plan(plan);
+    project.piton(&["run", "plan.toml"]).exits(0);
+    for args in [["resume"].as_slice(), &["run"], &["run", "plan.toml"]] {
+        project.remove("art");
+        project.piton(args).exits(0).says("artifact art is missing");
+        assert!(project.has("art"), "it was not made again by {args:?}");
+    }
+}
+
 /// If this fails, a look for something to go on with leaves a ledger behind.
 #[test]
 fn without_a_run_there_is_nothing_to_resume_and_nothing_is_made() {
@@ -308,6 +321,7 @@ fn a_run_may_be_named_and_found_by_the_start_of_its_name() {
     assert_eq!(project.status_json("mine-10")["run_id"], "mine-10");
     project.piton(&["status", "mine-1"]).exits(2).says("mine-10").says("mine-11");
     project.piton(&["status", "nobody"]).exits(2).says("piton runs");
+    project.piton(&["status", "mime-10"]).exits(2).says("did you mean `mine-10`?");
 }
 
 /// If this fails, a driver killed between two attempts forgets the failure or waits for ever.

@@ -1,7 +1,8 @@
 //! How the end of an attempt changes its step: counters, failures for the next attempt to read, what
 //! it made.
 
-use crate::event::{Class, Next, Outcome, StepFinished};
+use crate::event::{Class, FileHash, Next, Outcome, StepFinished};
+use crate::id::StepPath;
 use crate::state::{FAILURES_KEPT_MAX, FailedAttempt, Progress, Recorded, RunState, StepState};
 use crate::time::Timestamp;
 
@@ -22,6 +23,10 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
     state.used.money_micros = state.used.money_micros.saturating_add(event.facts.money_micros);
     state.used.log_bytes = state.used.log_bytes.saturating_add(event.logs.bytes());
     let number = state.events;
+    if event.outcome != Outcome::Succeeded {
+        // Half done as it is, it is how the run left these files.
+        record(state, &event.step, event.inputs.iter().flatten());
+    }
     let Some(step) = state.step_mut(&event.step) else {
         return;
     };
@@ -42,12 +47,17 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
             step.failure_context.clear();
             step.artifacts.clone_from(&event.artifacts);
             if let Some(inputs) = &event.inputs {
-                step.inputs.clone_from(inputs);
+                let given = std::mem::replace(&mut step.inputs, inputs.clone());
+                let changed = inputs.iter().filter(|file| !given.contains(file));
+                // What a step beside it made meanwhile stays the work of that one.
+                let known = |file: &&FileHash| {
+                    let recorded = state.recorded.get(&state.place_of(&event.step, &file.path));
+                    recorded.is_some_and(|r| r.sha256 == file.sha256)
+                };
+                let changed: Vec<&FileHash> = changed.filter(|file| !known(file)).collect();
+                record(state, &event.step, changed);
             }
-            for file in &event.artifacts {
-                let recorded = Recorded { sha256: file.sha256.clone(), by: event.step.clone() };
-                state.recorded.insert(state.place_of(&event.step, &file.path), recorded);
-            }
+            record(state, &event.step, &event.artifacts);
         }
         Outcome::Failed { class, error, lines, next } => {
             if step.failure_context.len() == FAILURES_KEPT_MAX {
@@ -86,5 +96,18 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
             step.interruptions += 1;
             step.progress = Progress::Pending;
         }
+    }
+}
+
+/// Notes how a step left files: what it made, and what it changed of what it was given. Both may be
+/// the artifact or the input of another step, whose evidence is not gone by that.
+fn record<'a>(
+    state: &mut RunState,
+    step: &StepPath,
+    files: impl IntoIterator<Item = &'a FileHash>,
+) {
+    for file in files {
+        let recorded = Recorded { sha256: file.sha256.clone(), by: step.clone() };
+        state.recorded.insert(state.place_of(step, &file.path), recorded);
     }
 }

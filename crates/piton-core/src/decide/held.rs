@@ -4,7 +4,7 @@ use super::unmet::phases_missing;
 use super::{Limits, unmet};
 use crate::id::{LanePath, StepPath};
 use crate::plan::{OnFailure, Plan};
-use crate::state::{LaneState, PhaseState, Progress, RunState};
+use crate::state::{LaneState, PhaseState, Progress, RunState, StepState};
 
 /// The steps that are left where nothing can move any more, each with what keeps it. Left out are
 /// those that failed, and lanes that [`unmet`] tells of.
@@ -51,7 +51,14 @@ fn why(
         return format!("it comes after phase {phase}, which would not be done");
     }
     if let Some(lane) = lane.needs.iter().find(|path| !state.satisfies(path)) {
-        return format!("it needs lane {lane}, which would not be done");
+        let left_out = |step: &StepState| step.progress == Progress::Skipped { satisfy: false };
+        let steps = state.lane(lane).into_iter().flat_map(|l| &l.steps);
+        return match steps.into_iter().find(|step| left_out(step)) {
+            Some(step) => {
+                format!("it needs {lane}/{}, which was skipped without --satisfy", step.id)
+            }
+            None => format!("it needs lane {lane}, which would not be done"),
+        };
     }
     match stopped {
         Some(step) => format!("nothing new starts, because {step} failed"),

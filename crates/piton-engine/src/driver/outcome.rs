@@ -98,7 +98,7 @@ impl Driver<'_> {
         let facts = self.redacted(reported.facts);
         let inputs = match outcome {
             Outcome::Succeeded => self.changed_inputs(&step, &ended.attempt),
-            _ => None,
+            _ => self.left_changed(&step, &ended.attempt),
         };
         self.finish(
             &ended.attempt,
@@ -134,7 +134,11 @@ impl Driver<'_> {
             return Ok(());
         }
         let outcome = self.interrupted(attempt, why);
-        self.finish(attempt, outcome, Remainder::default())
+        // Its artifacts were not judged while it was in flight. Its inputs were.
+        let step = self.planned(&attempt.step).cloned();
+        let step = step.map(|step| Step { inputs: Vec::new(), ..step });
+        let inputs = step.and_then(|step| self.left_changed(&step, attempt));
+        self.finish(attempt, outcome, Remainder { inputs, ..Remainder::default() })
     }
 
     fn is_running(&self, attempt: &Attempt) -> bool {
@@ -231,6 +235,23 @@ impl Driver<'_> {
         let now = self.world.inputs(&dir, &step.inputs).ok()?;
         let before = self.state.step(&attempt.step).map(|s| &s.inputs);
         Some(now).filter(|now| before != Some(now))
+    }
+
+    /// Files on record that an attempt changed and then did not succeed, of those it declares: they
+    /// are no reason to do the work again of whoever made them.
+    fn left_changed(&mut self, step: &Step, attempt: &Attempt) -> Option<Vec<FileHash>> {
+        let patterns: Vec<String> = step.inputs.iter().chain(&step.artifacts).cloned().collect();
+        if patterns.is_empty() || self.state.recorded.is_empty() {
+            return None;
+        }
+        let dir = self.room(attempt);
+        let mut now = self.world.inputs(&dir, &patterns).ok()?;
+        let given = self.state.step(&attempt.step).map_or(&[][..], |s| s.inputs.as_slice());
+        now.retain(|file| {
+            let recorded = self.state.recorded.get(&self.state.place_of(&attempt.step, &file.path));
+            recorded.is_some_and(|r| r.sha256 != file.sha256) && !given.contains(file)
+        });
+        (!now.is_empty()).then_some(now)
     }
 
     /// The folder an attempt's files lie in; empty for the root.

@@ -30,8 +30,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Ends a run.
 pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
     let mut store = super::request::open(context)?;
-    let unfinished = |r: &RunRow| {
-        !matches!(r.status.as_str(), "complete" | "archived" | "cancelled" | "aborted")
+    let unfinished = |r: &RunRow| match r.status.as_str() {
+        "complete" | "archived" | "cancelled" => false,
+        // What was ended may still be ended for good.
+        "aborted" => args.cancel,
+        _ => true,
     };
     let row = Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run")?;
     let loaded = store.load_row(row.clone())?;

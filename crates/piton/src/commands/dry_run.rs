@@ -6,7 +6,7 @@ use piton_core::evidence::Rerun;
 use piton_core::lane::{Merge, PULL_REQUEST_WORDS, Role, TaskOf};
 use piton_core::plan::{Command, Lane, OnFailure, Work};
 use piton_core::state::{LaneState, Progress, StepState};
-use piton_core::{Action, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
+use piton_core::{Action, GateRef, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
 
 use piton_formats::lanes::naming::task_branch;
 use piton_formats::lanes::shell_quote;
@@ -46,6 +46,7 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
         .map(|(path, why)| (path, why.to_owned()))
         .chain(held.into_iter().map(|(path, held)| (path, why(held))))
         .collect();
+    let gates = gates(plan, state, &waves);
     let shown = |path: &StepPath| Shown::of(context, plan, state, path);
     if context.json {
         let steps = |wave: &Vec<StepPath>| {
@@ -64,7 +65,7 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
             "failed": failed,
             "budget": exhausted.as_ref().map(words::budget),
             "lanes": lanes(plan).map(|(path, lane)| lane_json(context, &path, lane)).collect::<Vec<_>>(),
-            "gates": plan.gates().iter().map(|(g, n)| serde_json::json!({"gate": g, "name": n})).collect::<Vec<_>>(),
+            "gates": gates.iter().map(|(g, n)| serde_json::json!({"gate": g, "name": n})).collect::<Vec<_>>(),
         }));
         return;
     }
@@ -81,7 +82,10 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
         }
     }
     for path in &failed {
-        let next = ui::here::told("`piton retry`, `piton skip` or `piton abort`");
+        let run = words::run_id(state);
+        let next =
+            format!("`piton retry {run} {path}`, `piton skip {run} {path}` or `piton abort {run}`");
+        let next = ui::here::told(&next);
         ui::data(&format!("failed {path}: does not run by itself; {next}"));
     }
     if let Some(budget) = &exhausted {
@@ -101,14 +105,23 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
         let (dir, branch) = room(context, &path, lane);
         ui::data(&format!("lane {path}: worktree {dir}, branch {branch}, {then}"));
     }
-    for (gate, name) in plan.gates() {
-        if !state.approved(&gate) {
-            ui::data(&format!("gate {gate}: \"{name}\" must be approved first"));
-        }
+    for (gate, name) in gates {
+        ui::data(&format!("gate {gate}: \"{name}\" must be approved first"));
     }
     for (path, why) in skipped {
         ui::data(&format!("skipped {path}: {why}"));
     }
+}
+
+/// The gates that keep something of these waves from starting.
+fn gates(plan: &Plan, state: &RunState, waves: &[Vec<StepPath>]) -> Vec<(GateRef, String)> {
+    let guards = |gate: &GateRef| {
+        let mut steps = waves.iter().flatten();
+        steps.any(|s| s.phase == gate.0 || s.lane().to_string() == gate.0)
+    };
+    let mut gates = plan.gates();
+    gates.retain(|(gate, _)| !state.approved(gate) && guards(gate));
+    gates
 }
 
 /// What a step would run, its templates filled in as far as is known before a run.

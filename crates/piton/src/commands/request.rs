@@ -12,7 +12,7 @@ use piton_core::event::Event;
 use piton_core::hash::Sha;
 use piton_core::request::Request;
 use piton_core::summary::run_status;
-use piton_core::{GateRef, StepPath};
+use piton_core::{GateRef, Status, StepPath};
 use piton_engine::store::Asked;
 use piton_engine::{Answer, Loaded, Store};
 use piton_ledger::{DATABASE_FILE, RunRow, owner_liveness};
@@ -253,12 +253,21 @@ fn concerns(event: &Event, target: Target<'_>) -> bool {
     }
 }
 
+/// The next command where nobody drives the run. What failed or is held would only be met again by
+/// going on; a gate that is still open holds nothing but what comes after it.
+fn next(loaded: &Loaded) -> Option<String> {
+    match run_status(&loaded.state, false) {
+        status if status.is_final() => None,
+        Status::Failed | Status::Blocked => ui::tree::next_commands(loaded).into_iter().next(),
+        _ => Some(format!("piton resume {}", loaded.row.run_id)),
+    }
+}
+
 /// Tells what came of the requests, and the next command where nobody drives the run.
 pub fn report(context: &Context, store: &mut Store, run_id: &str, sent: &[Sent]) -> Result<()> {
     let loaded = store.load(run_id)?;
     let lives = Context::driver_lives(&loaded.row);
-    let over = run_status(&loaded.state, lives).is_final();
-    let next = (!lives && !over).then(|| format!("piton resume {run_id}"));
+    let next = (!lives).then(|| next(&loaded)).flatten();
     if context.json {
         ui::data_json(&serde_json::json!({ "run_id": run_id, "requests": sent, "next": next }));
     } else {

@@ -24,6 +24,8 @@ use crate::session::{self, Session};
 use crate::ui;
 use crate::world::{kept, scratch_folders};
 
+/// The options that accept what stops a resume.
+const ACCEPTS: [&str; 2] = ["--accept-plan", "--accept-spec"];
 /// What is said of a step that goes on without a driver.
 const RUNNING: &str = "is still running";
 
@@ -41,12 +43,8 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     })?;
     let row = match Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run") {
         Err(error) if args.run.is_none() => match complete_here(context, &mut store)? {
-            // Taking it back was cut short, and is finished.
-            Some(loaded) if loaded.state.rewinding.is_some() => loaded.row,
-            Some(loaded) => {
-                say_complete(context, &loaded.state);
-                return Ok(());
-            }
+            // Whether it still is: its evidence may be gone, or taking it back was cut short.
+            Some(loaded) => loaded.row,
             None => return Err(error),
         },
         found => found?,
@@ -178,9 +176,21 @@ fn prepare(
             "resume-blocked",
             format!("run {run_id} is not resumed: the world differs from its record"),
         );
-        for difference in check.differences.iter().filter(|d| d.severity == Severity::Stops) {
-            // As it is typed.
-            let next = difference.next.replace("`--", &format!("`piton resume {run_id} --"));
+        let stops = || check.differences.iter().filter(|d| d.severity == Severity::Stops);
+        let has = |name: &str| check.differences.iter().any(|d| d.name == name);
+        // One accepted alone would meet the other: whoever types this has looked at both.
+        let given = |flag: &str| match flag {
+            "--accept-plan" => args.accept_plan && has("plan-changed"),
+            _ => has("spec-accepted"),
+        };
+        let wanted =
+            |flag: &&&str| given(flag) || stops().any(|d| d.next.contains(&format!("`{flag}`")));
+        let accepted: Vec<&str> = ACCEPTS.iter().filter(wanted).copied().collect();
+        let whole = format!("`piton resume {run_id} {}`", accepted.join(" "));
+        for difference in stops() {
+            let next = ACCEPTS.iter().fold(difference.next.to_owned(), |next, flag| {
+                next.replace(&format!("`{flag}`"), &whole)
+            });
             error = error.hint(format!("{}: {next}", difference.message));
         }
         return Err(error);

@@ -1,6 +1,6 @@
 //! `piton retry`: further attempts for failed steps, or finished work again on purpose.
 
-use piton_core::request::Request;
+use piton_core::request::{Refusal, Request};
 use piton_engine::{Loaded, Store};
 
 use super::request::{self, Target, names};
@@ -19,6 +19,9 @@ pub fn run(context: &Context, args: &RetryArgs) -> Result<()> {
         Some(wanted) => vec![names::step(&loaded, wanted)?],
         None => names::failed(&loaded.state),
     };
+    if let Some(over) = loaded.state.ended.filter(|status| status.is_final()) {
+        return Err(piton_engine::Error::from(Refusal::Over(over.to_string())).into());
+    }
     if steps.is_empty() || (args.again && wanted.is_none()) {
         return Err(nothing(&loaded, args.again));
     }
@@ -51,5 +54,5 @@ fn nothing(loaded: &Loaded, again: bool) -> CommandError {
     }
     CommandError::usage("no-step", format!("no step of run {run} has failed"))
         .hint(format!("`piton resume {run}` goes on with it"))
-        .hint("`piton retry STEP --again` runs a finished step again")
+        .hint(format!("`piton retry {run} STEP --again` runs a finished step again"))
 }

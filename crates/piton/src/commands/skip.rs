@@ -1,7 +1,7 @@
 //! `piton skip`: leaves a step out, after saying what depends on it.
 
 use piton_core::StepPath;
-use piton_core::request::{Request, skip_warning};
+use piton_core::request::{Request, skip_warning, turn};
 use piton_engine::Loaded;
 
 use super::request::{self, Target, names};
@@ -22,14 +22,17 @@ pub fn run(context: &Context, args: &SkipArgs) -> Result<()> {
         Some(wanted) => names::step(&loaded, wanted)?,
         None => only_failed(&loaded)?,
     };
-    if let Some(warning) = skip_warning(&loaded.state, &step, args.satisfy) {
-        ui::say(&format!("warning: {warning}"));
-    }
-    if context.interactive && !context.yes && !confirmed(&step) {
-        ui::say("nothing was skipped");
-        return Ok(());
-    }
     let asked = Request::Skip { step: step.clone(), satisfy: args.satisfy };
+    // Of what is refused anyway nothing follows, and nobody need be asked.
+    if turn(&loaded.state, &asked, "").is_ok() {
+        if let Some(warning) = skip_warning(&loaded.state, &step, args.satisfy) {
+            ui::say(&format!("warning: {warning}"));
+        }
+        if context.interactive && !context.yes && !confirmed(&step) {
+            ui::say("nothing was skipped");
+            return Ok(());
+        }
+    }
     let sent = request::send(&mut store, &loaded, &asked, Target::Step(&step))?;
     request::report(context, &mut store, &loaded.row.run_id, &[sent])
 }

@@ -96,7 +96,8 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
     out.replacen(&shown, &look.paint(style_of(status), &shown), 1)
 }
 
-fn next_commands(loaded: &Loaded) -> Vec<String> {
+/// What to type next in a run that nobody drives.
+pub fn next_commands(loaded: &Loaded) -> Vec<String> {
     let Loaded { row, state, seq } = loaded;
     if *seq == 0 {
         let resume = format!("piton resume {}", sanitize(&row.run_id));

@@ -155,6 +155,7 @@ fn outlook(plan: &Plan, state: &RunState, jobs: usize, args: &DriveArgs) -> Outl
             Action::Start { step, .. } => outlook.next.push(step.to_string()),
             Action::Exhausted(budget) => outlook.held = Some(ui::words::budget(&budget)),
             Action::Leave(Verdict::Failed) => outlook.held = Some(why_failed(&state)),
+            Action::Leave(Verdict::Blocked) => outlook.held = why_skipped(&state),
             _ => {}
         }
     }
@@ -163,12 +164,26 @@ fn outlook(plan: &Plan, state: &RunState, jobs: usize, args: &DriveArgs) -> Outl
 
 /// What a failed run waits for.
 fn why_failed(state: &RunState) -> String {
-    let failed = names::failed(state);
+    let (failed, run) = (names::failed(state), ui::words::run_id(state));
     if failed.is_empty() {
-        return "a gate was rejected; `piton approve` it, or `piton abort`".to_owned();
+        let rejected = state.gates.keys().find(|gate| state.rejected(gate));
+        let gate = rejected.map_or("GATE", |gate| gate.0.as_str());
+        return format!(
+            "a gate was rejected; `piton approve {run} {gate}`, or `piton abort {run}`"
+        );
     }
     let names = names::listed(&failed);
-    format!("failed: {names}; `piton retry`, `piton skip` or `piton abort`")
+    format!("failed: {names}; `piton retry {run}`, `piton skip {run}` or `piton abort {run}`")
+}
+
+/// What was left out and is waited for.
+fn why_skipped(state: &RunState) -> Option<String> {
+    let skipped = ui::summary::holding(state);
+    let first = skipped.first()?;
+    let (run, names) = (ui::words::run_id(state), names::listed(&skipped));
+    Some(format!(
+        "skipped, and what remains needs it: {names}; `piton skip {run} {first} --satisfy` lets it go on"
+    ))
 }
 
 /// The finished steps that run again: what the comparison found, and what was asked for before.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use piton_core::budget::{dollars, size};
-use piton_core::event::{Event, GateDecided};
+use piton_core::event::{Event, FileHash, GateDecided};
 use piton_core::request::gates;
 use piton_core::state::RunState;
 use piton_core::{Millis, Plan, Timestamp};
@@ -17,6 +17,9 @@ use super::{history, point_view};
 use crate::context::{Context, now};
 use crate::error::Result;
 use crate::ui::{self, Look, text, time};
+
+/// Most artifacts that a decision names to a person; `--json` names all.
+const ARTIFACTS_NAMED_MAX: usize = 10;
 
 /// A checkpoint as shown.
 #[derive(Debug, Serialize)]
@@ -37,7 +40,17 @@ struct Decided {
     message: String,
     at: String,
     plan_hash: String,
-    artifacts: usize,
+    artifacts: Vec<FileHash>,
+}
+
+/// A changed plan or spec that was accepted, as shown.
+#[derive(Debug, Serialize)]
+struct Accepted {
+    what: &'static str,
+    from: Option<String>,
+    to: Option<String>,
+    by: String,
+    at: String,
 }
 
 /// What only the events tell.
@@ -45,6 +58,7 @@ struct Decided {
 pub(super) struct Told {
     pub(super) points: Vec<Point>,
     decided: Vec<Decided>,
+    accepted: Vec<Accepted>,
     ticks: Vec<Ticked>,
 }
 
@@ -77,6 +91,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()>
         value["checkpoints"] = json!(told.points);
         value["snapshots"] = point_view::all_json(store, loaded)?;
         value["gates"] = json!(gates_json(state, &told));
+        value["accepted"] = json!(told.accepted);
         value["ticks"] = json!(told.ticks);
         value["budgets"] = json!(
             budgets(state, plan.as_ref())
@@ -96,6 +111,9 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()>
     out.push('\n');
     origin(&mut out, context, loaded);
     push_gates(&mut out, &loaded.state, &told);
+    for accepted in &told.accepted {
+        let _ = writeln!(out, "{}", accepted_line(accepted));
+    }
     for tick in &told.ticks {
         let _ = writeln!(out, "ticked {}", tick_line(tick));
     }
@@ -126,6 +144,20 @@ pub(super) fn told(store: &mut Store, loaded: &Loaded) -> Result<Told> {
             head: e.head.clone(),
         }),
         Event::GateDecided(e) => told.decided.push(decided(e, at)),
+        Event::PlanAccepted(e) => told.accepted.push(Accepted {
+            what: "plan",
+            from: Some(e.from.to_string()),
+            to: Some(e.to.to_string()),
+            by: e.by.clone(),
+            at: time::rfc3339(at),
+        }),
+        Event::SpecAccepted(e) => told.accepted.push(Accepted {
+            what: "spec",
+            from: e.from.as_ref().map(|f| f.sha256.to_string()),
+            to: e.to.as_ref().map(|f| f.sha256.to_string()),
+            by: e.by.clone(),
+            at: time::rfc3339(at),
+        }),
         Event::TicksSeen(e) => told.ticks.push(Ticked {
             gates: e.gates.clone(),
             counts: e.count,
@@ -146,7 +178,7 @@ fn decided(e: &GateDecided, at: Timestamp) -> Decided {
         message: e.message.clone(),
         at: time::rfc3339(at),
         plan_hash: e.plan_hash.to_string(),
-        artifacts: e.artifacts.len(),
+        artifacts: e.artifacts.clone(),
     }
 }
 
@@ -191,9 +223,12 @@ fn push_gates(out: &mut String, state: &RunState, told: &Told) {
             let hash = decided.plan_hash.get(..12).unwrap_or(&decided.plan_hash);
             let by = text::sanitize(&decided.by);
             let _ = write!(out, "       {verb} by {by} at {}, plan {hash}", decided.at);
-            let _ = writeln!(out, ", {}", text::count(decided.artifacts, "artifact"));
+            let _ = writeln!(out, ", {}", text::count(decided.artifacts.len(), "artifact"));
             if !decided.message.is_empty() {
                 let _ = writeln!(out, "       {}", text::sanitize(&decided.message));
+            }
+            for FileHash { path, sha256 } in decided.artifacts.iter().take(ARTIFACTS_NAMED_MAX) {
+                let _ = writeln!(out, "       {} {}", sha256.short(), text::sanitize(path));
             }
         }
     }
@@ -213,6 +248,18 @@ fn gates_json(state: &RunState, told: &Told) -> Vec<serde_json::Value> {
             })
         })
         .collect()
+}
+
+fn accepted_line(accepted: &Accepted) -> String {
+    let hash = |hash: &Option<String>| {
+        hash.as_ref().map_or("nothing".to_owned(), |h| h.get(..12).unwrap_or(h).to_owned())
+    };
+    let (from, to) = (hash(&accepted.from), hash(&accepted.to));
+    let by = match text::sanitize(&accepted.by) {
+        by if by.is_empty() => "; no finished step changed".to_owned(),
+        by => format!(" by {by}"),
+    };
+    format!("accepted {} {from} -> {to}{by} at {}", accepted.what, accepted.at)
 }
 
 fn tick_line(tick: &Ticked) -> String {
