@@ -24,6 +24,7 @@ pub fn views(context: &Context, state: &RunState) -> Views {
         checkpoints: settings.lanes.checkpoints.clone(),
         run_logs: settings.lanes.run_logs.clone(),
         run_reports: settings.lanes.run_reports.clone(),
+        worktrees: settings.lanes.worktrees.clone(),
     };
     let mode = match settings.lanes.views {
         settings::Views::Auto => Mode::Auto,

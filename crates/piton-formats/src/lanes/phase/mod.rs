@@ -28,7 +28,7 @@ pub use model::{
     TaskKind,
 };
 pub use prompt::{TASK_PROMPT, TASK_PROMPT_NAMES};
-pub use to_plan::{Hold, HoldKind, PlanDefaults, Planned, to_plan};
+pub use to_plan::{Hold, HoldKind, PlanDefaults, Planned, plan_id, to_plan};
 
 use crate::diagnostic::{Diagnostic, Severity, code, quoted};
 use crate::markdown::Document;

@@ -41,6 +41,8 @@ pub struct ViewPaths {
     pub run_logs: String,
     /// The folder of run reports.
     pub run_reports: String,
+    /// The folder of worktrees, where a lane will work that has not begun.
+    pub worktrees: String,
 }
 
 impl Default for ViewPaths {
@@ -49,6 +51,7 @@ impl Default for ViewPaths {
             checkpoints: naming::CHECKPOINTS_PATH.to_owned(),
             run_logs: naming::RUN_LOGS_DIR.to_owned(),
             run_reports: naming::RUN_REPORTS_DIR.to_owned(),
+            worktrees: naming::WORKTREES_DIR.to_owned(),
         }
     }
 }

@@ -36,7 +36,7 @@ pub fn records(
         let Some(work) = &lane.work else { continue };
         let hints = Hints { root, plan_path, run_id: &run_id.0, lane: twins.words(&path, lane) };
         let (resume, rollback) = (hints.command("--resume"), hints.command("--rollback"));
-        let worktree_path = worktree(root, &path, lane, work);
+        let worktree_path = worktree(root, paths, &path, lane, work);
         let shown = |stage| work.record(stage).filter(|record| !record.assumed);
         for record in Stage::ALL.into_iter().filter_map(shown) {
             all.push(OwnRecord {
@@ -151,12 +151,18 @@ impl<'s> Twins<'s> {
 }
 
 /// Where a lane works, absolute.
-fn worktree(root: &Path, path: &LanePath, lane: &LaneState, work: &LaneWork) -> String {
+fn worktree(
+    root: &Path,
+    paths: &ViewPaths,
+    path: &LanePath,
+    lane: &LaneState,
+    work: &LaneWork,
+) -> String {
     let place = if lane.isolation.is_in_place() {
         root.to_owned()
     } else if work.dir.is_empty() {
         // Blocked before it began: where it will be.
-        root.join(naming::worktree(&path.phase, &path.lane, None))
+        root.join(&paths.worktrees).join(&path.phase).join(&path.lane)
     } else {
         root.join(&work.dir)
     };
