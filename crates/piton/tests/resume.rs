@@ -251,6 +251,18 @@ fn a_complete_run_says_so_and_fresh_runs_anew() {
     assert_eq!(project.status(&first), "complete", "a complete run needs no archive");
 }
 
+/// If this fails, a run is called complete although what it made is gone.
+#[test]
+fn a_complete_run_whose_evidence_is_gone_goes_on_without_its_name() {
+    let plan = "[[phase]]\nid = \"P1\"\nrun = \"echo > made\"\nartifacts = [\"made\"]\n";
+    let project = Project::with_plan(plan);
+    project.piton(&["run", "plan.toml"]).exits(0);
+    project.remove("made");
+    project.piton(&["resume", "--dry-run"]).exits(0).says("artifact made is missing");
+    project.piton(&["resume"]).exits(0).says("artifact made is missing");
+    assert!(project.has("made"));
+}
+
 /// If this fails, a look for something to go on with leaves a ledger behind.
 #[test]
 fn without_a_run_there_is_nothing_to_resume_and_nothing_is_made() {

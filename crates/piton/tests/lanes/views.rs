@@ -77,6 +77,18 @@ fn a_file_that_was_deleted_comes_back_with_all_runs() {
     }
 }
 
+/// Lost: the views of a run that is over, unless one knows its name.
+#[test]
+fn the_views_of_a_complete_run_come_back_without_its_name() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.run(&["--run-id", "one"]).exits(0);
+    let views = [CHECKPOINTS, ".claude/run-logs/one.jsonl", ".claude/run-reports/one.md"];
+    let before = views.map(|view| scene.project.read(view));
+    std::fs::remove_dir_all(scene.project.root().join(".claude")).unwrap();
+    scene.resume(&[]).exits(0).says("is complete: nothing to do");
+    assert_eq!(views.map(|view| scene.project.read(view)), before);
+}
+
 /// Not true when pasted: commands that are joined as they are mean something else together.
 #[test]
 fn the_tests_on_record_can_be_pasted() {
