@@ -248,7 +248,7 @@ impl Builder<'_> {
     fn lane(&mut self, lane: &Lane, id: String, phase_id: &str) -> Vec<plan::Lane> {
         if lane.tasks.is_empty() {
             let message = format!("the lane {} has no tasks", quoted(&lane.id));
-            let hint = "ask for a plan update that gives it a table of tasks";
+            let hint = "ask for a plan update that gives it tasks, as a table or a list";
             self.error(code::MISSING_FIELD, lane.line, message, hint);
         }
         for task in lane.tasks.iter().filter(|task| !task.missing.is_empty()) {
