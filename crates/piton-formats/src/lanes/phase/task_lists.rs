@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use super::names::id_at_start;
 use super::tasks::{is_field, is_task};
+use super::test_plan::script;
 use crate::markdown::inline::{bullet, checkbox, is_none, plain, split_outside};
 use crate::markdown::{Document, Line, Place};
 
@@ -34,10 +35,10 @@ pub(super) struct Listed {
 /// All tasks of a document that are lists.
 pub(super) fn read(document: &Document<'_>) -> Vec<Listed> {
     let mut reader = Reader::default();
-    for (index, line) in document.lines.iter().enumerate() {
-        match line.place {
-            Place::Text => reader.text(index, line),
-            Place::Fence(_) => reader.code(line),
+    for lines in document.lines.chunk_by(|one, next| one.place == next.place) {
+        match lines[0].place {
+            Place::Text => lines.iter().for_each(|line| reader.text(line)),
+            Place::Fence(block) => reader.code(lines, document.language(block)),
             Place::FenceMark | Place::Aside => {}
         }
     }
@@ -62,10 +63,11 @@ impl Reader {
         self.found.extend(self.open.take().filter(is_one));
     }
 
-    fn begin(&mut self, index: usize, line: &Line<'_>, id: &str) {
+    fn begin(&mut self, line: &Line<'_>, id: &str) {
         self.close();
         self.open = Some(Listed {
-            index,
+            // Lines are numbered from 1.
+            index: line.number - 1,
             fields: vec![("Task ID".to_owned(), id.to_owned())],
             indent: line.indent(),
             lines: vec![line.number],
@@ -73,23 +75,23 @@ impl Reader {
         });
     }
 
-    /// A line of a fence: a value, where one is waited for.
-    fn code(&mut self, line: &Line<'_>) {
+    /// A fence: values, where some are waited for.
+    fn code(&mut self, lines: &[Line<'_>], language: &str) {
         let Some(task) = self.open.as_mut().filter(|task| task.goes_on) else { return };
-        let text = line.text.trim();
-        if !text.is_empty() {
+        for value in script(lines, language) {
             // As a code span, so that it stays one value whatever it holds.
-            let marks = if text.contains('`') { ("`` ", " ``") } else { ("`", "`") };
-            task.more(&format!("{}{text}{}", marks.0, marks.1), BREAK);
-            task.lines.push(line.number);
+            let longest = value.command.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+            let marks = "`".repeat(longest + 1);
+            task.more(&format!("{marks} {} {marks}", value.command), BREAK);
         }
+        task.lines.extend(lines.iter().map(|line| line.number));
     }
 
-    fn text(&mut self, index: usize, line: &Line<'_>) {
+    fn text(&mut self, line: &Line<'_>) {
         if let Some((_, title)) = line.heading() {
             self.close();
             if let Some(id) = headed(title) {
-                self.begin(index, line, &id);
+                self.begin(line, &id);
             }
             return;
         }
@@ -104,7 +106,7 @@ impl Reader {
         let (head, rest) = parts.split_first().map_or(("", &[][..]), |(head, rest)| (*head, rest));
         match field(head) {
             Some((name, id)) if begins(&name) && !is_none(&id) => {
-                self.begin(index, line, &plain(&id));
+                self.begin(line, &plain(&id));
             }
             Some((name, value)) if self.takes(&name, line, item.is_some()) => {
                 if let Some(task) = &mut self.open {

@@ -137,7 +137,7 @@ const LISTS: [&str; 5] = [
      - **Task ID**: T2\n  - **Type:** impl\n  - **Depends On:** T1\n  - **Files in Scope:** none\n  \
      - **Tests Owned Files:** none\n  - **Test Command(s):** none\n",
     "#### Task T1 -- the first\n- Type: test\n- Depends On: none\n- Files in Scope:\n  - `a.rs`\n  - b.rs\n\
-     - Tests Owned Files: t.rs\n- Test Command(s):\n\n  ```sh\n  cargo test; x\n  y\n  ```\n\n\
+     - Tests Owned Files: t.rs\n- Test Command(s):\n\n  ```sh\n  cargo test; \\\n    x\n  # all\n  y\n  ```\n\n\
      #### Task ID: T2\nType: impl\nDepends On:\n- T1\n\nFiles in Scope: -\nTests Owned Files: -\n\
      Test Command(s): -\n",
     "Task ID: T1\nType: test\nDepends On: -\nFiles in Scope: a.rs, b.rs\nTests Owned Files: t.rs\n\
