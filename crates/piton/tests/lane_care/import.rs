@@ -107,6 +107,24 @@ fn a_run_of_another_tool_is_taken_over_and_goes_on() {
     assert_eq!(of("-", "pre_pr")["theirs"], "- pre_pr");
 }
 
+/// Not said twice: the facts that notes of a record have, when it is one that Piton wrote.
+#[test]
+fn a_run_whose_ledger_is_lost_is_taken_over_from_its_own_records() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let project = &scene.project;
+    scene.agent("SL-1", "echo no; exit 1");
+    scene.run(&["--run-id", RUN]).exits(1);
+    let notes = |stage: &str| scene.record("SL-1", stage)["notes"].as_str().unwrap().to_owned();
+    let stages = ["before_lane_start", "after_lane_start"];
+    let before = stages.map(notes);
+    // All that is left when a ledger is lost.
+    std::fs::remove_dir_all(project.root().join(".git/piton")).unwrap();
+    project.piton(&["doctor", "--new-ledger"]);
+    project.piton(&["import", CHECKPOINTS]).exits(0);
+    project.piton(&["resume", RUN]).exits(1);
+    assert_eq!(stages.map(notes), before);
+}
+
 /// Lost: what another tool began could not be taken back, or not be brought back again.
 #[test]
 fn a_run_of_another_tool_rolls_back_to_where_its_lanes_started() {

@@ -172,27 +172,29 @@ fn worktree(
 /// What a person reads: the record's own notes, then its facts.
 fn notes(record: &StageRecord) -> String {
     let exit = |code: Option<i32>| code.map(|c| format!(" (exit {c})")).unwrap_or_default();
-    let mut parts: Vec<String> = Vec::new();
-    if !record.notes.is_empty() {
-        parts.push(record.notes.clone());
-    }
+    let mut facts: Vec<String> = Vec::new();
     if record.last_command.is_some() && record.last_command != record.test_command {
         let command = record.last_command.as_deref().unwrap_or_default();
-        parts.push(format!("last command: {command}{}", exit(record.exit_code)));
+        facts.push(format!("last command: {command}{}", exit(record.exit_code)));
     }
     if let Some(test) = &record.test_command {
-        parts.push(format!("test: {test}{}", exit(record.exit_code)));
+        facts.push(format!("test: {test}{}", exit(record.exit_code)));
     }
     match (record.stage, &record.base_sha, &record.head_sha, &record.target_branch) {
         (Stage::PrePr, _, Some(head), Some(target)) => {
-            parts.push(format!("head {} -> {target}", short(head)));
+            facts.push(format!("head {} -> {target}", short(head)));
         }
         (Stage::BeforeLaneStart | Stage::AfterLaneStart, Some(base), ..) => {
-            parts.push(format!("base {}", short(base)));
+            facts.push(format!("base {}", short(base)));
         }
         _ => {}
     }
-    parts.join("; ")
+    // The notes of a record that was taken over may say them already.
+    facts.retain(|fact| !record.notes.contains(fact.as_str()));
+    if !record.notes.is_empty() {
+        facts.insert(0, record.notes.clone());
+    }
+    facts.join("; ")
 }
 
 /// A commit as a person names it.
