@@ -17,8 +17,8 @@ use support::{Run, failed, finished, path};
 const LANES: [&str; 2] = ["P/A", "P/B"];
 
 fn attempt(run: &mut Run, step: &str) {
-    run.start(step, Vec::new());
-    let Event::StepFinished(mut event) = finished(step, 1, Outcome::Succeeded, vec![]) else {
+    let number = run.start(step, Vec::new());
+    let Event::StepFinished(mut event) = finished(step, number, Outcome::Succeeded, vec![]) else {
         unreachable!("it is the end of a step")
     };
     event.after = Some(snapshot("made"));
@@ -144,4 +144,42 @@ fn a_run_is_rolled_back_only_while_a_lane_is() {
     let act = run.state.undo.last().map(|u| u.id);
     rewind(&mut run, RewindKind::Undo, act);
     assert_eq!(left(&mut run, Verdict::RolledBack), Status::Failed, "an undo");
+}
+
+/// Lost: a retry that was taken back would be on record as one that the lane needed to complete.
+#[test]
+fn a_retry_that_was_taken_back_stays_so_when_the_lane_needs_none() {
+    let lane = plans::apart("A", vec![plans::step("work")], &[TEST]);
+    let mut run = Run::new(plans::plan(vec![plans::phase("P", vec![lane])]));
+    let begins = |run: &mut Run| {
+        run.take(begun("P/A", Isolation::Worktree));
+        run.take(ready("P/A", "start"));
+    };
+    begins(&mut run);
+    run.start("P/A/work", Vec::new());
+    let outcome = failed(Class::Command, Next::Fail);
+    let Event::StepFinished(mut event) = finished("P/A/work", 1, outcome, vec![]) else {
+        unreachable!("it is the end of a step")
+    };
+    event.retries_max = Some(1);
+    run.take(Event::StepFinished(event));
+    assert_eq!(status(&run, "P/A", Stage::RetryAttempt), Some(StageStatus::Failed));
+    let work = run.state.lane(&lane_path("P/A")).and_then(|l| l.work.as_ref());
+    let start = work.and_then(|w| w.record(Stage::BeforeLaneStart)).map_or(0, |r| r.event);
+    run.take(Event::RewindIntended(Box::new(RewindIntended {
+        kind: RewindKind::Rollback,
+        to: "before_lane_start".to_owned(),
+        stage: Some(Stage::BeforeLaneStart),
+        after_event: start,
+        points: vec![(lane_path("P/A"), start)],
+        lanes: vec![lane_path("P/A")],
+        rooms: Vec::new(),
+        reverts: Vec::new(),
+        undoes: None,
+        by: "ada".to_owned(),
+    })));
+    run.take(Event::Rewound(Rewound::default()));
+    begins(&mut run);
+    attempt(&mut run, "P/A/work");
+    assert_eq!(status(&run, "P/A", Stage::RetryAttempt), Some(StageStatus::RolledBack));
 }

@@ -224,8 +224,11 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
         state.lane(&event.step.lane()).is_some_and(super::super::state::LaneState::steps_are_over);
     let ended = |work: &mut LaneWork, context: Vec<String>| match &event.outcome {
         Outcome::Succeeded => {
-            let mut records = work.records.iter_mut();
-            if let Some(retry) = records.find(|r| r.stage == Stage::RetryAttempt) {
+            // What was taken back stays so: this success needed no retry.
+            let counts = |r: &&mut StageRecord| {
+                r.stage == Stage::RetryAttempt && r.status != StageStatus::RolledBack
+            };
+            if let Some(retry) = work.records.iter_mut().find(counts) {
                 retry.status = StageStatus::Complete;
             }
         }

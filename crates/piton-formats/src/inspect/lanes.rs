@@ -62,7 +62,7 @@ fn idle(source: &Source<'_>, found: &phase::Phase) -> Vec<Diagnostic> {
         let start: usize = lines.take(lane.line.saturating_sub(1)).map(str::len).sum();
         let length = source.text[start..].lines().next().map_or(0, str::len);
         let message = format!("the lane {} has no tasks", quoted(&lane.id));
-        let hint = "ask for a plan update that gives it a table of tasks";
+        let hint = "ask for a plan update that gives it tasks, as a table or a list";
         sink.error(code::MISSING_FIELD, &(start..start + length), message, hint);
     }
     sink.finish()

@@ -31,7 +31,7 @@ impl Table {
 }
 
 /// A column's name as it is compared; `Test Command(s)` and `test commands` are one.
-fn column(cell: &str) -> String {
+pub(crate) fn column(cell: &str) -> String {
     let lower = super::inline::plain(cell).to_lowercase().replace("(s)", "s").replace('_', " ");
     let words: Vec<&str> = lower.split_whitespace().collect();
     words.join(" ").trim_end_matches(':').to_owned()

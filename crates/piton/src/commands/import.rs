@@ -268,12 +268,13 @@ fn take_over(
     let mut taken = Vec::new();
     let lanes: Vec<LanePath> = log.state.lanes().map(|(path, _)| path).collect();
     for path in &lanes {
-        let own: Vec<&Record> =
-            records.iter().filter(|r| r.phase == path.phase && r.lane == path.lane).collect();
+        let of_lane = |r: &&Record| r.lane != naming::NONE && plan::lane_of(r) == *path;
+        let own: Vec<&Record> = records.iter().filter(of_lane).collect();
         let Some(planned) = plan.recorded.lane(path).filter(|_| !own.is_empty()) else { continue };
         let mut found = lane::Import {
             root: &root,
             scratch: &context.project.state_dir,
+            worktrees: &context.settings.lanes.worktrees,
             run_id: &row.run_id,
             path,
             planned,
@@ -321,7 +322,7 @@ impl Log {
 
 /// Says which records of the run are of no lane of the plan.
 fn left_out(records: &[Record], lanes: &[LanePath], remarks: &mut Vec<String>) {
-    let known = |r: &Record| lanes.iter().any(|l| l.phase == r.phase && l.lane == r.lane);
+    let known = |r: &Record| r.lane != naming::NONE && lanes.contains(&plan::lane_of(r));
     let mut names: Vec<String> = Vec::new();
     for record in records.iter().filter(|r| !known(r)) {
         let name = match record.lane.as_str() {

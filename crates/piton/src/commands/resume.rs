@@ -43,8 +43,9 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     })?;
     let row = match Context::pick(&mut store, args.run.as_deref(), unfinished, "unfinished run") {
         Err(error) if args.run.is_none() => match complete_here(context, &mut store)? {
-            // Whether it still is: its evidence may be gone, or taking it back was cut short.
-            Some(loaded) => loaded.row,
+            // As if it were named: taking it back may have been cut short, its evidence or its views
+            // may be gone.
+            Some(row) => row,
             None => return Err(error),
         },
         found => found?,
@@ -73,11 +74,10 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
 }
 
 /// The newest run of this place, if it is complete: then there is nothing to go on with.
-fn complete_here(context: &Context, store: &mut Store) -> Result<Option<Loaded>> {
+fn complete_here(context: &Context, store: &mut Store) -> Result<Option<RunRow>> {
     let here = |r: &RunRow| std::path::Path::new(&r.root) == context.project.root;
     let newest = store.runs()?.into_iter().find(here);
-    let complete = newest.filter(|r| r.status == piton_core::Status::Complete.as_str());
-    complete.map(|row| store.load_row(row).map_err(CommandError::from)).transpose()
+    Ok(newest.filter(|r| r.status == piton_core::Status::Complete.as_str()))
 }
 
 fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveArgs) -> Result<()> {

@@ -72,8 +72,10 @@ pub fn read(
         }
     }
     let mut plan = PlanFile::of(context, full, planned.plan)?;
+    // The plan's own name of the phase: that of the document may be none that a plan can have.
+    let phase_id = phase::plan_id(&document.id);
     for hold in planned.holds {
-        let lane = LanePath { phase: document.id.clone(), lane: hold.lane.clone() };
+        let lane = LanePath { phase: phase_id.clone(), lane: hold.lane.clone() };
         if hold.kind == HoldKind::Phase {
             plan.needed_phases.push((lane.clone(), hold.name.clone()));
         }

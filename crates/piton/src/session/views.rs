@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use piton_core::{Event, Plan, RunState};
+use piton_core::{Event, Plan, RunState, Timestamp};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_formats::settings;
-use piton_ledger::{Open, Sqlite};
+use piton_ledger::{Open, RunRow, Sqlite};
 
 use super::{HANDS_FILE, rooms, root_of};
 use crate::cli::DriveArgs;
@@ -24,6 +24,7 @@ pub fn views(context: &Context, state: &RunState) -> Views {
         checkpoints: settings.lanes.checkpoints.clone(),
         run_logs: settings.lanes.run_logs.clone(),
         run_reports: settings.lanes.run_reports.clone(),
+        worktrees: settings.lanes.worktrees.clone(),
     };
     let mode = match settings.lanes.views {
         settings::Views::Auto => Mode::Auto,
@@ -32,10 +33,33 @@ pub fn views(context: &Context, state: &RunState) -> Views {
     };
     let (state_dir, at, of) = (context.project.state_dir.clone(), root.clone(), paths.clone());
     let own = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    let (ledger_dir, run_id) = (state_dir.clone(), own.clone());
+    let history = move || history(&ledger_dir, &run_id).unwrap_or_default();
     let others = move || all_records(&state_dir, &at, &of, mode, &own);
     Views::new(&root, &context.project.state_dir, paths, mode)
         .with_plan(&state.plan_path)
         .with_others(Box::new(others))
+        .with_history(Box::new(history))
+}
+
+/// All events of a run; nothing where they can't be read.
+fn history(state_dir: &Path, run_id: &str) -> Option<Vec<(u64, Timestamp, Event)>> {
+    let ledger = Sqlite::open(state_dir, Open::ReadOnly).ok()?;
+    let mut store = Store::new(Box::new(ledger));
+    let row = store.ledger().run(run_id).ok()??;
+    events(&mut store, &row).ok()
+}
+
+/// All events of a run, page by page.
+fn events(store: &mut Store, row: &RunRow) -> Result<Vec<(u64, Timestamp, Event)>> {
+    let mut all: Vec<(u64, Timestamp, Event)> = Vec::new();
+    loop {
+        let page = store.events(row, all.last().map_or(0, |(seq, ..)| *seq))?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page);
+    }
 }
 
 /// What the ledger says of all runs that have views in a folder, without the records of the one that
@@ -133,14 +157,7 @@ pub(super) fn bring_up(
     if !has_views(context, &loaded.state) {
         return Ok(());
     }
-    let mut all = Vec::new();
-    while let Some(last) = all.last().map_or(Some(0), |(seq, ..): &(u64, _, Event)| Some(*seq)) {
-        let page = store.events(&loaded.row, last)?;
-        if page.is_empty() {
-            break;
-        }
-        all.extend(page);
-    }
+    let all = events(store, &loaded.row)?;
     if let Err(error) = rooms.rebuild_log(&loaded.row.run_id, all) {
         ui::say(&format!("warning: the run log was not written: {error}"));
     }

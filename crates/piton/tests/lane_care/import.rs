@@ -107,6 +107,24 @@ fn a_run_of_another_tool_is_taken_over_and_goes_on() {
     assert_eq!(of("-", "pre_pr")["theirs"], "- pre_pr");
 }
 
+/// Not said twice: the facts that notes of a record have, when it is one that Piton wrote.
+#[test]
+fn a_run_whose_ledger_is_lost_is_taken_over_from_its_own_records() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let project = &scene.project;
+    scene.agent("SL-1", "echo no; exit 1");
+    scene.run(&["--run-id", RUN]).exits(1);
+    let notes = |stage: &str| scene.record("SL-1", stage)["notes"].as_str().unwrap().to_owned();
+    let stages = ["before_lane_start", "after_lane_start"];
+    let before = stages.map(notes);
+    // All that is left when a ledger is lost.
+    std::fs::remove_dir_all(project.root().join(".git/piton")).unwrap();
+    project.piton(&["doctor", "--new-ledger"]);
+    project.piton(&["import", CHECKPOINTS]).exits(0);
+    project.piton(&["resume", RUN]).exits(1);
+    assert_eq!(stages.map(notes), before);
+}
+
 /// Lost: what another tool began could not be taken back, or not be brought back again.
 #[test]
 fn a_run_of_another_tool_rolls_back_to_where_its_lanes_started() {
@@ -145,6 +163,39 @@ fn a_lane_of_another_tool_that_just_started_rolls_back_whole() {
     assert!(!tree.join("unc.txt").exists());
     project.piton(&["undo", RUN, "--yes"]).exits(0);
     assert!(tree.join("unc.txt").exists());
+}
+
+/// Lost: work in a repository that was moved since, or recorded under names that no plan can have,
+/// would be done again beside what is there.
+#[test]
+fn a_lane_is_found_by_its_branch_and_whatever_its_phase_is_called() {
+    for document in [true, false] {
+        let scene = Scene::of(&[lane("SL-1")]);
+        let project = &scene.project;
+        if document {
+            project.write(DOCUMENT, &project.read(DOCUMENT).replace("# P1:", "# Phase 1:"));
+        } else {
+            project.remove(DOCUMENT);
+        }
+        project.commit();
+        let tree = project.root().join("elsewhere");
+        let path = tree.display().to_string();
+        project.git(&["worktree", "add", "-q", "-b", "lane/Phase-1/SL-1", &path]);
+        std::fs::write(tree.join("SL-1-01.txt"), "by hand\n").unwrap();
+        let more = json!({
+            "phase": "Phase 1", "worktree_path": "/nowhere/of/another/machine",
+            "base_branch": "main", "test_command": "test -e SL-1-01.txt",
+        });
+        let records = json!([record("SL-1", "after_lane_tests", "complete", 2, &more)]);
+        project.write(CHECKPOINTS, &records.to_string());
+        let import = project.piton(&["import", CHECKPOINTS]).exits(0);
+        import.says("Phase-1/SL-1: after_lane_tests; goes on with its tests");
+        let status = project.status_json(RUN);
+        assert_eq!(lane_of(&status, "SL-1")["worktree"], path, "{status:#}");
+        project.piton(&["resume", RUN]).exits(0);
+        assert_eq!(project.read("SL-1-01.txt"), "by hand\n");
+        assert!(!tree.exists());
+    }
 }
 
 /// Lost: without its plan a run could not be taken over at all, or work would be merged untested.

@@ -175,11 +175,17 @@ fn a_phase_whose_run_here_is_not_complete_is_not_done() {
     let project = &scene.project;
     let next = "plans/phase-2.md";
     let needs = LaneDoc { index: &["Depends on: P1"], ..lane("SL-2") };
-    project.write(next, &document("", &[needs, lane("SL-3")], "").replace("# P1", "# P2"));
+    let text = document("", &[needs, lane("SL-3")], "").replace("# P1", "# P2");
+    project.write(next, &text);
+    // The same phase by its long name, in a document that has one itself.
+    let long = "plans/phase-3.md";
+    project.write(long, &text.replace("# P2", "# Phase 2").replace("on: P1", "on: Phase 1"));
     project.commit();
     scene.agent("SL-1", "exit 1");
     scene.run(&[]).exits(1);
     let first = project.run_id();
+    let refused = project.piton(&["run", long]).exits(4).says("error[phase-unfinished]");
+    refused.says(&format!("Phase-2/SL-2 depends on Phase 1, and run {first} of it is failed"));
     let refused = project.piton(&["run", next]).exits(4).says("error[phase-unfinished]");
     let refused = refused.says(&format!("P2/SL-2 depends on P1, and run {first} of it is failed"));
     refused.says(&format!("piton resume {first}")).says("--yes");

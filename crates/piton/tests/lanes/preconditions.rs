@@ -170,6 +170,24 @@ fn open_gates_are_listed_and_hold_only_the_lanes_that_need_them() {
     scene.nothing_left();
 }
 
+/// Lost: a gate would hold nothing where the phase has a name that no plan can have.
+#[test]
+fn an_open_gate_holds_its_lane_whatever_the_phase_is_called() {
+    let gates = "## Interface Freeze Gates\n\n- [ ] IF-0-P1-AUTH: the interface\n\n";
+    let first = LaneDoc { index: &["Depends on: IF-0-P1-AUTH"], ..lane("SL-1") };
+    let text = document(gates, &[first], "").replace("# P1:", "# Phase 1:");
+    let scene = Scene::with(&text, "[lanes]\nworktrees = \"rooms\"");
+    scene.run(&[]).exits(4).says("Phase-1/SL-1 is blocked: open gates: IF-0-P1-AUTH");
+    assert!(!scene.project.has("SL-1-01.txt"));
+    // The settings say where it will work.
+    let record = scene.record("SL-1", "before_lane_start");
+    let room = scene.project.root().join("rooms/Phase-1/SL-1").display().to_string();
+    assert_eq!(record["worktree_path"], room, "{record:#}");
+    scene.project.write(DOCUMENT, &text.replace("- [ ] IF", "- [x] IF"));
+    scene.resume(&[]).exits(0);
+    assert!(scene.project.has("SL-1-01.txt"));
+}
+
 /// Lost: a lane that was chosen without what it needs would be refused without a reason.
 #[test]
 fn a_chosen_lane_names_the_lane_and_the_gate_it_waits_for() {

@@ -77,6 +77,33 @@ fn a_file_that_was_deleted_comes_back_with_all_runs() {
     }
 }
 
+/// Lost: the views of a run that is over, unless one knows its name.
+#[test]
+fn the_views_of_a_complete_run_come_back_without_its_name() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.run(&["--run-id", "one"]).exits(0);
+    let views = [CHECKPOINTS, ".claude/run-logs/one.jsonl", ".claude/run-reports/one.md"];
+    let before = views.map(|view| scene.project.read(view));
+    std::fs::remove_dir_all(scene.project.root().join(".claude")).unwrap();
+    scene.resume(&[]).exits(0).says("is complete: nothing to do");
+    assert_eq!(views.map(|view| scene.project.read(view)), before);
+}
+
+/// Lost: what happened before a run log was deleted, although the run goes on and writes it.
+#[test]
+fn a_run_log_that_is_deleted_while_the_run_goes_on_comes_back_whole() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let log = ".claude/run-logs/one.jsonl";
+    let path = scene.project.root().join(log).display().to_string();
+    scene.agent("SL-1", &format!("rm {path}; echo one > SL-1-01.txt"));
+    scene.run(&["--run-id", "one"]).exits(0);
+    let ours = scene.project.read(log);
+    scene.project.remove(log);
+    scene.resume(&["one"]).exits(0);
+    assert_eq!(ours, scene.project.read(log));
+    assert!(ours.contains("\"phase_start\"") && ours.contains("\"run_complete\""), "{ours}");
+}
+
 /// Not true when pasted: commands that are joined as they are mean something else together.
 #[test]
 fn the_tests_on_record_can_be_pasted() {

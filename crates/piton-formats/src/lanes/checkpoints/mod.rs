@@ -47,11 +47,12 @@ pub fn inspect(file: &str, text: &str) -> (Vec<Record>, Vec<Diagnostic>) {
         Err(problem) => return (Vec::new(), vec![*problem]),
     };
     let mut sink = Sink::new(file, text);
-    let mut first: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+    let mut first: BTreeMap<Key<'_>, &Record> = BTreeMap::new();
     for record in &records {
         check(record, &mut sink);
-        let line = *first.entry(record.key()).or_insert(record.line);
-        if line != record.line && record.missing().is_empty() {
+        let same = *first.entry(record.key()).or_insert(record);
+        if same.span != record.span && record.missing().is_empty() {
+            let line = same.line;
             let message = format!("the record of line {line} has the same key");
             let hint = "keep the newer one: run_id, phase, lane and stage name a record";
             sink.warn(code::BAD_RECORD, &record.head(), message, hint);

@@ -162,6 +162,17 @@ fn a_key_that_stands_twice_becomes_one_record_with_all_added_fields() {
     assert_eq!((records[0].status.clone(), records[0].number("by")), (Status::Complete, Some(7)));
 }
 
+/// Lost: of two records with one key in one line, nobody would be told.
+#[test]
+fn a_key_that_stands_twice_is_told_wherever_it_stands() {
+    let one = r#"{"run_id":"R","phase":"P","lane":"L","stage":"pre_pr","status":"failed","timestamp":"2025-01-01T00:00:00Z"}"#;
+    for between in [",", ",\n"] {
+        let (_, found) = inspect("c.json", &format!("[{one}{between}{one}]"));
+        let told: Vec<&str> = found.iter().map(|p| p.message.as_str()).collect();
+        assert_eq!(told, ["the record of line 1 has the same key"]);
+    }
+}
+
 #[test]
 fn a_rebuilt_file_is_the_file_that_grew() {
     let history = [

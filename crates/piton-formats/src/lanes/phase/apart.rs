@@ -8,7 +8,7 @@ use piton_core::plan::{self, Step, Work};
 use super::groups::{Group, groups};
 use super::model::{Lane, Task, TaskKind};
 use super::prompt;
-use super::to_plan::{Builder, made_id, unused_id};
+use super::to_plan::{Builder, plan_id, unused_id};
 use crate::diagnostic::code;
 use crate::plan::implicit::{self, Frame};
 
@@ -121,7 +121,7 @@ impl Builder<'_> {
     fn part_id(&self, lane: &str, task: &str, parts: &[plan::Lane]) -> String {
         let taken = |id: &str| {
             parts.iter().any(|p| p.id == id)
-                || self.phase.lanes.iter().any(|l| made_id(&l.id) == id)
+                || self.phase.lanes.iter().any(|l| plan_id(&l.id) == id)
         };
         let whole = format!("{lane}.{task}");
         let numbered = |n: usize| {

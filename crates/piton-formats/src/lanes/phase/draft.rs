@@ -114,13 +114,19 @@ impl Draft {
             Some(Key::Blocks) => self.blocks.push(at),
             Some(Key::Consumes) => self.consumes.push(at),
             Some(Key::Provides) => self.provide(value),
+            Some(Key::ParallelSafe) => {
+                if let ParallelSafe::Mixed(why) = &mut self.lane.parallel_safe {
+                    why.push_str(if why.is_empty() { "" } else { "; " });
+                    why.push_str(value);
+                }
+            }
             _ => {}
         }
     }
 
-    /// Tells whether a list is open that the next part may belong to.
-    pub(super) fn is_listing(&self) -> bool {
-        matches!(self.pending, Some(Key::DependsOn | Key::Blocks))
+    /// Tells whether an attribute was read that the next part may belong to.
+    pub(super) fn has_attributes(&self) -> bool {
+        self.pending.is_some()
     }
 
     /// Sets an attribute.

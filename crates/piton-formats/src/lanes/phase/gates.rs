@@ -23,6 +23,7 @@ pub(super) fn sections<'d, 'a>(document: &'d Document<'a>) -> Vec<Section<'d, 'a
 /// Reads all gates; one that stands twice is closed only when both are.
 pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Gate> {
     let mut gates: Vec<Gate> = Vec::new();
+    let mut passed: Vec<(String, &Line<'_>)> = Vec::new();
     for section in sections(document) {
         let mut open_item = false;
         for line in section.lines.iter().filter(|line| line.is_content()) {
@@ -34,6 +35,8 @@ pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Gate> {
                         gate.text.push(' ');
                     }
                     gate.text.push_str(more);
+                } else {
+                    passed.extend(headed(line).map(|id| (id, line)));
                 }
                 continue;
             };
@@ -41,10 +44,32 @@ pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Gate> {
             if let Some(gate) = gate(item, line, sink) {
                 open_item = true;
                 add(&mut gates, gate, line, sink);
+            } else if checkbox(item).is_none() {
+                passed.extend(headed(line).map(|id| (id, line)));
             }
         }
     }
+    for (id, line) in passed {
+        if !gates.iter().any(|gate| gate.id.eq_ignore_ascii_case(&id)) {
+            let message = format!("this line names {}, and is not read as a gate", quoted(&id));
+            let hint = format!("write `- [ ] {id}: text`, or `- [x]` where it is closed");
+            sink.warn(code::BAD_GATE, &line.span(), message, hint);
+        }
+    }
     gates
+}
+
+/// The gate that a line begins with, behind marks of any kind; deeper ones only talk of gates.
+fn headed(line: &Line<'_>) -> Option<String> {
+    if line.indent() > 1 {
+        return None;
+    }
+    let bare = |text: &str| text.trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned();
+    let text = bare(line.text);
+    // `[ x ]` is such a mark too.
+    let boxed = text.strip_prefix(['x', 'X']).filter(|rest| rest.trim_start().starts_with(']'));
+    let text = boxed.map_or(text.clone(), bare);
+    id_at_start(&text).filter(|id| is_gate_id(id)).map(str::to_owned)
 }
 
 /// One list item as a gate; what is none is reported.

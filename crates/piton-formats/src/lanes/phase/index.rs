@@ -17,20 +17,24 @@ use crate::sink::Sink;
 /// Languages of fences that draw the lanes rather than list them.
 const DIAGRAMS: [&str; 4] = ["mermaid", "dot", "graphviz", "plantuml"];
 
-/// The lanes, and whether a person must confirm them.
-pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> (Vec<Draft>, bool) {
+/// The lanes, and whether a person must confirm them; `of_tasks` are lines that are about tasks.
+pub(super) fn read(
+    document: &Document<'_>,
+    of_tasks: &BTreeSet<usize>,
+    sink: &mut Sink<'_>,
+) -> (Vec<Draft>, bool) {
     let mut lanes = Vec::new();
     for section in document.sections(is_index) {
-        listed(document, &section, &mut lanes, sink);
+        listed(document, &section, of_tasks, &mut lanes, sink);
         for table in tables(section.lines) {
             tabled(&table, section.lines, &mut lanes, sink);
         }
     }
     let from_index = !lanes.is_empty();
-    let described = described(document, sink);
+    let described = described(document, of_tasks, sink);
     if from_index {
         add_described(&mut lanes, described, sink);
-        let more = elsewhere(document, &lanes, sink);
+        let more = elsewhere(document, of_tasks, &lanes, sink);
         add_described(&mut lanes, more, sink);
         return (unique(lanes, sink), false);
     }
@@ -47,6 +51,7 @@ pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> (Vec<Draft>,
 fn listed(
     document: &Document<'_>,
     section: &Section<'_, '_>,
+    of_tasks: &BTreeSet<usize>,
     lanes: &mut Vec<Draft>,
     sink: &mut Sink<'_>,
 ) {
@@ -54,7 +59,9 @@ fn listed(
     // Lanes stand no deeper than the first one; what stands deeper belongs to a lane.
     let mut depth = None;
     let heads: BTreeSet<String> = section.lines.iter().filter_map(first_in).collect();
-    for line in section.lines.iter().filter(|line| line.is_content()) {
+    let mut passed: Vec<(String, &Line<'_>)> = Vec::new();
+    let own = |line: &&Line<'_>| line.is_content() && !of_tasks.contains(&line.number);
+    for line in section.lines.iter().filter(own) {
         if matches!(line.place, Place::Fence(b) if DIAGRAMS.contains(&document.language(b))) {
             continue;
         }
@@ -86,12 +93,24 @@ fn listed(
                     semicolons(lane, parts, line, sink);
                 }
             }
-        } else if let Some(lane) = current.and_then(|at| lanes.get_mut(at)) {
+            continue;
+        }
+        let bare = plain(head);
+        let named = id_at_start(&bare).filter(|id| shallow && is_plain_lane_id(id));
+        passed.extend(named.map(|id| (id.to_owned(), line)));
+        if let Some(lane) = current.and_then(|at| lanes.get_mut(at)) {
             if rest.is_empty() {
                 lane.line(line, sink);
             } else {
                 semicolons(lane, &parts, line, sink);
             }
+        }
+    }
+    for (id, line) in passed {
+        if !lanes.iter().any(|lane| lane.lane.id.eq_ignore_ascii_case(&id)) {
+            let message = format!("this line names {}, and is not read as a lane", quoted(&id));
+            let hint = format!("write `- {id} -- Name`");
+            sink.warn(code::UNLISTED_LANE, &line.span(), message, hint);
         }
     }
 }
@@ -121,10 +140,10 @@ fn semicolons(lane: &mut Draft, parts: &[&str], line: &Line<'_>, sink: &mut Sink
     for part in parts.iter().filter(|part| !part.is_empty()) {
         if let Some((key, value)) = attribute(part) {
             lane.set(key, &value, line, sink);
-        } else if lane.is_listing() {
-            lane.more(part, line);
-        } else {
+        } else if lane.lane.line == line.number && !lane.has_attributes() {
             lane.lane.name = format!("{}; {}", lane.lane.name, plain(part));
+        } else {
+            lane.more(part, line);
         }
     }
 }
@@ -181,9 +200,15 @@ fn is_lanes(title: &str) -> bool {
 }
 
 /// What headings of known lanes elsewhere are followed by, as where the tables of tasks stand.
-fn elsewhere(document: &Document<'_>, known: &[Draft], sink: &mut Sink<'_>) -> Vec<Draft> {
+fn elsewhere(
+    document: &Document<'_>,
+    of_tasks: &BTreeSet<usize>,
+    known: &[Draft],
+    sink: &mut Sink<'_>,
+) -> Vec<Draft> {
     let read = document.sections(|title| is_index(title) || is_lanes(title));
-    let read: BTreeSet<usize> = read.iter().flat_map(|s| s.lines).map(|l| l.number).collect();
+    let mut read: BTreeSet<usize> = read.iter().flat_map(|s| s.lines).map(|l| l.number).collect();
+    read.extend(of_tasks);
     let mut found: Vec<Draft> = Vec::new();
     // Whether the lines belong to the one found last, and the level of its heading.
     let mut within: Option<usize> = None;
@@ -207,11 +232,16 @@ fn elsewhere(document: &Document<'_>, known: &[Draft], sink: &mut Sink<'_>) -> V
 }
 
 /// The lanes as the sections below `Swim Lanes` or `Lanes` describe them.
-fn described(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Draft> {
+fn described(
+    document: &Document<'_>,
+    of_tasks: &BTreeSet<usize>,
+    sink: &mut Sink<'_>,
+) -> Vec<Draft> {
     let mut lanes: Vec<Draft> = Vec::new();
     for section in document.sections(is_lanes) {
         let mut within = None;
-        for line in section.lines.iter().filter(|line| line.place == Place::Text) {
+        let own = |line: &&Line<'_>| line.place == Place::Text && !of_tasks.contains(&line.number);
+        for line in section.lines.iter().filter(own) {
             if let Some((_, title)) = line.heading() {
                 if let Some((id, name)) = lane_heading(title) {
                     // `SL-1 Tasks` below `SL-1 -- Name` goes on about that lane.

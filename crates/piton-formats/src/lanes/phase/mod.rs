@@ -15,6 +15,7 @@ mod model;
 mod names;
 mod prompt;
 mod resolve;
+mod task_lists;
 mod tasks;
 mod test_plan;
 mod to_plan;
@@ -28,7 +29,7 @@ pub use model::{
     TaskKind,
 };
 pub use prompt::{TASK_PROMPT, TASK_PROMPT_NAMES};
-pub use to_plan::{Hold, HoldKind, PlanDefaults, Planned, to_plan};
+pub use to_plan::{Hold, HoldKind, PlanDefaults, Planned, plan_id, to_plan};
 
 use crate::diagnostic::{Diagnostic, Severity, code, quoted};
 use crate::markdown::Document;
@@ -68,8 +69,10 @@ pub fn inspect(file: &str, text: &str) -> (Phase, Vec<Diagnostic>) {
     let mut phase = Phase::default();
     heading(&document, &mut phase, &mut sink);
     phase.gates = gates::read(&document, &mut sink);
-    let (mut drafts, needs_confirmation) = index::read(&document, &mut sink);
-    tasks::read(&document, &mut drafts, &mut sink);
+    let listed = task_lists::read(&document);
+    let of_tasks = task_lists::lines(&listed);
+    let (mut drafts, needs_confirmation) = index::read(&document, &of_tasks, &mut sink);
+    tasks::read(&document, &listed, &mut drafts, &mut sink);
     if drafts.is_empty() {
         let message = "the document has no lanes";
         let hint = "add `## Lane Index & Dependencies` with items like `- SL-1 -- Name`";

@@ -1,4 +1,4 @@
-//! The tasks: rows of tables, known by their columns, given to the lane they belong to.
+//! The tasks: rows of tables, known by their columns, or lists, given to the lane they belong to.
 //!
 //! A lane is known by the section the table stands in, by a column, or by the task's id. A cell that
 //! says `-` or "none" is an answer; an empty cell or a missing column is a missing field.
@@ -7,9 +7,10 @@ use super::draft::Draft;
 use super::index::{lane_heading, lane_of_task};
 use super::model::{Dependency, DependencyKind, Field, Task, TaskKind};
 use super::names::Known;
+use super::task_lists::Listed;
 use crate::diagnostic::{code, quoted};
 use crate::markdown::inline::{code_spans, is_none, plain, split_outside, without_brackets};
-use crate::markdown::table::{Row, Table, tables};
+use crate::markdown::table::{Row, Table, column as column_name, tables};
 use crate::markdown::{Document, Line};
 use crate::sink::Sink;
 
@@ -46,11 +47,24 @@ fn column(name: &str) -> Column {
 /// A table of tasks with its columns; `None` for any other table.
 fn task_columns(table: &Table) -> Option<Vec<Column>> {
     let columns: Vec<Column> = table.columns().iter().map(|name| column(name)).collect();
+    is_of_tasks(&columns).then_some(columns)
+}
+
+fn is_of_tasks(columns: &[Column]) -> bool {
     let has = |field| columns.contains(&Column::Field(field));
     let typical = [Field::Kind, Field::DependsOn, Field::TestsOwned, Field::TestCommands];
     // "ID" alone begins many tables; two more columns of a task make it one of tasks.
-    let likely = typical.into_iter().filter(|field| has(*field)).count() >= 2;
-    (has(Field::Id) && likely).then_some(columns)
+    has(Field::Id) && typical.into_iter().filter(|field| has(*field)).count() >= 2
+}
+
+/// Tells whether fields of these names are those of a task.
+pub(super) fn is_task<'n>(names: impl Iterator<Item = &'n str>) -> bool {
+    is_of_tasks(&names.map(|name| column(&column_name(name))).collect::<Vec<_>>())
+}
+
+/// Tells whether a name is that of a field of tasks.
+pub(super) fn is_field(name: &str) -> bool {
+    column(&column_name(name)) != Column::Extra
 }
 
 /// A row that is a task, before its names are resolved.
@@ -64,9 +78,16 @@ struct Found<'a> {
 }
 
 /// Reads all tasks into their lanes.
-pub(super) fn read(document: &Document<'_>, lanes: &mut [Draft], sink: &mut Sink<'_>) {
+pub(super) fn read(
+    document: &Document<'_>,
+    listed: &[Listed],
+    lanes: &mut [Draft],
+    sink: &mut Sink<'_>,
+) {
     let lane_ids: Vec<String> = lanes.iter().map(|lane| lane.lane.id.clone()).collect();
-    let found = rows(document, &lane_ids, sink);
+    let mut found = rows(document, &lane_ids, sink);
+    found.extend(listed.iter().filter_map(|task| from_list(document, task, &lane_ids, sink)));
+    found.sort_by_key(|found| found.line.number);
     let task_ids: Vec<String> = found.iter().map(|f| f.id.clone()).collect();
     let known = Known { lanes: &lane_ids, tasks: &task_ids };
     let mut seen: Vec<(&str, usize)> = Vec::new();
@@ -92,23 +113,9 @@ fn rows<'a>(document: &'a Document<'_>, lanes: &[String], sink: &mut Sink<'_>) -
     for table in tables(&document.lines) {
         let Some(columns) = task_columns(&table) else { continue };
         let section = section_lane(&document.lines[..table.header.index], lanes);
-        for row in &table.rows {
+        for row in table.rows.iter().filter(|row| row.cells.iter().any(|cell| !cell.is_empty())) {
             let line = &document.lines[row.index];
-            let at = |wanted: Column| {
-                let place = columns.iter().position(|c| *c == wanted);
-                place.and_then(|at| row.cells.get(at)).map(|c| plain(c)).unwrap_or_default()
-            };
-            let id = at(Column::Field(Field::Id));
-            if row.cells.iter().all(String::is_empty) {
-                continue;
-            }
-            let named = at(Column::Lane);
-            let by_column = lanes.iter().find(|lane| lane.eq_ignore_ascii_case(&named));
-            let by_id = lane_of_task(&id, lanes.iter().map(String::as_str)).map(str::to_owned);
-            let Some(lane) = by_column.cloned().or_else(|| section.clone()).or(by_id) else {
-                let message = format!("the task {} belongs to no lane", quoted(&id));
-                let hint = "put it below the heading of its lane, or begin its id with the lane's";
-                sink.error(code::STRAY_TASK, &line.span(), message, hint);
+            let Some((lane, id)) = place(line, &columns, row, section.as_ref(), lanes, sink) else {
                 continue;
             };
             let (columns, header) = (columns.clone(), table.header.cells.clone());
@@ -116,6 +123,47 @@ fn rows<'a>(document: &'a Document<'_>, lanes: &[String], sink: &mut Sink<'_>) -
         }
     }
     found
+}
+
+/// A task that is a list, as if it were the row of a table.
+fn from_list<'a>(
+    document: &'a Document<'_>,
+    task: &Listed,
+    lanes: &[String],
+    sink: &mut Sink<'_>,
+) -> Option<Found<'a>> {
+    let line = &document.lines[task.index];
+    let (header, cells): (Vec<String>, Vec<String>) = task.fields.iter().cloned().unzip();
+    let columns: Vec<Column> = header.iter().map(|name| column(&column_name(name))).collect();
+    let row = Row { index: task.index, cells };
+    let section = section_lane(&document.lines[..task.index], lanes);
+    let (lane, id) = place(line, &columns, &row, section.as_ref(), lanes, sink)?;
+    Some(Found { line, lane, id, columns, header, row })
+}
+
+/// The lane of a task and its id; one without a lane is reported.
+fn place(
+    line: &Line<'_>,
+    columns: &[Column],
+    row: &Row,
+    section: Option<&String>,
+    lanes: &[String],
+    sink: &mut Sink<'_>,
+) -> Option<(String, String)> {
+    let at = |wanted: Column| {
+        let place = columns.iter().position(|c| *c == wanted);
+        place.and_then(|at| row.cells.get(at)).map(|c| plain(c)).unwrap_or_default()
+    };
+    let (id, named) = (at(Column::Field(Field::Id)), at(Column::Lane));
+    let by_column = lanes.iter().find(|lane| lane.eq_ignore_ascii_case(&named));
+    let by_id = lane_of_task(&id, lanes.iter().map(String::as_str)).map(str::to_owned);
+    let Some(lane) = by_column.or(section).cloned().or(by_id) else {
+        let message = format!("the task {} belongs to no lane", quoted(&id));
+        let hint = "put it below the heading of its lane, or begin its id with the lane's";
+        sink.error(code::STRAY_TASK, &line.span(), message, hint);
+        return None;
+    };
+    Some((lane, id))
 }
 
 /// The lane whose section the end of these lines belongs to.

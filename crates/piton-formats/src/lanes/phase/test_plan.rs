@@ -11,6 +11,8 @@ use crate::markdown::{Document, Line, Place};
 
 /// Languages whose fences hold commands.
 const SHELLS: [&str; 7] = ["", "bash", "sh", "shell", "zsh", "console", "shell-session"];
+/// Commands that mean something to the lines after them.
+const LASTING: [&str; 8] = ["cd", "pushd", "export", "unset", "source", ".", "set", "alias"];
 /// Words that begin a construct over several lines.
 const OPENERS: [&str; 6] = ["for", "while", "until", "if", "case", "function"];
 
@@ -61,7 +63,7 @@ fn fenced(document: &Document<'_>, lines: &[Line<'_>]) -> Vec<PlannedTest> {
 }
 
 /// One command per line, unless lines belong together: then the whole fence is one.
-fn script(lines: &[Line<'_>], language: &str) -> Vec<PlannedTest> {
+pub(super) fn script(lines: &[Line<'_>], language: &str) -> Vec<PlannedTest> {
     let prompts = lines.iter().any(|line| line.text.trim_start().starts_with("$ "));
     let transcript = language == "console" || language == "shell-session" || prompts;
     let wanted: Vec<(usize, &str)> = lines
@@ -75,9 +77,11 @@ fn script(lines: &[Line<'_>], language: &str) -> Vec<PlannedTest> {
         })
         .collect();
     let Some(&(first, _)) = wanted.first() else { return Vec::new() };
-    if !transcript && wanted.iter().any(|(_, text)| spans_lines(text)) {
+    if !transcript && wanted.iter().any(|(_, text)| spans_lines(text) || lasts(text)) {
         let whole: Vec<&str> = lines.iter().map(|line| line.text).collect();
-        return vec![PlannedTest { command: whole.join("\n").trim().to_owned(), line: first }];
+        // Each of its commands must succeed, as each line of other fences must.
+        let command = format!("set -e\n{}", whole.join("\n").trim());
+        return vec![PlannedTest { command, line: first }];
     }
     let mut found: Vec<PlannedTest> = Vec::new();
     let mut open = false;
@@ -107,6 +111,16 @@ fn spans_lines(text: &str) -> bool {
         // A quote that stays open, apostrophes in words of the other kind of quotes aside.
         || (odd('"') && !text.contains('\''))
         || (odd('\'') && !text.contains('"'))
+}
+
+/// Tells whether a line is there for those after it: a folder to be in, a variable.
+fn lasts(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let assigns = first.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    });
+    let alone = !text.contains("&&") && !text.contains("||") && !text.contains(';');
+    alone && (LASTING.contains(&first) || (assigns && first == text))
 }
 
 /// The commands that are the whole of an item, or follow a label such as `**Full**:`.
@@ -168,7 +182,17 @@ mod tests {
     #[test]
     fn lines_that_belong_together_stay_together() {
         let body = "```sh\nfor f in a b; do\n  test $f\ndone\n```\n```sh\ncat <<EOF\n# x\nEOF\n```";
-        assert_eq!(read_plan(body), ["for f in a b; do\n  test $f\ndone", "cat <<EOF\n# x\nEOF"]);
+        assert_eq!(
+            read_plan(body),
+            ["set -e\nfor f in a b; do\n  test $f\ndone", "set -e\ncat <<EOF\n# x\nEOF"]
+        );
+        for first in ["cd web", "export A=b", "A=b", ". env/activate"] {
+            let body = format!("```\n{first}\nmake\n```\n");
+            assert_eq!(read_plan(&body), [format!("set -e\n{first}\nmake")]);
+        }
+        for first in ["cd web && make all", "A=b make all"] {
+            assert_eq!(read_plan(&format!("```\n{first}\nmake\n```\n")), [first, "make"]);
+        }
     }
 
     #[test]

@@ -188,10 +188,10 @@ pub(super) struct Builder<'a> {
 impl Builder<'_> {
     fn build(&mut self) -> Planned {
         self.check_whole();
-        let phase_id = made_id(&self.phase.id);
+        let phase_id = plan_id(&self.phase.id);
         let (mut lanes, mut holds, mut mixed, mut renamed) = (vec![], vec![], vec![], vec![]);
         for lane in &self.phase.lanes {
-            let id = made_id(&lane.id);
+            let id = plan_id(&lane.id);
             if id == VALIDATION_LANE || lanes.iter().any(|l: &plan::Lane| l.id == id) {
                 let message =
                     format!("the lane {} cannot have the id {}", quoted(&lane.id), quoted(&id));
@@ -248,7 +248,7 @@ impl Builder<'_> {
     fn lane(&mut self, lane: &Lane, id: String, phase_id: &str) -> Vec<plan::Lane> {
         if lane.tasks.is_empty() {
             let message = format!("the lane {} has no tasks", quoted(&lane.id));
-            let hint = "ask for a plan update that gives it a table of tasks";
+            let hint = "ask for a plan update that gives it tasks, as a table or a list";
             self.error(code::MISSING_FIELD, lane.line, message, hint);
         }
         for task in lane.tasks.iter().filter(|task| !task.missing.is_empty()) {
@@ -262,7 +262,7 @@ impl Builder<'_> {
         let before = lanes_before(lane, &self.phase.lanes, &self.phase.gates);
         let needs = before
             .into_iter()
-            .map(|other| LanePath { phase: phase_id.to_owned(), lane: made_id(&other.id) });
+            .map(|other| LanePath { phase: phase_id.to_owned(), lane: plan_id(&other.id) });
         let mut planned = plan::Lane {
             id,
             needs: needs.collect(),
@@ -422,8 +422,8 @@ fn joined(commands: &[String]) -> Option<Command> {
     Some(Command::Shell(lines.join(" && ")))
 }
 
-/// A name of the document as an id of the plan.
-pub(super) fn made_id(name: &str) -> String {
+/// A name of the document, or of records about it, as an id of the plan.
+pub fn plan_id(name: &str) -> String {
     if is_valid_id(name) {
         return name.to_owned();
     }
@@ -442,7 +442,7 @@ pub(super) fn made_id(name: &str) -> String {
 
 /// The same for a step, beside those that are there and those Piton adds.
 pub(super) fn unused_id(name: &str, steps: &[Step]) -> String {
-    let made = made_id(name);
+    let made = plan_id(name);
     let taken = |id: &str| RESERVED.contains(&id) || steps.iter().any(|step| step.id == id);
     if !taken(&made) {
         return made;
@@ -471,7 +471,7 @@ mod tests {
             ("P1.lock", "P1-lock"),
             ("…", "x"),
         ] {
-            assert_eq!(made_id(name), id);
+            assert_eq!(plan_id(name), id);
             assert!(is_valid_id(id), "{id}");
         }
     }

@@ -32,6 +32,8 @@ pub struct Import<'i> {
     pub root: &'i Path,
     /// A folder for what is needed for a moment.
     pub scratch: &'i Path,
+    /// The folder of worktrees.
+    pub worktrees: &'i str,
     /// The run, as it is called here.
     pub run_id: &'i str,
     /// The lane.
@@ -98,13 +100,24 @@ impl Import<'_> {
             found.filter(|text| !text.is_empty())
         };
         let LanePath { phase, lane } = self.path;
-        let usual = self.root.join(naming::worktree(phase, lane, None));
-        let dir = text("worktree_path").map(PathBuf::from).filter(|dir| dir != self.root);
-        let dir = dir.unwrap_or(usual);
-        let there = worktree::list(self.root).unwrap_or_default().into_iter();
-        let same = |path: &Path| path == dir || path.canonicalize().ok() == dir.canonicalize().ok();
-        let branch = there.filter(|e| !e.prunable).find(|e| same(&e.path)).and_then(|e| e.branch);
-        let branch = branch.unwrap_or_else(|| naming::lane_branch(phase, lane));
+        let usual = (
+            self.root.join(self.worktrees).join(phase).join(lane),
+            naming::lane_branch(phase, lane),
+        );
+        let there: Vec<_> = worktree::list(self.root).unwrap_or_default();
+        let there = || there.iter().filter(|e| !e.prunable && e.path != self.root);
+        let recorded = text("worktree_path").map(PathBuf::from).filter(|dir| dir != self.root);
+        let at = |dir: &PathBuf| {
+            let is_it =
+                |path: &Path| path == dir || path.canonicalize().ok() == dir.canonicalize().ok();
+            there().find(|e| is_it(&e.path))
+        };
+        // A path of another machine, or from before the repository was moved, is no place to work
+        // in: the lane's branch may be checked out elsewhere.
+        let by_branch = || there().find(|e| e.branch.as_ref() == Some(&usual.1));
+        let entry = recorded.as_ref().and_then(at).or_else(by_branch);
+        let dir = entry.map_or(usual.0, |e| e.path.clone());
+        let branch = entry.and_then(|e| e.branch.clone()).unwrap_or(usual.1.clone());
         let base_branch = self.base.to_owned();
         let head = refs::value(self.root, &format!("refs/heads/{branch}"));
         let noted = stages.iter().find_map(|r| {

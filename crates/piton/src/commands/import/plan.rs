@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use piton_core::LanePath;
 use piton_core::lane::TaskWorktrees;
 use piton_formats::lanes::checkpoints::Record;
 use piton_formats::lanes::{naming, phase};
@@ -59,8 +60,8 @@ pub fn find(
 
 /// The document in the folder of plans whose phase is the one of the records.
 fn document(context: &Context, records: &[Record]) -> Option<PathBuf> {
-    let wanted = records.first()?.phase.as_str();
-    if records.iter().any(|r| r.phase != wanted) {
+    let wanted = phase::plan_id(&records.first()?.phase);
+    if records.iter().any(|r| phase::plan_id(&r.phase) != wanted) {
         return None;
     }
     let dir = context.project.root.join(PLANS_DIR);
@@ -70,7 +71,8 @@ fn document(context: &Context, records: &[Record]) -> Option<PathBuf> {
     let is_it = |path: &PathBuf| {
         let Ok(text) = std::fs::read_to_string(path) else { return false };
         let name = path.display().to_string();
-        phase::is_phase(&text) && phase::read(&name, &text).is_ok_and(|(p, _)| p.id == wanted)
+        phase::is_phase(&text)
+            && phase::read(&name, &text).is_ok_and(|(p, _)| phase::plan_id(&p.id) == wanted)
     };
     files.into_iter().filter(|p| p.extension().is_some_and(|e| e == "md")).find(is_it)
 }
@@ -78,27 +80,28 @@ fn document(context: &Context, records: &[Record]) -> Option<PathBuf> {
 /// A plan with the lanes of the records, whose work is done as far as anybody knows.
 fn made(context: &Context, run_id: &str, records: &[Record]) -> String {
     let mut out = format!("title = {}\n", quoted(&format!("{run_id}, taken over")));
-    let mut phases: Vec<&str> = Vec::new();
+    let mut phases: Vec<String> = Vec::new();
     for record in records.iter().filter(|r| r.lane != naming::NONE) {
-        if !phases.contains(&record.phase.as_str()) {
-            phases.push(&record.phase);
+        let phase = phase::plan_id(&record.phase);
+        if !phases.contains(&phase) {
+            phases.push(phase);
         }
     }
-    for phase in phases {
+    for phase in &phases {
         let _ = write!(out, "\n[[phase]]\nid = {}\n", quoted(phase));
-        let mut lanes: Vec<&str> = Vec::new();
-        let of_phase = || records.iter().filter(|r| r.phase == phase && r.lane != naming::NONE);
-        for record in of_phase() {
-            if lanes.contains(&record.lane.as_str()) {
+        let mut lanes: Vec<LanePath> = Vec::new();
+        for record in records.iter().filter(|r| r.lane != naming::NONE) {
+            let lane = lane_of(record);
+            if lane.phase != *phase || lanes.contains(&lane) {
                 continue;
             }
-            lanes.push(&record.lane);
-            let own = || of_phase().filter(|r| r.lane == record.lane);
+            let own = || records.iter().filter(|r| lane_of(r) == lane);
             let test = own().find_map(|r| r.text("test_command").filter(|t| !t.is_empty()));
             let place = own().find_map(|r| r.text("worktree_path"));
             let root = place.is_some_and(|p| Path::new(&p) == context.project.root);
-            let _ = write!(out, "\n[[phase.lane]]\nid = {}\n", quoted(&record.lane));
+            let _ = write!(out, "\n[[phase.lane]]\nid = {}\n", quoted(&lane.lane));
             let _ = writeln!(out, "run = \"true\"");
+            lanes.push(lane);
             if root {
                 continue;
             }
@@ -112,6 +115,11 @@ fn made(context: &Context, run_id: &str, records: &[Record]) -> String {
         }
     }
     out
+}
+
+/// The lane of the plan that a record is about: other tools take names that no plan can have.
+pub fn lane_of(record: &Record) -> LanePath {
+    LanePath { phase: phase::plan_id(&record.phase), lane: phase::plan_id(&record.lane) }
 }
 
 /// A text of TOML.

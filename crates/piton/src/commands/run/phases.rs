@@ -5,6 +5,7 @@
 
 use piton_core::{RunState, Status};
 use piton_engine::Store;
+use piton_formats::lanes::phase;
 use piton_ledger::RunRow;
 
 use crate::cli::DriveArgs;
@@ -32,7 +33,7 @@ pub fn earlier_run(
         // What can't be read is told by who goes on with it.
         let Ok(loaded) = store.load(&row.run_id) else { return Some(row) };
         let state = loaded.state;
-        let wanted = plan.live.phases.first().map_or("", |phase| phase.id.as_str());
+        let wanted = plan.live.phases.first().map_or("", |p| p.id.as_str());
         // One that never began has no phase yet: the document is all there is of it.
         if state.phases.is_empty() || holds(&state, wanted) {
             return Some(row);
@@ -98,14 +99,13 @@ fn is_done(context: &Context, question: &str) -> bool {
     ui::ask(&question, &[('y', "yes"), ('n', "no")], Some('n'), &mut || false) == Some('y')
 }
 
-/// The newest run that holds a phase, as `P1` or `P1/SL-1` name it.
+/// The newest run that holds a phase, as `P1`, `Phase 1` or `P1/SL-1` name it.
 fn newest_of(store: &mut Store, name: &str) -> Result<Option<RunRow>> {
+    let name = short(name);
     let phase_of = |state: &RunState| {
         let named = |id: &str| {
-            let rest = name.get(..id.len()).filter(|head| head.eq_ignore_ascii_case(id));
-            rest.is_some_and(|_| {
-                name[id.len()..].is_empty() || name[id.len()..].starts_with(['/', '-', '.'])
-            })
+            let rest = name.strip_prefix(short(id).as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
         };
         state.phases.iter().any(|p| named(&p.id))
     };
@@ -116,4 +116,26 @@ fn newest_of(store: &mut Store, name: &str) -> Result<Option<RunRow>> {
         }
     }
     Ok(None)
+}
+
+/// The name of a phase as all its spellings have it in common: `Phase 1` and `P1` are one.
+fn short(name: &str) -> String {
+    let id = phase::plan_id(name).to_ascii_lowercase();
+    let number = id.strip_prefix("phase-").filter(|n| n.starts_with(|c: char| c.is_ascii_digit()));
+    number.map_or_else(|| id.clone(), |number| format!("p{number}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_is_known_by_each_of_its_names() {
+        for name in ["P1", "p1", "Phase 1", "phase-1", "PHASE 1"] {
+            assert_eq!(short(name), "p1", "{name}");
+        }
+        assert_eq!(short("P1/SL-1"), "p1-sl-1");
+        assert_eq!(short("Phase P1"), "phase-p1");
+        assert_eq!(short("OTHERPHASE"), "otherphase");
+    }
 }

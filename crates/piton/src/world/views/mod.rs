@@ -41,6 +41,8 @@ pub struct ViewPaths {
     pub run_logs: String,
     /// The folder of run reports.
     pub run_reports: String,
+    /// The folder of worktrees, where a lane will work that has not begun.
+    pub worktrees: String,
 }
 
 impl Default for ViewPaths {
@@ -49,6 +51,7 @@ impl Default for ViewPaths {
             checkpoints: naming::CHECKPOINTS_PATH.to_owned(),
             run_logs: naming::RUN_LOGS_DIR.to_owned(),
             run_reports: naming::RUN_REPORTS_DIR.to_owned(),
+            worktrees: naming::WORKTREES_DIR.to_owned(),
         }
     }
 }
@@ -102,6 +105,9 @@ pub type AllRecords = Vec<(String, Vec<OwnRecord>)>;
 /// Finds them.
 pub type Others = Box<dyn Fn() -> AllRecords>;
 
+/// Finds all events of the run, from its first.
+pub type History = Box<dyn Fn() -> Vec<(u64, Timestamp, Event)>>;
+
 /// Writes the views of one run.
 pub struct Views {
     root: PathBuf,
@@ -120,6 +126,12 @@ pub struct Views {
     parts: entries::Parts,
     /// Lines for the run's log that are not in it yet.
     unlogged: String,
+    /// The last event that it has, or shall have with those lines.
+    logged: u64,
+    /// Whether it was there: then one that is not there was deleted.
+    has_log: bool,
+    /// What the ledger says of this run, for a log that is gone.
+    history: Option<History>,
     /// What is known of ticks in it.
     ticks: gates::Ticks,
     /// When the run last did something: the name of what is kept aside.
@@ -142,6 +154,9 @@ impl Views {
             isolated: false,
             parts: entries::Parts::new(),
             unlogged: String::new(),
+            logged: 0,
+            has_log: false,
+            history: None,
             ticks: gates::Ticks::new(lock_dir),
             last_at: Timestamp::default(),
             others: None,
@@ -152,6 +167,13 @@ impl Views {
     #[must_use]
     pub fn with_others(mut self, others: Others) -> Self {
         self.others = Some(others);
+        self
+    }
+
+    /// Says where the events of the run are found: a log that is deleted while it runs had them.
+    #[must_use]
+    pub fn with_history(mut self, history: History) -> Self {
+        self.history = Some(history);
         self
     }
 
@@ -214,8 +236,9 @@ impl Views {
     /// Takes what happened for the run's log, which is written with the other views; says whether
     /// there are any.
     pub fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> bool {
-        for (_, _, event) in events {
+        for (seq, _, event) in events {
             self.look_at(event);
+            self.logged = self.logged.max(*seq);
         }
         if self.is_wanted() {
             let parts = &self.parts;
@@ -226,10 +249,20 @@ impl Views {
         self.is_wanted()
     }
 
-    /// Appends to the run's log what was taken for it.
+    /// Appends to the run's log what was taken for it; one that was deleted is written anew.
     fn write_log(&mut self, run_id: &str) -> io::Result<()> {
         let path = self.root.join(self.paths.run_log(run_id));
+        if self.has_log && !self.unlogged.is_empty() && !path.exists() {
+            let mut all = self.history.as_ref().map(|find| find()).unwrap_or_default();
+            // What is not taken for it yet comes later.
+            all.retain(|(seq, ..)| *seq <= self.logged);
+            if !all.is_empty() {
+                self.rebuild_log(run_id, all.into_iter())?;
+                self.unlogged.clear();
+            }
+        }
         log::append(&self.files, &path, &self.unlogged)?;
+        self.has_log |= !self.unlogged.is_empty();
         self.unlogged.clear();
         Ok(())
     }
@@ -241,9 +274,10 @@ impl Views {
         all: impl Iterator<Item = (u64, Timestamp, Event)>,
     ) -> io::Result<()> {
         let mut lines = String::new();
-        for (_, at, event) in all {
+        for (seq, at, event) in all {
             self.look_at(&event);
             self.last_at = at;
+            self.logged = self.logged.max(seq);
             lines.push_str(&entries::lines(run_id, at, &self.parts, &event));
         }
         if !self.is_wanted() {
@@ -251,7 +285,9 @@ impl Views {
         }
         let path = self.root.join(self.paths.run_log(run_id));
         let stamp = time::stamp(self.last_at);
-        log::rebuild(&mut self.files, &path, &stamp, &lines)
+        log::rebuild(&mut self.files, &path, &stamp, &lines)?;
+        self.has_log = true;
+        Ok(())
     }
 
     /// Whether this run has views, as far as its plan and its events told.

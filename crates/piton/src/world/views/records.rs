@@ -36,7 +36,7 @@ pub fn records(
         let Some(work) = &lane.work else { continue };
         let hints = Hints { root, plan_path, run_id: &run_id.0, lane: twins.words(&path, lane) };
         let (resume, rollback) = (hints.command("--resume"), hints.command("--rollback"));
-        let worktree_path = worktree(root, &path, lane, work);
+        let worktree_path = worktree(root, paths, &path, lane, work);
         let shown = |stage| work.record(stage).filter(|record| !record.assumed);
         for record in Stage::ALL.into_iter().filter_map(shown) {
             all.push(OwnRecord {
@@ -151,12 +151,18 @@ impl<'s> Twins<'s> {
 }
 
 /// Where a lane works, absolute.
-fn worktree(root: &Path, path: &LanePath, lane: &LaneState, work: &LaneWork) -> String {
+fn worktree(
+    root: &Path,
+    paths: &ViewPaths,
+    path: &LanePath,
+    lane: &LaneState,
+    work: &LaneWork,
+) -> String {
     let place = if lane.isolation.is_in_place() {
         root.to_owned()
     } else if work.dir.is_empty() {
         // Blocked before it began: where it will be.
-        root.join(naming::worktree(&path.phase, &path.lane, None))
+        root.join(&paths.worktrees).join(&path.phase).join(&path.lane)
     } else {
         root.join(&work.dir)
     };
@@ -166,27 +172,29 @@ fn worktree(root: &Path, path: &LanePath, lane: &LaneState, work: &LaneWork) -> 
 /// What a person reads: the record's own notes, then its facts.
 fn notes(record: &StageRecord) -> String {
     let exit = |code: Option<i32>| code.map(|c| format!(" (exit {c})")).unwrap_or_default();
-    let mut parts: Vec<String> = Vec::new();
-    if !record.notes.is_empty() {
-        parts.push(record.notes.clone());
-    }
+    let mut facts: Vec<String> = Vec::new();
     if record.last_command.is_some() && record.last_command != record.test_command {
         let command = record.last_command.as_deref().unwrap_or_default();
-        parts.push(format!("last command: {command}{}", exit(record.exit_code)));
+        facts.push(format!("last command: {command}{}", exit(record.exit_code)));
     }
     if let Some(test) = &record.test_command {
-        parts.push(format!("test: {test}{}", exit(record.exit_code)));
+        facts.push(format!("test: {test}{}", exit(record.exit_code)));
     }
     match (record.stage, &record.base_sha, &record.head_sha, &record.target_branch) {
         (Stage::PrePr, _, Some(head), Some(target)) => {
-            parts.push(format!("head {} -> {target}", short(head)));
+            facts.push(format!("head {} -> {target}", short(head)));
         }
         (Stage::BeforeLaneStart | Stage::AfterLaneStart, Some(base), ..) => {
-            parts.push(format!("base {}", short(base)));
+            facts.push(format!("base {}", short(base)));
         }
         _ => {}
     }
-    parts.join("; ")
+    // The notes of a record that was taken over may say them already.
+    facts.retain(|fact| !record.notes.contains(fact.as_str()));
+    if !record.notes.is_empty() {
+        facts.insert(0, record.notes.clone());
+    }
+    facts.join("; ")
 }
 
 /// A commit as a person names it.

@@ -59,6 +59,18 @@ fn one_line_with_semicolons_may_name_several_lanes() {
     assert_eq!(names(&four.depends_on), ["SL-3", "SL-5"]);
 }
 
+/// Lost: what follows an attribute would become part of the lane's name.
+#[test]
+fn what_follows_an_attribute_is_no_name() {
+    let index = "- SL-1 -- One\n  - Parallel-safe: mixed: tests; not the rest\n  - Note: a; b\n\
+                 - SL-2 -- Two; Parallel-safe: no; one lock\n";
+    let phase = good(&with_index(index));
+    let [one, two] = phase.lanes.as_slice() else { panic!("{:?}", phase.lanes) };
+    assert_eq!((one.name.as_str(), two.name.as_str()), ("One", "Two"));
+    assert_eq!(one.parallel_safe, ParallelSafe::Mixed("tests; not the rest".to_owned()));
+    assert_eq!(two.parallel_safe, ParallelSafe::No);
+}
+
 #[test]
 fn attributes_may_be_bold_and_lists_may_stand_below_their_key() {
     let index = "- **SL-1** — One\n  - **Depends on:**\n    - IF-0-P1-A\n    - `SL-2`\n  - **Parallel-safe**: Yes\n\

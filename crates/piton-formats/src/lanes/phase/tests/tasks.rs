@@ -129,3 +129,66 @@ fn a_task_of_no_lane_and_one_that_stands_twice_are_refused() {
     let codes: Vec<&str> = problems.iter().map(|p| p.code).collect();
     assert_eq!(codes, [code::STRAY_TASK, code::DUPLICATE_ID]);
 }
+
+/// Tasks as lists, in one form after the other; each says the same.
+const LISTS: [&str; 5] = [
+    "- **Task ID**: T1\n  - **Type**: test\n  - **Depends On**: -\n  - **Files in Scope**: `a.rs`, b.rs\n  \
+     - **Tests Owned Files**: t.rs\n  - **Test Command(s)**: `cargo test; x`, `y`\n\
+     - **Task ID**: T2\n  - **Type:** impl\n  - **Depends On:** T1\n  - **Files in Scope:** none\n  \
+     - **Tests Owned Files:** none\n  - **Test Command(s):** none\n",
+    "#### Task T1 -- the first\n- Type: test\n- Depends On: none\n- Files in Scope:\n  - `a.rs`\n  - b.rs\n\
+     - Tests Owned Files: t.rs\n- Test Command(s):\n\n  ```sh\n  cargo test; \\\n    x\n  # all\n  y\n  ```\n\n\
+     #### Task ID: T2\nType: impl\nDepends On:\n- T1\n\nFiles in Scope: -\nTests Owned Files: -\n\
+     Test Command(s): -\n",
+    "Task ID: T1\nType: test\nDepends On: -\nFiles in Scope: a.rs, b.rs\nTests Owned Files: t.rs\n\
+     Test Command(s): `cargo test; x` `y`\n\nTask ID: T2\nType: impl\nDepends On: T1\n\
+     Files in Scope: -\nTests Owned Files: -\nTest Command(s): -\n",
+    "- [ ] Task ID: T1; Type: test; Depends On: -; Files in Scope: a.rs; b.rs; Tests Owned Files: t.rs; \
+     Test Command(s): `cargo test; x`; `y`\n\
+     - [ ] Task ID: T2; Type: impl; Depends On: T1; Files in Scope: -; Tests Owned Files: -; \
+     Test Command(s): -\n",
+    "1. Task: T1\n   - Type: test\n   - Depends on: none\n   - Files: a.rs, b.rs\n   - Test Files: t.rs\n   \
+     - Commands: `cargo test; x` and `y`\n2. Task: T2\n   - Type: impl\n   - Depends on: T1\n   \
+     - Files: -\n   - Test Files: -\n   - Commands: -\n",
+];
+
+/// Lost: a document whose tasks are lists would have none, or its lanes would wait for what its tasks do.
+#[test]
+fn tasks_may_be_lists() {
+    for list in LISTS {
+        let index = with_index("- SL-1 -- One\n");
+        let indexed = format!("{index}## E. Tasks\n### SL-1 -- One\n{list}- **Retries**: 2\n");
+        let described = format!("# P1: T\n## D. Swim Lanes\n### SL-1 -- One\n{list}");
+        let (swim, found) = inspect("p.md", &described);
+        assert_eq!(found.len(), 1, "{list}\n{found:?}");
+        for phase in [good(&indexed), swim] {
+            let [lane] = phase.lanes.as_slice() else { panic!("{list}\n{:?}", phase.lanes) };
+            assert!(lane.depends_on.is_empty() && lane.ready, "{list}\n{lane:?}");
+            let [one, two] = lane.tasks.as_slice() else { panic!("{list}\n{:?}", lane.tasks) };
+            assert_eq!((one.kind, two.kind), (TaskKind::Test, TaskKind::Impl), "{list}");
+            assert_eq!((one.id.as_str(), two.id.as_str()), ("T1", "T2"), "{list}");
+            assert_eq!(one.files, ["a.rs", "b.rs"], "{list}");
+            assert_eq!(one.tests_owned, ["t.rs"], "{list}");
+            assert_eq!(one.test_commands, ["cargo test; x", "y"], "{list}");
+            assert_eq!(names(&two.depends_on), ["T1"], "{list}");
+            assert!(one.missing.is_empty() && two.missing.is_empty(), "{list}");
+            assert!(two.files.is_empty() && two.test_commands.is_empty(), "{list}");
+        }
+        assert_eq!(good(&indexed).lanes[0].retries, Some(2), "{list}");
+    }
+}
+
+#[test]
+fn a_task_of_a_list_may_lack_fields_and_a_list_may_be_no_task() {
+    let text = format!(
+        "{}### SL-1 -- One\n- Task ID: T1\n  - Type: test\n  - Depends On: -\n  - Risk: low\n\n\
+         Task: to be thought about\n\n- Tests: later\n",
+        with_index("- SL-1 -- One\n")
+    );
+    let (phase, found) = inspect("p.md", &text);
+    let [task] = phase.lanes[0].tasks.as_slice() else { panic!("{:?}", phase.lanes) };
+    assert_eq!(task.extra, [("Risk".to_owned(), "low".to_owned())]);
+    let lacks = "`T1` of lane `SL-1` lacks: Files in Scope, Tests Owned Files, Test Command(s)";
+    assert_eq!(found.iter().map(|p| p.message.as_str()).collect::<Vec<_>>(), [lacks]);
+    assert_eq!(task.line, found[0].line);
+}
