@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::follow::{Followed, Step, follow, is_interrupted, is_over};
 use super::{Error, Result, is_ancestor};
-use crate::checks::Base;
+use crate::checks::{self, Base};
 use crate::refs::{self, Fence, Transaction};
 use crate::worktree::Place;
 
@@ -55,6 +55,8 @@ pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) ->
     if found.as_deref() != Some(old) {
         return Ok(Advanced::BaseMoved { found });
     }
+    // Asked before the intent, and the user had all the time since, if its driver was killed.
+    checks::at_rest(base)?;
     let Some(mut step) = Step::begin(root, base, old, new)? else {
         let moved = move_ref(root, base, old, new, fence)?;
         return Ok(moved.unwrap_or(Advanced::Done(Followed::NotCheckedOut)));

@@ -85,6 +85,7 @@ impl GitRooms {
             branch: intent.base_branch.clone(),
             commit: intent.from.clone(),
             worktree: None,
+            rebased_in: None,
         })
     }
 
@@ -113,6 +114,9 @@ impl GitRooms {
                         let why = format!("your own changes are in the way: {}", paths.join(", "));
                         let fix = "commit, stash or move them away, then `piton resume`".to_owned();
                         return Ok(Merging::Refused(Refusal { why, fix }));
+                    }
+                    Err(merge::Error::UnderWay(found)) => {
+                        return Ok(Merging::Refused(refusal(found)));
                     }
                     Err(error @ merge::Error::Locked(_)) => {
                         let (why, fix) = (error.to_string(), "then `piton resume`".to_owned());
