@@ -94,10 +94,12 @@ pub(super) fn own(dir: &Path, fence: &Fence) -> Result<(Place, Mark)> {
 /// Moves a lane's worktree and its branch to a commit, with the files of another tree: what differs
 /// shows up as a change. Changes to tracked files are lost.
 pub fn stand_on(dir: &Path, commit: &str, tree: &str, fence: &Fence) -> Result<()> {
-    move_to(dir, commit, Files::Stay, fence)?;
+    check(&Place::of(dir)?, fence)?;
     let (place, _) = own(dir, fence)?;
+    // Before the index moves: files that the worktree has, and neither the commit nor the tree, go only
+    // as long as the index knows them; after that they would look like new work of the lane's.
     read_tree(&place, &["-u", tree])?;
-    reset_index(&place, commit)
+    move_to(dir, commit, Files::Stay, fence)
 }
 
 /// The paths that a merge of a step's own left undecided in a lane's worktree.
