@@ -241,6 +241,21 @@ fn a_pull_request_is_opened_once_whoever_falls_when() {
     }
 }
 
+/// Lost: a driver with nothing else to do would look for ever and never leave.
+#[test]
+fn a_look_at_a_pull_request_that_takes_long_is_not_followed_by_another() {
+    let lane = |id| plans::through_pull_request(id, vec![plans::step("work")], &[TEST]);
+    let script = ["A", "B"].into_iter().fold(Script::default(), |script, lane| {
+        let (work, open) = (format!("P/{lane}/work"), format!("P/{lane}/pull-request"));
+        let writes = writes(&lane.to_lowercase(), "text");
+        script.with(&work, vec![writes]).with(&open, vec![Behaviour::ok().saying(URL)])
+    });
+    let rig = rig(plan(vec![lane("A"), lane("B")]), script);
+    rig.machine.borrow_mut().repo.as_mut().expect("a repository").look_takes = Millis(40_000);
+    assert_eq!(run(&rig).verdict, Verdict::Waiting);
+    assert_eq!(rig.machine.borrow().repo.as_ref().map(|repo| repo.looks), Some(2));
+}
+
 #[test]
 fn a_pull_request_that_cannot_be_opened_fails_the_lane_before_its_merge() {
     let fails = Behaviour::fails(4).saying("permission denied");

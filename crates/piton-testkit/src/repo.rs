@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use piton_core::Millis;
 use piton_core::hash::Sha;
 use piton_engine::world::Attempt;
 
@@ -18,6 +19,8 @@ pub const WORKTREES: &str = ".worktrees/";
 const IGNORED: &str = "ignored/";
 /// What a file with a conflict begins with.
 pub const MARKER: &str = "<<<<<<<";
+/// More looks at pull requests than any test has a use for.
+const LOOKS_MAX: usize = 1_000;
 /// Characters of an id: enough to tell a few hundred things apart.
 const ID_CHARS: usize = 12;
 
@@ -83,6 +86,10 @@ pub struct SimRepo {
     pub meddled_by_runs: bool,
     /// Branches whose pull request is reported merged.
     pub pulls_merged: BTreeSet<String>,
+    /// How long a look at a pull request takes.
+    pub look_takes: Millis,
+    /// Looks at pull requests so far.
+    pub looks: usize,
     /// The stage records as last written for others to read.
     pub view: Vec<String>,
 }
@@ -226,6 +233,15 @@ pub(crate) fn differing(a: &Tree, b: &Tree) -> Vec<String> {
 }
 
 impl SimMachine {
+    /// Somebody looks at a pull request, which takes its time.
+    pub(crate) fn look(&mut self) {
+        let Some(repo) = self.repo.as_mut() else { return };
+        repo.looks += 1;
+        assert!(repo.looks < LOOKS_MAX, "it is looked at for ever");
+        let takes = repo.look_takes;
+        self.pass(takes);
+    }
+
     /// Makes a repository of the root with these files committed to base.
     #[must_use]
     pub fn with_repo(mut self, files: &[(&str, &str)]) -> Self {

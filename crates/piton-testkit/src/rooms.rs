@@ -366,6 +366,7 @@ impl Rooms for SimRooms {
 
     fn is_merged(&mut self, _: &LanePath, work: &LaneWork) -> Result<Option<String>> {
         self.crash.check().map_err(Trouble::from)?;
+        self.machine.borrow_mut().look();
         let commit = work.committed.as_ref().map(|c| c.commit.as_str()).unwrap_or_default();
         if self.repo().pulls_merged.contains(&work.branch) {
             return Ok(Some("the pull request is merged".to_owned()));

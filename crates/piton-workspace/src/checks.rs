@@ -54,6 +54,9 @@ pub struct Base {
     pub commit: String,
     /// Where it is checked out, if anywhere.
     pub worktree: Option<PathBuf>,
+    /// Where it is being rebased, if anywhere: no HEAD leads to it then, but that rebase ends by moving
+    /// it from where it was, and `--abort` puts it back there whatever came since.
+    pub rebased_in: Option<PathBuf>,
 }
 
 impl Base {
@@ -77,7 +80,14 @@ pub fn standing(root: &Path, branch: &str) -> Option<Base> {
     let commit = refs::value(root, &format!("refs/heads/{branch}^{{commit}}"))?;
     let worktree = crate::worktree::checked_out(root, branch);
     let worktree = worktree.filter(|path| path.join(".git").exists());
-    Some(Base { branch: branch.to_owned(), commit, worktree })
+    let rebased = || crate::worktree::rebased(root, branch);
+    let rebased_in = if worktree.is_none() { rebased() } else { None };
+    Some(Base { branch: branch.to_owned(), commit, worktree, rebased_in })
+}
+
+/// Checks that base may move: no merge, rebase or the like of it is under way.
+pub fn at_rest(base: &Base) -> Result<(), Refusal> {
+    base.worktree.iter().chain(&base.rebased_in).try_for_each(|dir| settled(dir))
 }
 
 /// Checks that git can work in a folder.

@@ -73,3 +73,55 @@ fn a_folder_that_may_not_be_written_is_named() {
         assert!(found.what.contains("nobody may write") && found.fix.contains("chmod u+w"));
     });
 }
+
+/// Begins a rebase of main that stops at a conflict.
+fn rebase_half_way(repo: &Repo, dir: &std::path::Path) {
+    git(dir, &["checkout", "-q", "-b", "side", "main"]);
+    write(dir, "a.txt", "side\n");
+    commit(dir, "side");
+    git(dir, &["checkout", "-q", "main"]);
+    write(dir, "a.txt", "main\n");
+    commit(dir, "main");
+    let rebase =
+        std::process::Command::new("git").current_dir(dir).args(["rebase", "side"]).output();
+    assert!(!rebase.unwrap().status.success());
+    assert_eq!(checks::standing(&repo.root, "main").unwrap().worktree, None);
+}
+
+/// Lost: `git rebase --abort` puts base back to where it was when the rebase began, so what was merged
+/// meanwhile would be in no branch any more.
+#[test]
+fn base_that_the_user_is_rebasing_does_not_move() {
+    hermetic(|repo| {
+        let lane = repo.lane("SL-1").path;
+        write(&lane, "new.txt", "of the lane\n");
+        let new = commit(&lane, "lane");
+        rebase_half_way(repo, &repo.root);
+        let base = checks::standing(&repo.root, "main").unwrap();
+        let found = merge::would_follow(&base, &base.commit, &new).unwrap_err();
+        assert!(found.what.starts_with("a rebase is under way in "), "{found}");
+        assert!(found.fix.contains("git rebase --abort"), "{found}");
+        // Also where that was asked before, and a driver was killed since.
+        let moved = merge::advance(&repo.root, &base, &base.commit, &new, &repo.fence());
+        assert!(matches!(moved, Err(merge::Error::UnderWay(_))), "{moved:?}");
+        assert_eq!(repo.head("main"), base.commit);
+        git(&repo.root, &["rebase", "--abort"]);
+        let base = checks::standing(&repo.root, "main").unwrap();
+        assert!(merge::would_follow(&base, &base.commit, &base.commit).is_ok());
+    });
+}
+
+/// Likewise in another work tree than the one that is asked in.
+#[test]
+fn base_that_is_rebased_in_another_work_tree_does_not_move() {
+    hermetic(|repo| {
+        repo.git(&["checkout", "-q", "--detach"]);
+        let other = repo.root.with_file_name("other");
+        repo.git(&["worktree", "add", "-q", "../other", "main"]);
+        rebase_half_way(repo, &other);
+        for root in [&repo.root, &other] {
+            let found = checks::standing(root, "main").unwrap().rebased_in.unwrap();
+            assert!(found.ends_with("other"), "{}", found.display());
+        }
+    });
+}

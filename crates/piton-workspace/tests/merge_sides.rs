@@ -7,7 +7,8 @@ mod tree_support;
 
 use std::fs;
 
-use piton_workspace::merge::{Disputed, sides};
+use piton_workspace::merge::{Disputed, Rebase, rebase, sides};
+use piton_workspace::worktree;
 use tree_support::{commit, git, hermetic, write};
 
 #[test]
@@ -30,6 +31,12 @@ fn sides_that_are_no_text_lie_beside_their_file() {
         repo.write("d/x", "in a folder\n");
         let onto = repo.commit("base");
 
+        let start = repo.head(&format!("{onto}^"));
+        let Rebase::Conflict { files, .. } = rebase(&repo.root, &head, &start, &onto).unwrap()
+        else {
+            panic!("there is a conflict");
+        };
+        assert_eq!(files, ["a.txt", "d", "gone.txt", "logo.png"], "by the names people know");
         let found = sides(&repo.root, &onto, &head).unwrap();
         let names: Vec<_> = found.files.iter().map(|f| f.path.to_str().unwrap()).collect();
         assert_eq!(names, ["a.txt", "d", "gone.txt", "logo.png"]);
@@ -53,5 +60,30 @@ fn sides_that_are_no_text_lie_beside_their_file() {
         assert!(show("a.txt").contains("<<<<<<< "));
         // The same again, whoever was killed in between.
         assert_eq!(sides(&repo.root, &onto, &head).unwrap().tree(&lane.path).unwrap(), tree);
+    });
+}
+
+/// Lost: what base deleted or renamed since a lane began would come back to base with the lane's work,
+/// because a conflict elsewhere was put into its worktree.
+#[test]
+fn what_base_deleted_is_gone_where_a_conflict_is_put_in() {
+    hermetic(|repo| {
+        repo.write("old name.txt", "one\ntwo\nthree\n");
+        repo.commit("start");
+        let lane = repo.lane("SL-1");
+        write(&lane.path, "a.txt", "one\nlane\nthree\n");
+        let head = commit(&lane.path, "lane");
+        repo.write("a.txt", "one\nbase\nthree\n");
+        repo.git(&["mv", "old name.txt", "name.txt"]);
+        repo.git(&["rm", "-q", "dir/b.txt"]);
+        let onto = repo.commit("base");
+        let tree = sides(&repo.root, &onto, &head).unwrap().tree(&lane.path).unwrap();
+        // Twice: whoever comes after a kill does it again.
+        for _ in 0..2 {
+            worktree::stand_on(&lane.path, &onto, &tree, &repo.fence()).unwrap();
+            assert_eq!(git(&lane.path, &["rev-parse", "HEAD"]), onto);
+            assert_eq!(git(&lane.path, &["status", "--porcelain", "-uall"]).trim(), "M a.txt");
+            assert!(lane.path.join("name.txt").is_file() && !lane.path.join("dir").exists());
+        }
     });
 }

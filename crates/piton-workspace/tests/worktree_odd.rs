@@ -104,6 +104,52 @@ fn an_unmerged_index_and_a_merge_half_way_do_not_keep_work_from_being_committed(
     });
 }
 
+/// Lost: git would not read a tree into such an index, so a lane whose step set a mark could never be
+/// committed, moved or rolled back, and its run would end with an error each time it is resumed.
+#[test]
+fn files_that_a_step_told_git_not_to_look_at_are_committed_and_moved() {
+    hermetic(|repo| {
+        for (lane, mark) in [("SL-1", "--assume-unchanged"), ("SL-2", "--skip-worktree")] {
+            let lane = repo.lane(lane);
+            let all = ["a.txt", "dir/b.txt", "new\nline.txt"];
+            write(&lane.path, all[2], "third\n");
+            let before = commit(&lane.path, "third");
+            git(&lane.path, &[&["update-index", mark][..], &all].concat());
+            write(&lane.path, "a.txt", "changed\n");
+            write(&lane.path, all[2], "changed too\n");
+            let index = lane.path.with_extension("index");
+            let aside =
+                |args: &[&str]| Git::at(&lane.path).index(&index).args(args).text().unwrap();
+            aside(&["add", "-A"]);
+            let changed = aside(&["write-tree"]);
+            let (identity, fence) = (Identity::Configured, repo.fence());
+            let done = worktree::commit(&lane.path, &changed, "lane", &identity, &fence).unwrap();
+            assert_eq!(git(&lane.path, &["status", "--porcelain"]), "");
+            git(&lane.path, &[&["update-index", mark][..], &all].concat());
+            write(&lane.path, "a.txt", "changed again\n");
+            worktree::move_to(&lane.path, &before, worktree::Files::Follow, &fence).unwrap();
+            assert_ne!(done.commit, before);
+            assert_eq!(fs::read_to_string(lane.path.join(all[2])).unwrap(), "third\n");
+            assert_eq!(fs::read_to_string(lane.path.join("a.txt")).unwrap(), "one\ntwo\nthree\n");
+        }
+    });
+}
+
+/// Lost: a lane whose index a step tore could not go on before somebody knew which file to delete.
+#[test]
+fn an_index_that_nobody_can_read_is_made_anew() {
+    hermetic(|repo| {
+        let lane = repo.lane("SL-1");
+        write(&lane.path, "a.txt", "changed\n");
+        let changed = tree(&lane.path);
+        let index = git(&lane.path, &["rev-parse", "--git-path", "index"]);
+        fs::write(lane.path.join(index.trim()), "torn").unwrap();
+        let (identity, fence) = (Identity::Configured, repo.fence());
+        worktree::commit(&lane.path, &changed, "lane", &identity, &fence).unwrap();
+        assert_eq!(git(&lane.path, &["status", "--porcelain"]), "");
+    });
+}
+
 #[test]
 fn nobody_configured_gives_the_documented_identity() {
     hermetic(|repo| {

@@ -394,7 +394,9 @@ impl Driver<'_> {
             self.merged(path, MergedBy::PullRequest, from, to, &note)
         } else {
             self.options.limits.unmerged.push(path.clone());
-            self.asked_at = Some(self.at);
+            // Counted from the answer: a command that takes longer than the rest between two looks
+            // would be asked again and again, and the driver would never leave.
+            self.asked_at = Some(self.at.max(self.world.now()));
             let at = self.at;
             let further = self.rooms()?.not_requested(path, &work, at)?;
             if let Some(text) = further.filter(|text| self.further.get(path) != Some(text)) {

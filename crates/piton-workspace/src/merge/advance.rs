@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::follow::{Followed, Step, follow, is_interrupted, is_over};
 use super::{Error, Result, is_ancestor};
-use crate::checks::Base;
+use crate::checks::{self, Base};
 use crate::refs::{self, Fence, Transaction};
 use crate::worktree::Place;
 
@@ -55,6 +55,8 @@ pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) ->
     if found.as_deref() != Some(old) {
         return Ok(Advanced::BaseMoved { found });
     }
+    // Asked before the intent, and the user had all the time since, if its driver was killed.
+    checks::at_rest(base)?;
     let Some(mut step) = Step::begin(root, base, old, new)? else {
         let moved = move_ref(root, base, old, new, fence)?;
         return Ok(moved.unwrap_or(Advanced::Done(Followed::NotCheckedOut)));
@@ -108,18 +110,20 @@ fn move_ref(
     let found = refs::value(root, &name);
     match found.as_deref() {
         Some(found) if found == new => Ok(None),
-        Some(found) if found == old => Err(not_moved(root, &name, error)),
+        Some(found) if found == old => Err(not_moved(dir, &name, error)),
         _ => Ok(Some(Advanced::BaseMoved { found })),
     }
 }
 
 /// Why a ref that is where it should be did not move: somebody's lock, or something else.
-fn not_moved(root: &Path, name: &str, error: crate::git::Error) -> Error {
+fn not_moved(dir: &Path, name: &str, error: crate::git::Error) -> Error {
     let locks = |place: Place| -> Option<PathBuf> {
         let names = [format!("{name}.lock"), "packed-refs.lock".to_owned()];
-        names.iter().map(|name| place.common.join(name)).find(|lock| lock.exists())
+        let shared = names.iter().map(|name| place.common.join(name));
+        // Git locks the HEAD that leads to base too, for its log.
+        shared.chain([place.git_dir.join("HEAD.lock")]).find(|lock| lock.exists())
     };
-    match Place::of(root).ok().and_then(locks) {
+    match Place::of(dir).ok().and_then(locks) {
         Some(lock) => Error::Locked(lock),
         None => Error::Git(error),
     }

@@ -29,7 +29,7 @@ pub use sides::{Disputed, Sides, has_markers, sides};
 pub use would::would_follow;
 
 use crate::git::{self, Git};
-use crate::worktree;
+use crate::{checks, worktree};
 
 /// Why merging could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +48,9 @@ pub enum Error {
         "{0} exists: another git command is at work there, or one was killed; wait for it, or delete the file if none runs"
     )]
     Locked(PathBuf),
+    /// Something is under way that moves base too.
+    #[error(transparent)]
+    UnderWay(#[from] checks::Refusal),
     /// Git answered something we do not understand.
     #[error("git {0} answered in a way this piton does not know; report it with `git version`")]
     Strange(&'static str),

@@ -21,8 +21,8 @@ use crate::worktree::{At as _, Place};
 
 /// Checks that the work tree of base, if there is one, can go from one commit to another.
 pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<(), Refusal> {
+    checks::at_rest(base)?;
     let Some(dir) = &base.worktree else { return Ok(()) };
-    checks::settled(dir)?;
     match overlaps(base, dir, old, new) {
         Ok(Overlap { paths, locked }) if paths.is_empty() && locked.is_empty() => Ok(()),
         Ok(Overlap { locked, .. }) if !locked.is_empty() => Err(Refusal::new(

@@ -68,6 +68,24 @@ pub(super) fn checked_out_in(place: &Place, branch: &str) -> Option<PathBuf> {
     linked.map(|dir| Admin::read(&dir)).find_map(|admin| admin.path)
 }
 
+/// Where a branch is being rebased, if anywhere: git detaches HEAD meanwhile and notes the branch.
+pub fn rebased(root: &Path, branch: &str) -> Option<PathBuf> {
+    let place = Place::of(root).ok()?;
+    let name = format!("refs/heads/{branch}");
+    let names = |dir: &Path| {
+        let noted = |kind: &str| small(&dir.join(kind).join("head-name"));
+        let mut noted = ["rebase-merge", "rebase-apply"].into_iter().filter_map(|k| noted(k).ok());
+        noted.any(|text| text.trim_ascii_end() == name.as_bytes())
+    };
+    if names(&place.common) {
+        let is_main = place.git_dir == place.common;
+        let main = || list(&place.root).ok()?.into_iter().next().map(|entry| entry.path);
+        return if is_main { Some(place.root.clone()) } else { main() };
+    }
+    let linked = admin::dirs(&place).into_iter().filter(|dir| names(dir));
+    linked.map(|dir| Admin::read(&dir)).find_map(|admin| admin.path)
+}
+
 /// The ref that the HEAD of an entry leads to; one that a power cut tore is mended first.
 fn whole_head(dir: &Path) -> Option<String> {
     match small(&dir.join("HEAD")).ok().filter(|text| links::is_head(text)) {

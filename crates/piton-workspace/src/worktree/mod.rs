@@ -33,7 +33,7 @@ pub use branch::{
 };
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
 pub(crate) use commit::{ended, signed};
-pub use list::{Entry, checked_out, list};
+pub use list::{Entry, checked_out, list, rebased};
 pub(crate) use place::Place;
 pub use remove::{empty_trash, remove, trash_folders};
 pub use stand::{Files, move_to, stand_on, start_from, unmerged};

@@ -4,7 +4,9 @@
 //! worktree up next finishes it. The branch moves last: files that are ahead of their branch look
 //! like work that is done already, files that lag behind would look like work taken back.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use super::mark::{Mark, replace};
@@ -17,7 +19,7 @@ use crate::snapshot;
 const MOVE: &str = "piton-move";
 
 /// What an interrupted operation of git leaves in an admin folder; after a move it means nothing.
-const UNDER_WAY: [&str; 8] = [
+const UNDER_WAY: [&str; 10] = [
     "MERGE_HEAD",
     "MERGE_MSG",
     "MERGE_MODE",
@@ -26,6 +28,8 @@ const UNDER_WAY: [&str; 8] = [
     "rebase-merge",
     "rebase-apply",
     "sequencer",
+    "BISECT_LOG",
+    "BISECT_START",
 ];
 
 /// What happens to the files of a worktree that moves.
@@ -57,7 +61,7 @@ pub fn start_from(dir: &Path, commit: &str, fence: &Fence) -> Result<()> {
 
 fn carry_out(place: &Place, mark: &Mark, commit: &str, files: Files, fence: &Fence) -> Result<()> {
     match files {
-        Files::Follow => place.git().args(["read-tree", "--reset", "-u", commit]).run()?,
+        Files::Follow => read_tree(place, &["-u", commit])?,
         Files::Stay => reset_index(place, commit)?,
     }
     let name = format!("refs/heads/{}", mark.branch);
@@ -92,10 +96,12 @@ pub(super) fn own(dir: &Path, fence: &Fence) -> Result<(Place, Mark)> {
 /// Moves a lane's worktree and its branch to a commit, with the files of another tree: what differs
 /// shows up as a change. Changes to tracked files are lost.
 pub fn stand_on(dir: &Path, commit: &str, tree: &str, fence: &Fence) -> Result<()> {
-    move_to(dir, commit, Files::Stay, fence)?;
+    check(&Place::of(dir)?, fence)?;
     let (place, _) = own(dir, fence)?;
-    place.git().args(["read-tree", "--reset", "-u", tree]).run()?;
-    reset_index(&place, commit)
+    // Before the index moves: files that the worktree has, and neither the commit nor the tree, go only
+    // as long as the index knows them; after that they would look like new work of the lane's.
+    read_tree(&place, &["-u", tree])?;
+    move_to(dir, commit, Files::Stay, fence)
 }
 
 /// The paths that a merge of a step's own left undecided in a lane's worktree.
@@ -145,10 +151,59 @@ pub(super) fn reset_index(place: &Place, commit: &str) -> Result<()> {
     if held.is_some() && held == tree {
         return Ok(());
     }
-    place.git().args(["read-tree", "--reset", commit]).run()?;
+    read_tree(place, &[commit])?;
     // Its exit says that files differ, which is no failure here.
     place.git().args(["update-index", "-q", "--refresh"]).output()?;
     Ok(())
+}
+
+/// Reads a tree into the index, whatever it holds. Git refuses that for entries which a step told it
+/// not to look at, if their files changed: the marks of those go then. One that nobody can read is made
+/// anew.
+fn read_tree(place: &Place, args: &[&str]) -> Result<()> {
+    let reset = || place.git().args(["read-tree", "--reset"]).args(args).run();
+    let Err(error) = reset() else { return Ok(()) };
+    match unmark(place) {
+        Ok(0) => return Err(error.into()),
+        Ok(_) => {}
+        Err(_) => {
+            let index = place.git_dir.join("index");
+            fs::remove_file(&index).at(index)?;
+        }
+    }
+    Ok(reset()?)
+}
+
+/// Takes the marks of files that are there and that git does not look at; how many there were. What a
+/// sparse checkout leaves out is not there.
+fn unmark(place: &Place) -> Result<usize> {
+    let all = place.git().args(["ls-files", "-v", "-z"]).bytes()?;
+    let lines =
+        all.split(|byte| *byte == 0).filter_map(|line| Some((line.first()?, line.get(2..)?)));
+    let there = |path: &[u8]| place.root.join(OsStr::from_bytes(path)).symlink_metadata().is_ok();
+    let marked: Vec<(u8, &[u8])> = lines
+        .map(|(tag, path)| (*tag, path))
+        .filter(|(tag, path)| (tag.is_ascii_lowercase() || *tag == b'S') && there(path))
+        .collect();
+    let assumed = |tag: u8| tag.is_ascii_lowercase();
+    let skipped = |tag: u8| tag.eq_ignore_ascii_case(&b'S');
+    take_mark(place, "--no-assume-unchanged", &marked, assumed)?;
+    take_mark(place, "--no-skip-worktree", &marked, skipped)?;
+    Ok(marked.len())
+}
+
+fn take_mark(
+    place: &Place,
+    option: &str,
+    marked: &[(u8, &[u8])],
+    has_it: impl Fn(u8) -> bool,
+) -> Result<()> {
+    let with: Vec<&[u8]> = marked.iter().filter(|(tag, _)| has_it(*tag)).map(|(_, p)| *p).collect();
+    if with.is_empty() {
+        return Ok(());
+    }
+    let git = place.git().args(["update-index", option, "-z", "--stdin"]);
+    Ok(git.input(with.join(&0)).run()?)
 }
 
 /// Makes the index anew if a power cut tore it.
