@@ -352,8 +352,8 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "state-read-only",
         title: "the folder with Piton's state cannot be written",
-        cause: "The command has something to record, or must read a ledger that was not closed, and the folder that the message names is read-only or belongs to somebody else.",
-        next: "Make that folder writable for you, or work in a copy of the project. `status`, `runs`, `show` and `log` also work where nothing can be written.",
+        cause: "The command has something to record, or must read a ledger that was not closed, and the folder or file that the message names is read-only or belongs to somebody else.",
+        next: "Make it writable for you, or work in a copy of the project. `status`, `runs`, `show` and `log` also work where nothing can be written.",
     },
     Entry {
         code: "state-unreadable",

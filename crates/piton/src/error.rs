@@ -114,6 +114,7 @@ impl From<piton_ledger::Error> for CommandError {
             L::Unwritable { .. } | L::Frozen { .. } => {
                 Self::new(Kind::Blocked, "state-read-only", message)
             }
+            L::TooLong { .. } => Self::new(Kind::Blocked, "ledger", message),
             L::RunExists { .. } => Self::usage("run-exists", message),
             _ => Self::failed("ledger", message).hint("`piton doctor` says what is wrong"),
         }

@@ -288,7 +288,7 @@ fn space(free: u64, all: u64) -> Finding {
     }
 }
 
-/// Whether the state lies where git can't reach it, and only there.
+/// Whether the state can be written, and lies where git can't reach it, and only there.
 pub fn place(context: &Context) -> Vec<Finding> {
     let project = &context.project;
     let state = &project.state_dir;
@@ -304,6 +304,11 @@ pub fn place(context: &Context) -> Vec<Finding> {
         )
     });
     let mut findings: Vec<Finding> = second.collect();
+    if let Some((path, why)) = piton_ledger::unwritable(state) {
+        let what = format!("cannot write to {}: {why}", path.display());
+        let next = "make it writable for you; until then runs can be looked at, and none goes on";
+        findings.push(Finding::warning(what).next(next));
+    }
     if let (true, Some(common)) = (project.keeps_state_in_tree(), &project.common_dir) {
         let (from, to) = (state.display(), common.join("piton"));
         let what = format!("the state lies in {from}, from before there was git");
