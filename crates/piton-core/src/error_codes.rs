@@ -100,8 +100,8 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "ledger-content",
         title: "the ledger holds something unreadable",
-        cause: "An event or a plan in the ledger cannot be understood: it was written by a newer Piton, or it is damaged.",
-        next: "Use the newest Piton that worked here; `piton doctor` names the event, or the plan and how it is put back.",
+        cause: "An event or a plan in the ledger cannot be understood: it is damaged.",
+        next: "`piton doctor` names the event, or the plan and how it is put back. Copy the ledger's folder away, then restore a backup.",
     },
     Entry {
         code: "ledger-corrupt",
@@ -118,7 +118,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "ledger-newer",
         title: "the ledger was written by a newer Piton",
-        cause: "Its format is newer than this program knows. It was not touched.",
+        cause: "Its format, or an event of the run, is newer than this program knows. It was not touched.",
         next: "Use the newer Piton.",
     },
     Entry {

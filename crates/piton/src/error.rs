@@ -134,6 +134,9 @@ impl From<piton_engine::Error> for CommandError {
             E::TakenOver => {
                 Self::new(Kind::Driven, "run-taken-over", error.to_string()).hint(TAKEN_OVER_NEXT)
             }
+            E::Codec { source: piton_formats::codec::Error::Newer { .. }, .. } => {
+                Self::new(Kind::Blocked, "ledger-newer", error.to_string())
+            }
             E::Codec { .. } | E::Illegal { .. } | E::NoPlan(_) => {
                 Self::new(Kind::Blocked, "ledger-content", error.to_string())
                     .hint("`piton doctor` says what is wrong")
