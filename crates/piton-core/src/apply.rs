@@ -22,7 +22,7 @@ mod steps;
 mod tasks;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 15;
+pub const APPLY_VERSION: u32 = 16;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -275,7 +275,8 @@ fn account_time(state: &mut RunState, at: Timestamp, event: &Event) {
             }
         }
     }
-    state.counted_at = state.counted_at.max(at);
+    // Also where the clock was set back: what passes from now on counts.
+    state.counted_at = at;
 }
 
 /// Whether only a driver at work records such an event.

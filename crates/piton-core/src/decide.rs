@@ -236,11 +236,9 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
             if !gate_open(state, gate, lane.gate.as_ref(), survey) {
                 return;
             }
-            match step.progress {
-                Progress::Waiting { until, .. } if until > view.now => {
-                    survey.wake = earliest(survey.wake, Some(until));
-                }
-                _ => lanes::next(view, step, survey),
+            match step.progress.waits_until(view.now) {
+                Some(until) => survey.wake = earliest(survey.wake, Some(until)),
+                None => lanes::next(view, step, survey),
             }
         }
         _ => {}

@@ -100,8 +100,8 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "ledger-content",
         title: "the ledger holds something unreadable",
-        cause: "An event or a plan in the ledger cannot be understood: it was written by a newer Piton, or it is damaged.",
-        next: "Use the newest Piton that worked here; `piton doctor` names the event, or the plan and how it is put back.",
+        cause: "An event or a plan in the ledger cannot be understood: it is damaged.",
+        next: "`piton doctor` names the event, or the plan and how it is put back. Copy the ledger's folder away, then restore a backup.",
     },
     Entry {
         code: "ledger-corrupt",
@@ -118,7 +118,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "ledger-newer",
         title: "the ledger was written by a newer Piton",
-        cause: "Its format is newer than this program knows. It was not touched.",
+        cause: "Its format, or an event of the run, is newer than this program knows. It was not touched.",
         next: "Use the newer Piton.",
     },
     Entry {
@@ -352,8 +352,8 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "state-read-only",
         title: "the folder with Piton's state cannot be written",
-        cause: "The command has something to record, or must read a ledger that was not closed, and the folder that the message names is read-only or belongs to somebody else.",
-        next: "Make that folder writable for you, or work in a copy of the project. `status`, `runs`, `show` and `log` also work where nothing can be written.",
+        cause: "The command has something to record, or must read a ledger that was not closed, and the folder or file that the message names is read-only or belongs to somebody else.",
+        next: "Make it writable for you, or work in a copy of the project. `status`, `runs`, `show` and `log` also work where nothing can be written.",
     },
     Entry {
         code: "state-unreadable",

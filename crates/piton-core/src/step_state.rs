@@ -94,6 +94,8 @@ pub enum Progress {
     },
     /// To be started again, not before a time.
     Waiting {
+        /// When the wait began: a clock that says less was set back since.
+        since: Timestamp,
         /// Not before.
         until: Timestamp,
         /// After what kind of failure.
@@ -127,6 +129,17 @@ pub struct FailedAttempt {
 impl Progress {
     fn is_pending(&self) -> bool {
         *self == Self::Pending
+    }
+
+    /// Until when nothing is to be started; nothing where that is over.
+    ///
+    /// A wait lasts no longer than it was meant to: if the clock was set back to before it began, the
+    /// moment it waits for may lie days ahead.
+    pub fn waits_until(&self, now: Timestamp) -> Option<Timestamp> {
+        match *self {
+            Self::Waiting { since, until, .. } if since <= now && now < until => Some(until),
+            _ => None,
+        }
     }
 
     /// Whether nothing more is to be done: finished or left out.

@@ -262,6 +262,21 @@ fn only_time_with_a_driver_counts() {
     assert_eq!(run.state.used.driven_ms, Millis(1_110));
 }
 
+/// Lost, a run is driven for days that count for no budget, where a clock that was wrong is put right.
+#[test]
+fn time_counts_on_where_the_clock_was_set_back() {
+    let mut run = Run::new(plan());
+    run.at = run.at.after(Millis(100));
+    run.start(STEP, vec![]);
+    run.at = Timestamp(run.at.0 - 900_000);
+    run.take(finished(STEP, 1, Outcome::Succeeded, vec![]));
+    run.at = run.at.after(Millis(1_000));
+    let left =
+        DriverLeft { verdict: Verdict::Waiting, head: None, signal: None, driven_until: None };
+    run.take(Event::DriverLeft(left));
+    assert_eq!(run.state.used.driven_ms, Millis(1_100));
+}
+
 /// Lost, a run whose driver is killed again and again would never reach its budget of time.
 #[test]
 fn the_time_of_a_driver_that_fell_counts_up_to_its_last_sign_of_life() {

@@ -211,6 +211,22 @@ fn a_step_that_waits_is_woken_at_its_time() {
     assert_eq!(starts(&run, &jobs(1)), ["P/A/a#2"]);
 }
 
+/// Lost, a retry in two seconds comes in two days where a clock that was wrong is put right.
+#[test]
+fn a_wait_does_not_outlast_a_clock_that_is_set_back() {
+    let lane = plans::lane_of("A", &["a"]);
+    for next in [|until| Next::Wait { until }, |at| Next::Retry { at }] {
+        let mut run = Run::new(plans::plan(vec![plans::phase("P", vec![lane.clone()])]));
+        let begun = run.at;
+        let until = begun.after(Millis(5_000));
+        run.attempt("P/A/a", failed(Class::Network, next(until)));
+        run.at = begun.after(Millis(1));
+        assert_eq!(starts(&run, &jobs(1)), Vec::<String>::new());
+        run.at = Timestamp(begun.0 - 900_000);
+        assert_eq!(starts(&run, &jobs(1)), ["P/A/a#2"]);
+    }
+}
+
 #[test]
 fn an_earlier_step_that_is_reset_waits_for_the_one_that_runs() {
     let mut run = Run::new(three_lanes());

@@ -121,7 +121,8 @@ pub struct Driver<'a> {
     recheck_inputs: bool,
     /// When the inbox was last looked at, by the time awake: clocks can be set back.
     inbox_seen: Option<Millis>,
-    last_commit: Timestamp,
+    /// The clock and the time awake at the last commit.
+    last_commit: (Timestamp, Millis),
     /// The clock and the time awake when they were last compared.
     clock: (Timestamp, Millis),
     /// Snapshots of this turn, by the folder; nothing ran since they were taken.
@@ -181,7 +182,7 @@ impl<'a> Driver<'a> {
             ending: None,
             recheck_inputs: false,
             inbox_seen: None,
-            last_commit: at,
+            last_commit: (at, awake),
             clock: (at, awake),
             fresh: BTreeMap::new(),
             asked_at: None,
@@ -333,7 +334,7 @@ impl<'a> Driver<'a> {
             answered: &answered,
             release,
         })?;
-        self.last_commit = self.at;
+        self.last_commit = self.clock;
         self.answered.clear();
         self.view(before);
         Ok((before + 1..).zip(self.batch.drain(..)).collect())
@@ -414,9 +415,9 @@ impl<'a> Driver<'a> {
         self.at = self.world.now();
         self.fresh.clear();
         self.skip_sleep()?;
-        if happenings.is_empty() && self.at.since(self.last_commit).0 >= heartbeat_every() {
+        if happenings.is_empty() && self.heartbeat_is_due() {
             self.store.ledger().heartbeat(self.row.run, self.epoch, self.at.0)?;
-            self.last_commit = self.at;
+            self.last_commit = self.clock;
         }
         for happening in happenings {
             self.happened(happening)?;
@@ -426,6 +427,14 @@ impl<'a> Driver<'a> {
             self.observer.tick(self.at, &self.state);
         }
         Ok(())
+    }
+
+    /// Whether the lease should be renewed: by the clock, which tells of a sleep, or by the time awake,
+    /// which goes on where the clock was set back.
+    fn heartbeat_is_due(&self) -> bool {
+        let (at, awake) = self.last_commit;
+        let passed = self.clock.1.0.saturating_sub(awake.0);
+        self.at.since(at).0.max(passed) >= heartbeat_every()
     }
 
     /// Takes time that the machine slept, or that its clock jumped ahead, out of the budgets.

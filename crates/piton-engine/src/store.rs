@@ -8,7 +8,7 @@ use piton_core::hash::Sha;
 use piton_core::summary::run_status;
 use piton_core::{APPLY_VERSION, Plan, RunState, Timestamp, apply};
 use piton_formats::codec;
-use piton_ledger::{Append, Ledger, Liveness, NewEvent, NewRun, Owner, RunRow};
+use piton_ledger::{Acquire, Append, Lease, Ledger, Liveness, NewEvent, NewRun, Owner, RunRow};
 
 use crate::error::{Error, Result};
 
@@ -20,6 +20,9 @@ pub use asking::{Answer, Asked, describe};
 const SNAPSHOT_EVERY: u64 = 256;
 /// A cached state of a large plan is written less often: one event per so many steps.
 const STEPS_PER_SNAPSHOT_EVENT: u64 = 4;
+/// Events that are read before a run changes hands: what this program can't read it must not add to.
+/// A few milliseconds; `piton doctor` reads them all.
+const EVENTS_READ: u64 = 1024;
 /// Events read in one query when a whole history is replayed.
 const PAGE: usize = 4096;
 
@@ -89,6 +92,20 @@ impl Store {
             state = unbegun(&row);
         }
         Ok(Loaded { row, state, seq })
+    }
+
+    /// Takes the lease of a run whose last events can be read. Loading alone would not see them: the
+    /// cached state stands for them.
+    pub fn acquire(
+        &mut self,
+        row: &RunRow,
+        owner: &Owner,
+        at: Timestamp,
+        how: Acquire,
+        alive: &dyn Fn(&Owner) -> Liveness,
+    ) -> Result<Lease> {
+        self.events(row, row.seq.saturating_sub(EVENTS_READ))?;
+        Ok(self.ledger.acquire(row.run, owner, at.0, how, alive)?)
     }
 
     /// Reads events after a sequence number.

@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 
 use crate::Owner;
+use crate::sqlite::unwritable;
+
+/// SQLite's own limit is 512, with the endings of the files beside the database.
+const PATH_BYTES_MAX: usize = 500;
 
 /// The result of ledger operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -103,16 +107,27 @@ pub enum Error {
     /// A write through a ledger opened for reading.
     #[error("the ledger was opened for reading only; open it for writing")]
     ReadOnly,
-    /// The folder of the ledger can't be written.
+    /// The folder of the ledger, or one of its files, can't be written.
     #[error(
-        "cannot write to {}: {source}; make that folder writable for you, or work in a copy of the \
-         project: looking at runs needs no writing", dir.display()
+        "cannot write to {}: {source}; make it writable for you, or work in a copy of the project: \
+         looking at runs needs no writing", path.display()
     )]
     Unwritable {
-        /// The folder.
-        dir: PathBuf,
+        /// The folder or file.
+        path: PathBuf,
         /// The reason.
         source: std::io::Error,
+    },
+    /// The name of the ledger's file is longer than SQLite takes.
+    #[error(
+        "the path {} has {} bytes, and that of a ledger may have {max}; move the project to a place \
+         with a shorter path", path.display(), path.as_os_str().len()
+    )]
+    TooLong {
+        /// The database file.
+        path: PathBuf,
+        /// How many bytes it may have.
+        max: usize,
     },
     /// The ledger may be there, but this user may not look at it.
     #[error(
@@ -204,6 +219,15 @@ impl Error {
                 Self::Busy { path }
             }
             Some(ErrorCode::DiskFull) => Self::DiskFull { path },
+            Some(ErrorCode::CannotOpen) if path.as_os_str().len() > PATH_BYTES_MAX => {
+                Self::TooLong { path, max: PATH_BYTES_MAX }
+            }
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
+                match path.parent().and_then(unwritable) {
+                    Some((path, source)) => Self::Unwritable { path, source },
+                    None => Self::Sqlite(raw),
+                }
+            }
             _ => Self::Sqlite(raw),
         }
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use piton_ledger::{
     Acquire, Append, DATABASE_FILE, Error, Ledger, Liveness, NewEvent, NewRun, Open, Owner, RunKey,
-    Severity, Sqlite, backup, check,
+    Severity, Sqlite, backup, check, unwritable,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -82,6 +82,41 @@ fn a_ledger_that_may_not_be_looked_at_is_not_a_missing_one() {
         assert!(matches!(refused(&closed, Open::ReadOnly), Error::Unreadable { .. }));
     }
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+/// Lost, a person is told that the ledger failed, and not which file is in the way.
+#[test]
+fn what_cannot_be_written_is_named() {
+    let (_home, dir) = scratch();
+    drop(filled(&dir));
+    assert!(unwritable(&dir).is_none());
+    let modes = |file: u32, folder: u32| {
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+        set(&dir.join(DATABASE_FILE), file).unwrap();
+        set(&dir, folder).unwrap();
+    };
+    for (file, folder, named) in [(0o400, 0o700, DATABASE_FILE), (0o600, 0o500, "")] {
+        modes(file, folder);
+        // Root may write everything.
+        let refused = unwritable(&dir).map(|_| match Sqlite::open(&dir, Open::ReadWrite) {
+            Ok(mut ledger) => ledger.put_blob("hash", b"").unwrap_err(),
+            Err(error) => error,
+        });
+        modes(0o600, 0o700);
+        if let Some(error) = refused {
+            let Error::Unwritable { path, .. } = error else { panic!("{error}") };
+            assert!(path.ends_with(dir.join(named)), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_path_that_is_too_long_for_sqlite_is_said_to_be() {
+    let (home, _) = scratch();
+    let name = "d".repeat(200);
+    let dir = home.path().join(&name).join(&name).join(&name);
+    let error = refused(&dir, Open::ReadWrite);
+    assert!(matches!(error, Error::TooLong { .. }), "{error}");
 }
 
 /// Lost, a crash in the first moments would leave a project that cannot be used.

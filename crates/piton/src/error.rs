@@ -114,6 +114,7 @@ impl From<piton_ledger::Error> for CommandError {
             L::Unwritable { .. } | L::Frozen { .. } => {
                 Self::new(Kind::Blocked, "state-read-only", message)
             }
+            L::TooLong { .. } => Self::new(Kind::Blocked, "ledger", message),
             L::RunExists { .. } => Self::usage("run-exists", message),
             _ => Self::failed("ledger", message).hint("`piton doctor` says what is wrong"),
         }
@@ -132,6 +133,9 @@ impl From<piton_engine::Error> for CommandError {
             E::Refused(refusal) => Self::usage("refused", refusal.to_string()),
             E::TakenOver => {
                 Self::new(Kind::Driven, "run-taken-over", error.to_string()).hint(TAKEN_OVER_NEXT)
+            }
+            E::Codec { source: piton_formats::codec::Error::Newer { .. }, .. } => {
+                Self::new(Kind::Blocked, "ledger-newer", error.to_string())
             }
             E::Codec { .. } | E::Illegal { .. } | E::NoPlan(_) => {
                 Self::new(Kind::Blocked, "ledger-content", error.to_string())

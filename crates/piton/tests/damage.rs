@@ -78,6 +78,31 @@ fn a_run_with_a_hole_in_its_history_is_not_gone_on_with() {
     assert_eq!(project.lines("ran.txt"), ["one"]);
 }
 
+/// Lost: a program would add to a run whose last events it does not understand, because a cached
+/// state stands for them.
+#[test]
+fn a_run_whose_events_cannot_be_read_is_not_gone_on_with() {
+    for (damage, code, next) in [
+        ("tag = 'step.dreamt'", "ledger-newer", "next: use the newer Piton"),
+        ("version = 9", "ledger-newer", "next: use the newer Piton"),
+        ("body = x'7b'", "ledger-content", "restore the last backup"),
+    ] {
+        let project = failed_run();
+        project.wait_quiet();
+        let path = project.state_dir().join(DATABASE_FILE);
+        let sql = format!("UPDATE events SET {damage} WHERE seq = 4");
+        Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        for command in WRITERS {
+            project.piton(command).exits(4).says(code);
+            assert!(fs::read(&path).unwrap() == bytes, "{damage} {command:?}");
+        }
+        let said = project.piton(&["doctor"]).exits(4).says("event 4").says(next);
+        assert!(!said.stdout.contains("is sound"), "{}", said.stdout);
+        assert_eq!(project.lines("ran.txt"), ["one"]);
+    }
+}
+
 /// Lost: somebody who may not look would be told that there is nothing.
 #[test]
 fn a_ledger_that_may_not_be_read_is_said_to_be_that() {

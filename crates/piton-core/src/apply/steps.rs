@@ -74,10 +74,10 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
                     step.failures += 1;
                     Progress::Failed
                 }
-                Next::Retry { at } => {
+                Next::Retry { at: until } => {
                     step.failures += 1;
                     step.retried += 1;
-                    Progress::Waiting { until: at, class: *class }
+                    Progress::Waiting { since: at, until, class: *class }
                 }
                 Next::Wait { until } => {
                     let wait = until.since(at).0;
@@ -88,7 +88,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
                         step.network_waits += 1;
                         step.network_waited_ms.0 += wait;
                     }
-                    Progress::Waiting { until, class: *class }
+                    Progress::Waiting { since: at, until, class: *class }
                 }
             };
         }

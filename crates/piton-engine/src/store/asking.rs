@@ -101,10 +101,10 @@ impl Store {
 
     fn lease_if_free(&mut self, row: &RunRow, asked: &Asked<'_>) -> Result<Option<Lease>> {
         let how = Acquire::IfFree;
-        match self.ledger.acquire(row.run, asked.owner, asked.at.0, how, asked.alive) {
+        match self.acquire(row, asked.owner, asked.at, how, asked.alive) {
             Ok(lease) => Ok(Some(lease)),
-            Err(piton_ledger::Error::Held { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(Error::Ledger(piton_ledger::Error::Held { .. })) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -25,6 +25,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use ahead::Ahead;
+pub use frozen::unwritable;
 pub use lock::LOCK_FILE;
 use lock::{PATIENCE, WriteLock};
 use schema::Format;
@@ -132,6 +133,10 @@ impl Sqlite {
         if let Error::Corrupt { detail, .. } = &error {
             sound::leave_as_it_is(&self.conn, &self.path);
             self.damage.borrow_mut().get_or_insert_with(|| detail.clone());
+        }
+        if matches!(error, Error::Fenced { .. }) {
+            // Whoever was taken over touches nothing any more: others carry the log over.
+            sound::leave_as_it_is(&self.conn, &self.path);
         }
         error
     }
@@ -271,7 +276,7 @@ fn open_for_writing(
     }
     .map_err(|error| {
         if frozen::is_unwritable(&error) {
-            return Error::Unwritable { dir: dir.to_owned(), source: error };
+            return Error::Unwritable { path: dir.to_owned(), source: error };
         }
         Error::file("open the lock file in", dir)(error)
     })?;
@@ -334,8 +339,8 @@ fn create_directory(dir: &Path) -> Result<()> {
     }
     match DirBuilder::new().mode(0o700).create(dir) {
         Err(source) if frozen::is_unwritable(&source) => {
-            let dir = dir.parent().unwrap_or(dir).to_owned();
-            Err(Error::Unwritable { dir, source })
+            let path = dir.parent().unwrap_or(dir).to_owned();
+            Err(Error::Unwritable { path, source })
         }
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(Error::file("create", dir)(error))

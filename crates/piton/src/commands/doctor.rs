@@ -74,9 +74,11 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
     if args.new_ledger {
         return anew::begin(context);
     }
-    let (mut findings, readable) = checks::ledger(context);
-    if readable {
-        checks::runs(context, &mut findings);
+    let (mut findings, mut readable) = checks::ledger(context);
+    if readable && !checks::runs(context, &mut findings) {
+        readable = false;
+        // The file is sound, but what a person cares about is not.
+        findings.retain(|found| !found.what.ends_with(checks::SOUND));
     }
     if context.is_unsettled() {
         let what = format!("{} can't be read", crate::context::SETTINGS_FILE);

@@ -180,7 +180,7 @@ pub fn send(
             Some(answer) if answer.starts_with(REFUSED) => (REFUSED, answer),
             Some(answer) => ("done", answer),
             None => {
-                ("asked", "in the inbox; the run takes it when its driver next looks".to_owned())
+                ("asked", format!("in the inbox; the run takes it when {}", looks(&loaded.row)))
             }
         },
     };
@@ -190,6 +190,19 @@ pub fn send(
         Target::Run => loaded.row.run_id.clone(),
     };
     Ok(Sent { target, outcome, answer })
+}
+
+/// When a driver that did not answer in time will see what lies in its inbox.
+fn looks(row: &RunRow) -> String {
+    let stopped = row.owner.as_ref().filter(|lease| piton_ledger::is_stopped(lease.owner.pid));
+    match stopped.map(|lease| &lease.owner) {
+        Some(owner) => format!(
+            "{owner}, which is stopped, goes on (`kill -CONT {}`), or another takes over (`piton resume \
+             {} --takeover`)",
+            owner.pid, row.run_id
+        ),
+        None => "its driver next looks".to_owned(),
+    }
 }
 
 /// Waits for a driver's answer; a request that it left behind when it went is carried out here.

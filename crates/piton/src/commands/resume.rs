@@ -112,14 +112,22 @@ pub fn acquire(
     takeover: bool,
 ) -> Result<Lease> {
     let how = if takeover { Acquire::Takeover } else { Acquire::IfFree };
-    let mut taken =
-        store.ledger().acquire(row.run, &Context::owner(), now().0, how, &owner_liveness);
+    let acquire = |store: &mut Store| match store.acquire(
+        row,
+        &Context::owner(),
+        now(),
+        how,
+        &owner_liveness,
+    ) {
+        Err(piton_engine::Error::Ledger(error)) => Ok(Err(error)),
+        other => other.map(Ok),
+    };
+    let mut taken = acquire(store)?;
     if let (true, Err(piton_ledger::Error::HolderStopped { pid, .. })) = (takeover, &taken) {
         // The driver to be replaced stands still in the middle of a write: it would never let go.
         let owner = row.owner.as_ref().map(|l| l.owner.pid);
         if owner == Some(*pid) && kill(*pid) {
-            taken =
-                store.ledger().acquire(row.run, &Context::owner(), now().0, how, &owner_liveness);
+            taken = acquire(store)?;
         }
     }
     let taken = taken.map_err(|error| match error {

@@ -249,7 +249,8 @@ fn step_rows(
                 }
             }
         }
-        Progress::Waiting { until, .. } => {
+        progress @ Progress::Waiting { .. } => {
+            let until = progress.waits_until(scene.now).unwrap_or(scene.now);
             let left = until.since(scene.now);
             let when = if status == Status::Parked {
                 format!("until {}", time::ahead(until, scene.now))
@@ -355,6 +356,7 @@ mod tests {
         state.phases[0].lanes[1] = lane("B", vec![failed("work")]);
         let mut retrying = failed("build");
         retrying.progress = Progress::Waiting {
+            since: Timestamp(0),
             until: Timestamp(20_000),
             class: piton_core::event::Class::Command,
         };

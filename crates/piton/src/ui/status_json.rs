@@ -271,7 +271,7 @@ pub fn parked_until(state: &RunState) -> Option<Timestamp> {
     let steps = state.phases.iter().flat_map(|p| &p.lanes).flat_map(|l| &l.steps);
     steps
         .filter_map(|s| match s.progress {
-            Progress::Waiting { until, class: Class::RateLimit } => Some(until),
+            Progress::Waiting { until, class: Class::RateLimit, .. } => Some(until),
             _ => None,
         })
         .min()

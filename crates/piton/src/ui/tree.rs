@@ -287,14 +287,12 @@ impl<'a> Tree<'a> {
         };
         match step.progress {
             Progress::Running { since } => add(&format!("for {}", self.now.since(since))),
-            Progress::Waiting { until, .. } => {
-                let left = until.since(self.now);
-                let when = if left == Millis(0) {
-                    "due now".to_owned()
-                } else {
+            progress @ Progress::Waiting { .. } => {
+                let due = || "due now".to_owned();
+                add(&progress.waits_until(self.now).map_or_else(due, |until| {
+                    let left = until.since(self.now);
                     format!("until {} (in {left})", time::ahead(until, self.now))
-                };
-                add(&when);
+                }));
             }
             _ if step.duration_ms.0 > 0 => add(&step.duration_ms.to_string()),
             _ => {}

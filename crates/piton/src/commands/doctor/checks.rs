@@ -29,6 +29,9 @@ const STRAY_RUNS_MAX: usize = 100;
 /// The kernel cuts the names of programs to so many bytes.
 const PROGRAM_NAME_BYTES: usize = 15;
 
+/// How it is said that nothing is wrong with the file of a ledger.
+pub const SOUND: &str = " is sound";
+
 /// Checks the ledger itself; the flag says whether it may be read any further.
 pub fn ledger(context: &Context) -> (Vec<Finding>, bool) {
     let dir = &context.project.state_dir;
@@ -46,7 +49,7 @@ pub fn ledger(context: &Context) -> (Vec<Finding>, bool) {
         }
         Err(error) => (vec![Finding::error(error.to_string())], false),
         Ok(found) if found.is_empty() => {
-            (vec![Finding::ok(format!("the ledger in {} is sound", dir.display()))], true)
+            (vec![Finding::ok(format!("the ledger in {}{SOUND}", dir.display()))], true)
         }
         Ok(found) => {
             let broken = |f: &piton_ledger::Finding| f.severity == piton_ledger::Severity::Broken;
@@ -60,32 +63,40 @@ pub fn ledger(context: &Context) -> (Vec<Finding>, bool) {
     }
 }
 
-/// Checks every run: its history, driver, keeper, strays and folder.
-pub fn runs(context: &Context, findings: &mut Vec<Finding>) {
+/// Checks every run: its history, driver, keeper, strays and folder; says whether all of them can be
+/// read.
+pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
     // Without a ledger there are no runs; that was said already.
     let Ok(mut store) = context.read_store() else {
-        return;
+        return true;
     };
     let rows = match store.runs() {
         Ok(rows) => rows,
         Err(error) => {
             findings.push(Finding::error(error.to_string()));
-            return;
+            return false;
         }
     };
+    let mut readable = true;
     for (index, row) in rows.iter().enumerate() {
         match store.load_row(row.clone()) {
             Ok(loaded) => {
-                findings.extend(same_as_history(&mut store, &loaded));
+                if let Some((finding, whole)) = same_as_history(&mut store, &loaded) {
+                    findings.push(finding);
+                    readable &= whole;
+                }
                 findings.extend(recorded_plan(context, &mut store, &loaded));
                 findings.extend(driver(&loaded));
                 findings.extend(cut_short(&loaded));
                 findings.extend(processes(context, &mut store, &loaded, index < STRAY_RUNS_MAX));
             }
-            Err(error) => findings.push(
-                Finding::error(error.to_string())
-                    .next("use the newest Piton that drove this run, and keep a backup"),
-            ),
+            Err(error) => {
+                readable = false;
+                findings.push(
+                    Finding::error(error.to_string())
+                        .next("use the newest Piton that drove this run, and keep a backup"),
+                );
+            }
         }
     }
     findings.push(Finding::ok(crate::ui::text::count(rows.len(), "run")));
@@ -101,10 +112,13 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) {
                     that was lost";
         findings.push(Finding::ok(what).next(next));
     }
+    readable
 }
 
-/// The cached state must be what the events add up to.
-fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<Finding> {
+/// The cached state must be what the events add up to; the flag says whether they could be read.
+fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<(Finding, bool)> {
+    const RESTORE: &str = "copy the ledger's directory away, then restore the last backup";
+    const REPORT: &str = "copy the ledger with `piton doctor --backup FILE` and report it";
     let run = &loaded.row.run_id;
     let mut state = RunState::default();
     let mut seen = 0;
@@ -116,8 +130,17 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<Finding> {
             seen = seq;
         }
     });
+    let whole = replayed.is_ok();
+    let mut next = REPORT;
     let problem = match (replayed, illegal) {
-        (Err(error), _) => error.to_string(),
+        (Err(error), _) => {
+            next = if error.code == "ledger-newer" {
+                "use the newer Piton that wrote it"
+            } else {
+                RESTORE
+            };
+            error.message
+        }
         (_, Some(illegal)) => illegal,
         _ if seen != loaded.seq => format!("its history ends at event {seen} of {}", loaded.seq),
         // What never began has no history that its row could differ from.
@@ -127,10 +150,7 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<Finding> {
         }
         _ => return None,
     };
-    Some(
-        Finding::error(format!("run {run}: {problem}"))
-            .next("copy the ledger with `piton doctor --backup FILE` and report it"),
-    )
+    Some((Finding::error(format!("run {run}: {problem}")).next(next), whole))
 }
 
 /// The plan on record must be the one that was kept: a run that may go on needs it.
@@ -288,7 +308,7 @@ fn space(free: u64, all: u64) -> Finding {
     }
 }
 
-/// Whether the state lies where git can't reach it, and only there.
+/// Whether the state can be written, and lies where git can't reach it, and only there.
 pub fn place(context: &Context) -> Vec<Finding> {
     let project = &context.project;
     let state = &project.state_dir;
@@ -304,6 +324,11 @@ pub fn place(context: &Context) -> Vec<Finding> {
         )
     });
     let mut findings: Vec<Finding> = second.collect();
+    if let Some((path, why)) = piton_ledger::unwritable(state) {
+        let what = format!("cannot write to {}: {why}", path.display());
+        let next = "make it writable for you; until then runs can be looked at, and none goes on";
+        findings.push(Finding::warning(what).next(next));
+    }
     if let (true, Some(common)) = (project.keeps_state_in_tree(), &project.common_dir) {
         let (from, to) = (state.display(), common.join("piton"));
         let what = format!("the state lies in {from}, from before there was git");

@@ -127,8 +127,8 @@ pub(super) fn report(
 /// The steps that wait for the reset of a rate limit, and until when.
 fn parked(state: &RunState) -> Vec<(StepPath, Timestamp)> {
     let waits = |(path, step): (StepPath, &StepState)| match step.progress {
-        Progress::Waiting { until, class: Class::RateLimit } if until > now() => {
-            Some((path, until))
+        progress @ Progress::Waiting { class: Class::RateLimit, .. } => {
+            Some((path, progress.waits_until(now())?))
         }
         _ => None,
     };
