@@ -73,3 +73,23 @@ fn a_folder_that_may_not_be_written_is_named() {
         assert!(found.what.contains("nobody may write") && found.fix.contains("chmod u+w"));
     });
 }
+
+/// Lost: git would delete the file that is there and then stop, and with the same filter it could not
+/// be put back either.
+#[test]
+fn a_filter_that_fails_is_named_before_any_file_goes() {
+    hermetic(|repo| {
+        repo.write(".gitattributes", "*.bin filter=store\n");
+        repo.write("x.bin", "old\n");
+        repo.git(&["config", "filter.store.required", "true"]);
+        repo.git(&["config", "filter.store.clean", "cat"]);
+        repo.git(&["config", "filter.store.smudge", "cat"]);
+        commit(&repo.root, "filtered");
+        let found = refusal(repo, &["x.bin", "a.txt"], || {
+            repo.git(&["config", "filter.store.smudge", "false"]);
+        });
+        let what = found.unwrap().what;
+        assert!(what.contains("can't be checked out: x.bin: smudge filter store failed"), "{what}");
+        assert_eq!(std::fs::read_to_string(repo.root.join("x.bin")).unwrap(), "old\n");
+    });
+}

@@ -193,8 +193,7 @@ impl Planned {
             // The plan says it.
             return Err(CommandError::silent(Kind::Failed));
         }
-        Err(CommandError::failed("not-rewound", format!("nothing was changed: {why}"))
-            .hint("everything is as before; put that right and try again"))
+        Err(super::not_rewound(why))
     }
 
     /// As data.
