@@ -1,6 +1,7 @@
 //! What rollback, restore and undo share: finding checkpoints, saying what will change, asking, and
 //! driving the run just far enough to carry it out.
 
+mod base;
 mod head;
 mod plan;
 mod points;
