@@ -5,6 +5,7 @@
 
 mod quick;
 mod repository;
+mod submodule;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -172,7 +173,7 @@ pub fn clean(dir: &Path, own: &[&str]) -> Result<(), Refusal> {
         .split(|byte| *byte == 0)
         .filter_map(|line| line.get(3..))
         .map(|path| String::from_utf8_lossy(path).into_owned())
-        .filter(|path| !is_own(path))
+        .filter(|path| !is_own(path) && !submodule::lags(dir, path))
         .map(|path| named(dir, &path))
         .collect();
     if dirty.is_empty() {
@@ -218,6 +219,11 @@ pub(crate) fn named(dir: &Path, path: &str) -> String {
     let is_repository = dir.join(path).is_dir() && dir.join(path).join(".git").exists();
     if !is_repository {
         return path.to_owned();
+    }
+    if submodule::indexed(dir, path).is_some() {
+        return format!(
+            "{path} (a submodule: commit where it is, or take it back with git submodule update)"
+        );
     }
     format!(
         "{path} (a repository of its own: move it away, let git ignore it, or make it a submodule)"

@@ -25,3 +25,6 @@ pub mod worktree;
 pub use git::{Git, git};
 pub use project::{Error, Project};
 pub use stay::hang_up;
+
+/// What the message of a failure says that did not even leave everything as it was.
+pub const PUT_BACK_FAILED: &str = "putting back failed too";

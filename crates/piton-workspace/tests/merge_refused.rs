@@ -125,3 +125,23 @@ fn base_that_is_rebased_in_another_work_tree_does_not_move() {
         }
     });
 }
+
+/// Lost: git would delete the file that is there and then stop, and with the same filter it could not
+/// be put back either.
+#[test]
+fn a_filter_that_fails_is_named_before_any_file_goes() {
+    hermetic(|repo| {
+        repo.write(".gitattributes", "*.bin filter=store\n");
+        repo.write("x.bin", "old\n");
+        repo.git(&["config", "filter.store.required", "true"]);
+        repo.git(&["config", "filter.store.clean", "cat"]);
+        repo.git(&["config", "filter.store.smudge", "cat"]);
+        commit(&repo.root, "filtered");
+        let found = refusal(repo, &["x.bin", "a.txt"], || {
+            repo.git(&["config", "filter.store.smudge", "false"]);
+        });
+        let what = found.unwrap().what;
+        assert!(what.contains("can't be checked out: x.bin: smudge filter store failed"), "{what}");
+        assert_eq!(std::fs::read_to_string(repo.root.join("x.bin")).unwrap(), "old\n");
+    });
+}

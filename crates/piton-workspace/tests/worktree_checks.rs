@@ -64,6 +64,32 @@ fn dirt_is_named_our_own_apart() {
     });
 }
 
+/// Lost: a lane whose work moves a submodule would block the lanes behind it, with advice that is not
+/// true of it. One that somebody moved on is a change.
+#[test]
+fn a_submodule_that_lags_behind_base_is_no_dirt() {
+    hermetic(|repo| {
+        let other = repo.root.parent().unwrap().join("other");
+        git(repo.root.parent().unwrap(), &["init", "-q", "other"]);
+        let (name, mail) = ("user.name=n", "user.email=n@n");
+        let again = ["-c", name, "-c", mail, "commit", "-q", "--allow-empty", "-m", "again"];
+        git(&other, &again);
+        let url = other.to_str().unwrap();
+        repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", url, "sub"]);
+        repo.commit("submodule");
+        let sub = repo.root.join("sub");
+        let one = git(&sub, &["rev-parse", "HEAD"]).trim().to_owned();
+        git(&sub, &again);
+        let moved = checks::clean(&repo.root, &[]).unwrap_err();
+        assert!(moved.what.contains("sub (a submodule: commit where it is"), "{}", moved.what);
+        repo.commit("on");
+        git(&sub, &["checkout", "-q", &one]);
+        checks::clean(&repo.root, &[]).unwrap();
+        fs::write(sub.join("new.txt"), "new").unwrap();
+        assert_eq!(code(checks::clean(&repo.root, &[])), "dirty");
+    });
+}
+
 #[test]
 fn operations_under_way_are_named() {
     hermetic(|repo| {

@@ -85,7 +85,9 @@ pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) ->
 
 /// The files could not be changed: perhaps because of what the user did since they were looked at.
 fn not_carried_out(root: &Path, name: &str, mut step: Step, error: Error) -> Result<Advanced> {
-    step.take_back(refs::value(root, name).as_deref())?;
+    if let Err(and) = step.take_back(refs::value(root, name).as_deref()) {
+        return Err(Error::Half { why: error.to_string(), and: and.to_string() });
+    }
     let paths = step.in_the_way()?;
     step.cancel();
     if paths.is_empty() { Err(error) } else { Ok(Advanced::InTheWay(paths)) }

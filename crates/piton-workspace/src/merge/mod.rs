@@ -10,6 +10,7 @@
 mod advance;
 mod conflict;
 mod diff;
+mod filtered;
 mod follow;
 mod guard;
 mod rebase;
@@ -28,6 +29,7 @@ pub use revert::{Revert, revert};
 pub use sides::{Disputed, Sides, has_markers, sides};
 pub use would::would_follow;
 
+use crate::PUT_BACK_FAILED;
 use crate::git::{self, Git};
 use crate::{checks, worktree};
 
@@ -51,6 +53,14 @@ pub enum Error {
     /// Something is under way that moves base too.
     #[error(transparent)]
     UnderWay(#[from] checks::Refusal),
+    /// Files were on the way, and could not be put back.
+    #[error("{why}; {PUT_BACK_FAILED} ({and}): the next command that drives the run tries again")]
+    Half {
+        /// What failed.
+        why: String,
+        /// What failed then.
+        and: String,
+    },
     /// Git answered something we do not understand.
     #[error("git {0} answered in a way this piton does not know; report it with `git version`")]
     Strange(&'static str),

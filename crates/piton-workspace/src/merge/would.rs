@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use super::diff::{self, Change};
-use super::{Error, Result, follow, guard, torn};
+use super::{Error, Result, filtered, follow, guard, torn};
 use crate::checks::{self, Base, Named, Refusal};
 use crate::git::Git;
 use crate::worktree::{At as _, Place};
@@ -24,7 +24,14 @@ pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<()
     checks::at_rest(base)?;
     let Some(dir) = &base.worktree else { return Ok(()) };
     match overlaps(base, dir, old, new) {
-        Ok(Overlap { paths, locked }) if paths.is_empty() && locked.is_empty() => Ok(()),
+        Ok(Overlap { paths, locked, unfiltered }) if paths.is_empty() && locked.is_empty() => {
+            let Some(said) = unfiltered else { return Ok(()) };
+            Err(Refusal::new(
+                "base-in-the-way",
+                format!("files that the merge brings can't be checked out: {said}"),
+                "see that the filter works, and has what it needs, then resume",
+            ))
+        }
         Ok(Overlap { locked, .. }) if !locked.is_empty() => Err(Refusal::new(
             "base-in-the-way",
             format!("the merge changes files in folders nobody may write: {}", Named(&locked)),
@@ -54,6 +61,8 @@ struct Overlap {
     paths: Vec<String>,
     /// Folders that may not be written.
     locked: Vec<String>,
+    /// What git says of a filter that fails.
+    unfiltered: Option<String>,
 }
 
 fn overlaps(base: &Base, dir: &Path, old: &str, new: &str) -> Result<Overlap> {
@@ -69,7 +78,8 @@ fn overlaps(base: &Base, dir: &Path, old: &str, new: &str) -> Result<Overlap> {
     let aside = Aside::copy(&place)?;
     let changes = diff::commits(dir, old, new)?;
     let (paths, _) = in_the_way(&place, &aside.copy, &changes, old, new)?;
-    Ok(Overlap { paths, locked: unwritable(dir, &changes) })
+    let unfiltered = if paths.is_empty() { filtered::fails(dir, &changes, new)? } else { None };
+    Ok(Overlap { paths, locked: unwritable(dir, &changes), unfiltered })
 }
 
 /// The changed paths that the user has changed, staged or created, judged by a copy of the index;

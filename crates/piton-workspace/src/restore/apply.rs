@@ -131,7 +131,7 @@ impl<'a> Apply<'a> {
                 // Ignored files, or files that are to be kept, are in it.
                 Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty && stays => Ok(()),
                 // Not what it was thought to be: when undoing, it may never have been replaced.
-                Err(_) if path.is_dir() != folder || path.is_symlink() == folder => Ok(()),
+                Err(_) if is_other(path, folder) => Ok(()),
                 gone => gone,
             }
         })
@@ -184,6 +184,11 @@ impl<'a> Apply<'a> {
             done => done,
         }
     }
+}
+
+/// Whether something else is at a path than was thought: a folder, or no folder.
+fn is_other(path: &Path, folder: bool) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir() != folder)
 }
 
 /// Opens a folder for its owner; gives back the permissions it had.

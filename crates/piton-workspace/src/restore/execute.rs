@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::apply::{Apply, about, is_in, sizes};
 use super::fresh::clear_beside;
 use super::{Plan, State, Step};
+use crate::PUT_BACK_FAILED;
 use crate::git;
 use crate::snapshot::capture::Capture;
 use crate::snapshot::oid::Oid;
@@ -38,7 +39,7 @@ pub enum Error {
     },
     /// It failed, and putting back failed too.
     #[error(
-        "{why}; putting back failed too ({and}): the files as they were are in snapshot {present}, \
+        "{why}; {PUT_BACK_FAILED} ({and}): the files as they were are in snapshot {present}, \
          `piton restore` brings them back"
     )]
     Half {

@@ -110,8 +110,10 @@ impl Scope {
                 let scope = scope.as_os_str().as_bytes();
                 let scope = scope.strip_suffix(b"/").unwrap_or(scope);
                 let is_folder = |state: State| matches!(state, State::Folder { .. });
-                let becomes_one = is_folder(step.to) && !is_folder(step.from);
-                let leads_there = becomes_one && below(scope, &step.path);
+                let turns = is_folder(step.to) != is_folder(step.from);
+                // On the way back it is no folder any more if the way there made it one.
+                let is_made = is_folder(step.to) || self.beside.is_some();
+                let leads_there = turns && is_made && below(scope, &step.path);
                 scope == step.path || below(&step.path, scope) || leads_there
             })
     }

@@ -45,6 +45,26 @@ fn a_restore_is_exact_and_can_be_undone() {
     assert_eq!(repo.users(), users);
 }
 
+/// Lost: a step that leaves folders nobody may write into, as package caches are, could not be taken
+/// back. Whoever may write everywhere sees nothing here.
+#[test]
+fn files_go_from_folders_that_may_not_be_written() {
+    let repo = Repo::new();
+    let (before, taken) = (repo.everything(), repo.take());
+    repo.write("src/new.txt", "n");
+    repo.write("cache/deep/file", "f");
+    symlink("file", repo.path("cache/deep/link")).unwrap();
+    for folder in ["src", "cache/deep", "cache"] {
+        repo.chmod(folder, 0o500);
+    }
+    let (locked, present) = (repo.everything(), repo.take());
+    assert!(repo.restore(&taken.commit).exact);
+    assert_eq!(repo.everything(), before);
+    assert!(repo.restore(&present.commit).exact);
+    assert_eq!(repo.everything(), locked);
+    repo.restore(&taken.commit);
+}
+
 #[test]
 fn files_that_do_not_differ_are_not_touched() {
     let repo = Repo::new();
@@ -113,6 +133,43 @@ fn paths_and_foreign_files_limit_a_restore() {
     restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
     assert_eq!(repo.read("foreign/file"), "a person's");
     assert!(!repo.path("ours").exists());
+}
+
+/// Lost: a link that a restored file's folder took the place of would not come back with an undo.
+#[test]
+fn what_led_to_a_restored_path_is_undone_with_it() {
+    let repo = Repo::new();
+    repo.write("link/deep/file", "f");
+    repo.write("gone/deep/file", "g");
+    repo.write("other/deep/file", "o");
+    let taken = repo.take();
+    for folder in ["link", "gone", "other"] {
+        std::fs::remove_dir_all(repo.path(folder)).unwrap();
+    }
+    symlink("src", repo.path("link")).unwrap();
+    let (before, present) = (repo.everything(), repo.take());
+    let paths = ["link/deep/file", "gone/deep/file"].map(Into::into).to_vec();
+    let there = Scope { paths, ..Scope::default() };
+    let act = |target: &str, scope: &Scope| {
+        let plan = repo.plan(target, scope);
+        restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
+    };
+    act(&taken.commit, &there);
+    assert_eq!(
+        (repo.read("link/deep/file"), repo.read("gone/deep/file")),
+        ("f".into(), "g".into())
+    );
+    let restored = repo.everything();
+    let back = Scope { beside: Some(taken.commit.clone()), ..there.clone() };
+    act(&present.commit, &back);
+    assert_eq!(repo.everything(), before);
+    // What somebody put there since stays, and so does the way to it.
+    act(&taken.commit, &there);
+    assert_eq!(repo.everything(), restored);
+    repo.write("link/theirs", "t");
+    repo.write("gone/theirs", "t");
+    act(&present.commit, &back);
+    assert_eq!((repo.read("link/theirs"), repo.read("gone/theirs")), ("t".into(), "t".into()));
 }
 
 #[test]

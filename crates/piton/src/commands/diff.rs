@@ -1,14 +1,20 @@
 //! `piton diff`: what differs between two checkpoints, or one and the files of now.
 
+use std::collections::BTreeSet;
+
 use piton_core::LanePath;
 use piton_engine::store::Loaded;
-use piton_workspace::{Git, restore, snapshot};
+use piton_workspace::Git;
+use piton_workspace::restore::{self, Change, ChangeKind};
 
 use super::rewind::{self, Point};
 use crate::cli::DiffArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
+
+/// How many differences are named that git shows nothing of: enough to recognise them.
+const UNSEEN_MAX: usize = 20;
 
 /// One side of a comparison.
 enum Side {
@@ -40,9 +46,9 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
     let second = sides.side(second, Some(&first))?;
     let root = &context.project.root;
     let failed = |e: String| CommandError::failed("snapshot", e);
+    let (a, b) = (first.commit(), second.commit());
+    let changes = restore::diff(root, a, b).map_err(|e| failed(e.to_string()))?;
     if context.json {
-        let (a, b) = (first.commit(), second.commit());
-        let changes = restore::diff(root, a, b).map_err(|e| failed(e.to_string()))?;
         let rows: Vec<_> = changes
             .iter()
             .map(|c| {
@@ -57,20 +63,44 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
         Side::Snapshot(_, commit) => format!("{commit}:tree"),
         Side::Commit(commit) => format!("{commit}^{{tree}}"),
     };
-    let mut git = Git::at(root).args(["diff", "--no-color", "--no-ext-diff"]);
-    if args.stat {
-        git = git.arg("--stat");
+    let git = |args: &[&str]| {
+        let git = Git::at(root).args(["diff", "--no-color", "--no-ext-diff"]).args(args);
+        let bytes = git.args([tree(&first), tree(&second)]).bytes();
+        bytes.map_err(|e| failed(e.to_string()))
+    };
+    let text = git(if args.stat { &["--stat"] } else { &[] })?;
+    let text = String::from_utf8_lossy(&text);
+    if !text.is_empty() {
+        let text = text.trim_end_matches('\n');
+        ui::data(&ui::text::sanitize_lines(&context.redactor.redact(text)));
     }
-    let text = git.args([tree(&first), tree(&second)]).text();
-    let text = text.map_err(|e| {
-        // Git says only that a path is missing.
-        let is_gone = |commit: &&str| snapshot::is_there(root, commit).is_ok_and(|there| !there);
-        let gone = [first.commit(), second.commit()].into_iter().find(is_gone);
-        let gone = gone.map(|commit| snapshot::Error::Gone { commit: commit.to_owned() });
-        failed(gone.map_or_else(|| e.to_string(), |gone| gone.to_string()))
-    })?;
-    ui::data(&ui::text::sanitize_lines(&context.redactor.redact(&text)));
+    if changes.is_empty() {
+        ui::say("nothing differs");
+        return Ok(());
+    }
+    let named = git(&["--name-only", "--no-renames", "-z"])?;
+    let named: BTreeSet<&[u8]> = named.split(|byte| *byte == 0).collect();
+    let unseen: Vec<&Change> = changes.iter().filter(|c| !named.contains(&*c.path)).collect();
+    say_unseen(&unseen);
     Ok(())
+}
+
+/// Tells of what differs beside what git can show: empty folders, permissions, bytes that git would
+/// convert, names that it refuses.
+fn say_unseen(unseen: &[&Change]) {
+    let word = |change: &Change| match change.kind {
+        ChangeKind::Mode => "permissions of",
+        ChangeKind::Added => "new:",
+        ChangeKind::Deleted => "gone:",
+        ChangeKind::Modified | ChangeKind::Type => "changed:",
+    };
+    for change in unseen.iter().take(UNSEEN_MAX) {
+        let path = ui::text::sanitize(&String::from_utf8_lossy(&change.path));
+        ui::say(&format!("not shown by git: {} {path}", word(change)));
+    }
+    if let Some(more) = unseen.len().checked_sub(UNSEEN_MAX).filter(|more| *more > 0) {
+        ui::say(&format!("and {more} more; `--json` has all"));
+    }
 }
 
 /// What the names of a command line are looked up in.

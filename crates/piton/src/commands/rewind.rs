@@ -1,6 +1,7 @@
 //! What rollback, restore and undo share: finding checkpoints, saying what will change, asking, and
 //! driving the run just far enough to carry it out.
 
+mod base;
 mod head;
 mod plan;
 mod points;
@@ -151,11 +152,18 @@ pub fn drive(
     let ending = session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
     match &ending.refused {
         None => Ok(ending),
-        Some(why) => {
-            Err(CommandError::failed("not-rewound", format!("nothing was changed: {why}"))
-                .hint("everything is as before; put that right and try again"))
-        }
+        Some(why) => Err(not_rewound(why)),
     }
+}
+
+/// The failure of an act that is all or nothing; if not even that could be, it does not say so.
+pub fn not_rewound(why: &str) -> CommandError {
+    if why.contains(piton_workspace::PUT_BACK_FAILED) {
+        return CommandError::failed("not-rewound", why.to_owned())
+            .hint("put that right and try again: what was begun is taken back first");
+    }
+    CommandError::failed("not-rewound", format!("nothing was changed: {why}"))
+        .hint("everything is as before; put that right and try again")
 }
 
 /// The refusal to act on a run that somebody drives: it says how this very act takes it.

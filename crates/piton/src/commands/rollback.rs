@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use piton_core::LanePath;
 use piton_core::RunState;
-use piton_core::event::{MergedBy, Revert, RewindKind};
+use piton_core::event::{MergedBy, Revert, RewindKind, RewindRoom};
 use piton_core::lane::Stage;
 use piton_engine::Store;
 use piton_engine::store::Loaded;
@@ -74,8 +74,14 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, head: Option<&rewin
             ui::say(&format!("{path}: rolled back to {to}"));
             let stage = work.stage().map_or("none", Stage::as_str);
             ui::say(&format!("  current stage:   {stage}"));
-            let checkpoint = work.snapshot.as_deref().map(ui::lane_words::short);
-            ui::say(&format!("  checkpoint:      {}", checkpoint.unwrap_or_default()));
+            // What a lane last was stays on record; a merged one has no files of its own to go back.
+            let is_its = |room: &&RewindRoom| {
+                room.lane.as_ref().map_or(lane.isolation.is_in_place(), |own| *own == path)
+            };
+            if let Some(room) = rooms.iter().find(is_its) {
+                let checkpoint = ui::lane_words::short(&room.target);
+                ui::say(&format!("  checkpoint:      {checkpoint}"));
+            }
             ui::say(&format!("  checkpoint path: {}", recorded_in(context, state).display()));
         }
     }

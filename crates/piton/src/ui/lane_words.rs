@@ -73,6 +73,9 @@ pub fn event(event: &Event) -> String {
             format!("{what} {}", sanitize(&e.to))
         }
         Event::Rewound(e) if e.reverted.is_empty() => "files and steps are back".to_owned(),
+        Event::Rewound(e) if e.reverted.contains(piton_workspace::PUT_BACK_FAILED) => {
+            sanitize(&e.reverted)
+        }
         Event::Rewound(e) => format!("nothing changed: {}", sanitize(&e.reverted)),
         _ => "something happened that has no words yet".to_owned(),
     }

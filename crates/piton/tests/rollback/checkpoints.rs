@@ -116,7 +116,11 @@ fn differences_are_shown_between_checkpoints_now_and_base() {
     let wanted =
         [pair("src/empty", "added"), pair("src/one.txt", "added"), pair("src/tool.sh", "mode")];
     assert_eq!(one, wanted);
+    let said = project.piton(&["diff", "P/L/one#1.before", "P/L/one#1"]).exits(0);
+    said.says("+one").says("not shown by git: new: src/empty").silent_about("git: changed");
     assert_eq!(json(&["manual-1"]), []);
+    let same = project.piton(&["diff", "manual-1"]).exits(0).says("nothing differs");
+    assert_eq!(same.stdout, "");
     project.write("src/two.txt", "changed\n");
     assert_eq!(json(&["manual-1", "now"]), [pair("src/two.txt", "modified")]);
     assert_eq!(json(&["now", "manual-1"]), [pair("src/two.txt", "modified")]);

@@ -112,9 +112,15 @@ fn a_merged_lane_goes_back_by_a_commit_on_base() {
     let project = project(TWO);
     project.piton(&["run", "plan.toml"]).exits(0);
     let (merged, at) = (tree(project.root()), head(&project, "main"));
-    project.piton(&["rollback", "--lane", "A"]).exits(3).says("a commit on main takes back");
+    let said = project.piton(&["rollback", "--lane", "A"]).exits(3);
+    said.says("a commit on main takes back").says("delete  a.txt").says("change  shared.txt");
+    let plan = project.piton(&["rollback", "--lane", "A", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(plan["base"][0]["deleted"], serde_json::json!(["a.txt"]));
+    assert_eq!(plan["base"][0]["restored"], serde_json::json!(["shared.txt"]));
     assert_eq!(head(&project, "main"), at, "nothing without a yes");
-    project.piton(&["rollback", "--lane", "A", "--yes"]).exits(0);
+    let said = project.piton(&["rollback", "--lane", "A", "--yes"]).exits(0);
+    // What it merged is not the checkpoint it went back to.
+    said.says("rolled back to before_lane_start").silent_about("checkpoint:      ");
     assert_eq!(subjects(&project)[0], "Revert P/A");
     assert!(!project.has("a.txt") && project.has("b.txt"), "only what the lane did goes");
     assert_eq!(project.read("shared.txt"), "first\n");

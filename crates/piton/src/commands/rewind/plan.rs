@@ -8,9 +8,10 @@ use piton_core::lane::Stage;
 use piton_core::lane_state::Act;
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
-use piton_workspace::restore::{Change, ChangeKind, KeptWhy};
+use piton_workspace::restore::{self, Change, ChangeKind, KeptWhy};
 use serde_json::{Value, json};
 
+use super::base::{BaseMove, BasePlan};
 use super::head::HeadLeft;
 use crate::commands::look;
 use crate::context::Context;
@@ -50,27 +51,6 @@ struct RoomPlan {
     branch: Option<(String, Option<String>, String)>,
 }
 
-/// What happens to the branch that a lane was merged to.
-struct BasePlan {
-    lane: LanePath,
-    branch: String,
-    from: String,
-    how: BaseMove,
-    /// Whether the lane began with uncommitted changes of the user's, which got to base with it.
-    seeded: bool,
-}
-
-enum BaseMove {
-    /// A new commit takes back what the lane did.
-    Commit,
-    /// It goes to a commit that is there.
-    To(String),
-    /// What the lane did is not there any more.
-    Stays,
-    /// It cannot be done.
-    Refused,
-}
-
 impl Planned {
     /// Works out what a rewind would do.
     pub fn of(context: &Context, loaded: &Loaded, rewind: &Rewind) -> Result<Self> {
@@ -96,12 +76,18 @@ impl Planned {
             planned.something |= room.changes();
             planned.rooms.push(room);
         }
-        planned.look_at_bases(&mut rooms, loaded, rewind);
+        planned.look_at_bases(context, &mut rooms, loaded, rewind)?;
         Ok(planned)
     }
 
     /// Each merge is taken back on top of the one before.
-    fn look_at_bases(&mut self, rooms: &mut GitRooms, loaded: &Loaded, rewind: &Rewind) {
+    fn look_at_bases(
+        &mut self,
+        context: &Context,
+        rooms: &mut GitRooms,
+        loaded: &Loaded,
+        rewind: &Rewind,
+    ) -> Result<()> {
         let mut before: Vec<Revert> = Vec::new();
         let undone = loaded.state.undo.iter().find(|act| Some(act.id) == rewind.intent.undoes);
         // Undoing anything but a merge may bring one to base again.
@@ -124,9 +110,15 @@ impl Planned {
             let work = loaded.state.lane(&lane).and_then(|l| l.work.as_ref());
             let begun = work.and_then(|w| w.record(Stage::BeforeLaneStart));
             let seeded = takes_back && begun.is_some_and(|record| record.snapshot.is_some());
-            self.bases.push(BasePlan { lane, branch, from: from.clone(), how, seeded });
+            let changes = match &found {
+                Ok((revert, _)) => restore::diff(&context.project.root, &revert.from, &revert.to),
+                Err(_) => Ok(Vec::new()),
+            };
+            let changes = changes.map_err(|e| CommandError::failed("snapshot", e.to_string()))?;
+            self.bases.push(BasePlan { lane, branch, from: from.clone(), how, changes, seeded });
             before.extend(found.ok().map(|(revert, _)| revert));
         }
+        Ok(())
     }
 
     /// Whether something differs, and stays as it is.
@@ -157,6 +149,7 @@ impl Planned {
         self.say_head();
         for base in &self.bases {
             ui::say(&base.words(self.kind));
+            say_changes(&base.changes);
             if base.seeded {
                 let (lane, run) = (&base.lane, &self.run_id);
                 ui::say(&ui::here::told(&format!(
@@ -193,8 +186,7 @@ impl Planned {
             // The plan says it.
             return Err(CommandError::silent(Kind::Failed));
         }
-        Err(CommandError::failed("not-rewound", format!("nothing was changed: {why}"))
-            .hint("everything is as before; put that right and try again"))
+        Err(super::not_rewound(why))
     }
 
     /// As data.
@@ -282,9 +274,7 @@ impl RoomPlan {
     fn json(&self, rewind: RewindKind) -> Value {
         let none = Preview::default();
         let preview = self.preview.as_ref().unwrap_or(&none);
-        let of = |wanted: fn(ChangeKind) -> bool| -> Vec<String> {
-            preview.changes.iter().filter(|c| wanted(c.kind)).map(|c| plain(&c.path)).collect()
-        };
+        let (restored, deleted) = named(&preview.changes);
         let kept = preview.kept.iter().map(|k| (plain(&k.path), why_kept(k.why, rewind)));
         let missed = preview.missed.iter().map(|m| (plain(&m.path), m.why.to_string()));
         let gone =
@@ -295,8 +285,8 @@ impl RoomPlan {
         json!({
             "lane": self.lane.as_ref().map(ToString::to_string),
             "worktree_comes_back": self.preview.is_none(),
-            "restored": of(|kind| !matches!(kind, ChangeKind::Deleted)),
-            "deleted": of(|kind| kind == ChangeKind::Deleted),
+            "restored": restored,
+            "deleted": deleted,
             "kept": kept,
             "lacking": gone,
             "branch": self.branch.as_ref().map(|(name, from, to)| {
@@ -310,15 +300,7 @@ fn say_files(name: &str, preview: &Preview, kind: RewindKind) {
     let changes = &preview.changes;
     let verb = if changes.len() == 1 { "changes" } else { "change" };
     ui::say(&format!("{name}: {} {verb}", ui::text::count(changes.len(), "file")));
-    let word = |change: &Change| match change.kind {
-        ChangeKind::Added => "restore",
-        ChangeKind::Deleted => "delete ",
-        _ => "change ",
-    };
-    for change in changes.iter().take(PATHS_NAMED_MAX) {
-        ui::say(&format!("  {} {}", word(change), shown(&change.path)));
-    }
-    more(changes.len());
+    say_changes(changes);
     for kept in preview.kept.iter().take(PATHS_NAMED_MAX) {
         ui::say(&format!("  stays   {} ({})", shown(&kept.path), why_kept(kept.why, kind)));
     }
@@ -335,6 +317,27 @@ fn say_files(name: &str, preview: &Preview, kind: RewindKind) {
     more(preview.gone.len());
 }
 
+/// Names the files that change.
+fn say_changes(changes: &[Change]) {
+    let word = |change: &Change| match change.kind {
+        ChangeKind::Added => "restore",
+        ChangeKind::Deleted => "delete ",
+        _ => "change ",
+    };
+    for change in changes.iter().take(PATHS_NAMED_MAX) {
+        ui::say(&format!("  {} {}", word(change), shown(&change.path)));
+    }
+    more(changes.len());
+}
+
+/// The paths that are written, and those that are deleted.
+pub(super) fn named(changes: &[Change]) -> (Vec<String>, Vec<String>) {
+    let (deleted, restored): (Vec<&Change>, Vec<&Change>) =
+        changes.iter().partition(|change| change.kind == ChangeKind::Deleted);
+    let paths = |all: Vec<&Change>| all.into_iter().map(|change| plain(&change.path)).collect();
+    (paths(restored), paths(deleted))
+}
+
 /// Why a path stays; a restore does not ask who made it.
 fn why_kept(why: KeptWhy, kind: RewindKind) -> String {
     match (why, kind) {
@@ -342,46 +345,6 @@ fn why_kept(why: KeptWhy, kind: RewindKind) -> String {
             "the checkpoint does not have it; --exact removes it".to_owned()
         }
         _ => why.to_string(),
-    }
-}
-
-impl BasePlan {
-    fn words(&self, kind: RewindKind) -> String {
-        let Self { lane, branch, from, how, .. } = self;
-        let what = match kind {
-            RewindKind::Undo => "undoes what was done to it there",
-            _ => "takes back what it merged",
-        };
-        match how {
-            BaseMove::Commit => {
-                let on =
-                    if from.is_empty() { String::new() } else { format!(", on {}", short(from)) };
-                format!("{lane}: a commit on {branch} {what}{on}")
-            }
-            BaseMove::To(to) => {
-                format!("{lane}: {branch} moves from {} to {}", short(from), short(to))
-            }
-            BaseMove::Stays => format!("{lane}: {branch} stays: nothing of it is there any more"),
-            BaseMove::Refused => format!("{lane}: a commit on {branch} cannot be made"),
-        }
-    }
-
-    fn json(&self) -> Value {
-        let (how, to) = match &self.how {
-            BaseMove::Commit => ("commit", None),
-            BaseMove::To(to) => ("move", Some(to)),
-            BaseMove::Stays => ("stays", Some(&self.from)),
-            BaseMove::Refused => ("refused", None),
-        };
-        let from = Some(&self.from).filter(|from| !from.is_empty());
-        json!({
-            "lane": self.lane.to_string(),
-            "branch": self.branch,
-            "how": how,
-            "from": from,
-            "to": to,
-            "seeded": self.seeded,
-        })
     }
 }
 
