@@ -25,6 +25,7 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     let loaded = store.load_row(row)?;
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
+    super::request::refuse_moved(context, &loaded)?;
     super::request::refuse_inside(context, &mut store, &loaded)?;
     rewind::refuse_over(context, &loaded)?;
     let loaded = if args.dry_run {
