@@ -254,6 +254,12 @@ pub const TABLE: &[Entry] = &[
         next: "Correct the path.",
     },
     Entry {
+        code: "project-moved",
+        title: "the project is not where the run began",
+        cause: "The project was moved or copied after lanes of the run had got worktrees. They are recorded by their paths, and so does git record them; what is there now may be somebody else's.",
+        next: "Go on in the folder it was copied from; move it back, or make the old path a link to the new one; or begin a new run with `--fresh`.",
+    },
+    Entry {
         code: "refused",
         title: "the request was refused",
         cause: "What was asked does not fit where the run stands: the gate was decided before, the step runs or is finished, or the run is over.",

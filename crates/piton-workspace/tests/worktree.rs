@@ -447,3 +447,20 @@ fn an_entry_that_was_not_even_locked_yet_is_cleared_away() {
         assert_eq!(names, ["SL-1"]);
     });
 }
+
+/// Lost: a copy of the repository has entries that lead to the worktrees of the first, and would remove
+/// them.
+#[test]
+fn a_worktree_of_the_repository_this_one_was_copied_from_stays() {
+    hermetic(|repo| {
+        let lane = repo.lane("SL-1");
+        let copy = repo.root.with_file_name("copy");
+        let copied = std::process::Command::new("cp").arg("-a").args([&repo.root, &copy]).status();
+        assert!(copied.unwrap().success());
+        let removed = worktree::remove(&copy, &lane.path, &repo.fence());
+        assert!(matches!(removed, Err(Error::Foreign(_))), "{removed:?}");
+        assert!(lane.path.join(".git").exists());
+        worktree::remove(&repo.root, &lane.path, &repo.fence()).unwrap();
+        assert!(!lane.path.exists());
+    });
+}

@@ -107,6 +107,17 @@ impl Context {
         Ok((real(&other) == real(self)).then_some(other))
     }
 
+    /// Whether a folder is the top of a work tree of this project. One that stands where this project
+    /// was before it was moved, or that it was copied from, is another's.
+    pub fn is_own_root(&self, root: &Path) -> bool {
+        if root == self.project.root {
+            return true;
+        }
+        let real = |project: &Project| project.state_dir.canonicalize().ok();
+        root.is_dir()
+            && Project::of_person(root).is_ok_and(|other| real(&other) == real(&self.project))
+    }
+
     /// Whether the settings could not be read, and the defaults hold.
     pub fn is_unsettled(&self) -> bool {
         self.leniency == Leniency::Needed

@@ -75,10 +75,10 @@ pub fn attached(context: &Context, lease: &Lease, args: &DriveArgs) -> Event {
     })
 }
 
-/// Where the steps of a run run: where it was started, if that folder is still there.
+/// Where the steps of a run run: where it was started, if that folder is still one of the project's.
 pub fn root_of(context: &Context, state: &RunState) -> PathBuf {
     let recorded = PathBuf::from(&state.root);
-    if recorded.is_dir() { recorded } else { context.project.root.clone() }
+    if context.is_own_root(&recorded) { recorded } else { context.project.root.clone() }
 }
 
 /// The world of a run.

@@ -286,3 +286,52 @@ fn a_home_folder_behind_a_link_is_a_home_folder() {
     said.says(&format!("{} is your home folder", project.root().display()));
     assert!(!project.has("ran.txt"));
 }
+
+/// If this fails, whoever tries something out in a copy of a project changes the project itself.
+#[test]
+fn a_copy_of_a_project_leaves_the_first_alone() {
+    let project = Project::with_plan(PLAN);
+    project.piton(&["run", "plan.toml"]).exits(3);
+    let copy = project.outside().join("copy");
+    project.sh("cp -a . ../copy").exits(0);
+    project.piton_in(&copy, &["approve", "P2"]).exits(0);
+    project.piton_in(&copy, &["resume"]).exits(0).says("steps run in").says("copy");
+    assert_eq!(project.lines("ran.txt"), ["one"]);
+    assert_eq!(std::fs::read_to_string(copy.join("ran.txt")).unwrap_or_default(), "one\ntwo\n");
+    project.piton_in(&copy, &["rollback", "--yes"]).exits(0);
+    assert!(project.has("ran.txt") && !copy.join("ran.txt").exists());
+    project.piton(&["status"]).exits(0).says("Go");
+}
+
+/// If this fails, lanes of a copied or moved project work in, merge to or remove what is another's.
+#[test]
+fn worktrees_recorded_in_another_place_are_not_touched() {
+    let plan = r#"
+[[phase]]
+id = "P1"
+lane = [{ id = "L", isolation = "worktree", run = "echo x > x.txt; exit 1" }]
+"#;
+    let project = Project::with_plan(plan);
+    project.commit();
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(1);
+    project.sh("cp -a . ../copy").exits(0);
+    let copy = project.outside().join("copy");
+    let before = project.git(&["for-each-ref"]);
+    for args in [&["resume", "r"][..], &["rollback", "r", "--yes"], &["undo", "r", "--yes"]] {
+        let said = project.piton_in(&copy, args).exits(4);
+        said.says("project-moved").says("go on where it is").says("--fresh");
+    }
+    project.piton_in(&copy, &["status", "r"]).exits(0);
+    project.piton_in(&copy, &["gc", "--yes"]).exits(0);
+    assert!(project.has(".worktrees/P1/L/x.txt"));
+    assert_eq!(project.git(&["for-each-ref"]), before);
+    // Moved, the old path can lead to it.
+    let moved = project.outside().join("moved");
+    std::fs::rename(project.root(), &moved).unwrap_or_else(|e| panic!("{e}"));
+    let said = project.piton_in(&moved, &["rollback", "r", "--yes"]).exits(4);
+    said.says("let the old path lead here: ln -s");
+    assert!(!project.root().exists());
+    std::os::unix::fs::symlink(&moved, project.root()).unwrap_or_else(|e| panic!("{e}"));
+    project.piton_in(&moved, &["rollback", "r", "--yes"]).exits(0);
+    assert!(!moved.join(".worktrees/P1/L/x.txt").exists());
+}

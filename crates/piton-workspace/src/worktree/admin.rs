@@ -104,6 +104,12 @@ fn is_linked(path: Option<&Path>, admin: &Path) -> bool {
     path.and_then(leads_to).is_some_and(|dir| same(&dir, admin))
 }
 
+/// Tells whether the worktree at a path leads to an entry that is there, and is not this one: a copy
+/// of a repository has entries that lead to the worktrees of the first.
+pub fn is_of_another(path: &Path, admin: &Path) -> bool {
+    leads_to(path).is_some_and(|dir| dir.is_dir() && !same(&dir, admin))
+}
+
 /// Where an admin folder leads, whosever it is: half of what there is to read.
 #[derive(Debug)]
 pub struct Lead {

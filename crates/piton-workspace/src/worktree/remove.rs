@@ -39,7 +39,7 @@ pub fn remove(root: &Path, path: &Path, fence: &Fence) -> Result<()> {
         return if path.join(".git").exists() { Err(Error::Foreign(path)) } else { Ok(()) };
     };
     let admin = own.whole();
-    if admin.owner().is_none() {
+    if admin.owner().is_none() || admin::is_of_another(&path, &admin.dir) {
         return Err(Error::Foreign(path));
     }
     if let Some(reason) = admin.foreign_lock() {

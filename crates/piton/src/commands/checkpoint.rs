@@ -32,6 +32,7 @@ pub fn run(context: &Context, args: &CheckpointArgs) -> Result<()> {
     // Where the run works, not where the command was given: the two may be different work trees.
     let elsewhere = context.of_run(&loaded.state.root)?;
     let there = elsewhere.as_ref().unwrap_or(context);
+    request::refuse_moved(there, &loaded)?;
     let (head, snapshots) = (there.project.head(), super::look::all(there, &loaded)?);
     let asked = Request::Checkpoint { message, head, snapshots };
     let sent = request::send(&mut store, &loaded, &asked, Target::Run)?;

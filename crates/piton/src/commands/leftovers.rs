@@ -178,7 +178,11 @@ pub fn find(context: &Context, store: &mut Store, refs: &[Standing]) -> Vec<Left
         }
         // A run that can't be read is told of elsewhere.
         let Ok(loaded) = store.load_row(row) else { continue };
-        found.extend(of_run(&context.project.root, &loaded.state, true));
+        // Worktrees below another project's folder are that one's.
+        let began = Path::new(&loaded.state.root);
+        if !began.exists() || context.is_own_root(began) {
+            found.extend(of_run(&context.project.root, &loaded.state, true));
+        }
     }
     found
 }

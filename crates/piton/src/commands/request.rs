@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use piton_core::event::Event;
 use piton_core::hash::Sha;
+use piton_core::lane_state::LaneWork;
 use piton_core::request::Request;
 use piton_core::summary::run_status;
 use piton_core::{GateRef, Status, StepPath};
@@ -76,6 +77,42 @@ pub fn refuse_inside(context: &Context, store: &mut Store, loaded: &Loaded) -> R
         return Err(inside(loaded));
     }
     refuse_unseen(context, loaded)
+}
+
+/// Refuses to touch the worktrees of a run whose project was moved or copied here since: they are
+/// recorded where it was, and there may be another's by now.
+pub fn refuse_moved(context: &Context, loaded: &Loaded) -> Result<()> {
+    let state = &loaded.state;
+    let was = std::path::Path::new(&state.root);
+    if context.is_own_root(was) {
+        return Ok(());
+    }
+    let stands =
+        |work: &LaneWork| !work.removed && std::path::Path::new(&work.dir).starts_with(was);
+    let mut lanes = state.lanes().filter(|(_, lane)| !lane.isolation.is_in_place());
+    let Some((lane, _)) =
+        lanes.find(|(_, lane)| lane.work.as_ref().is_some_and(|work| stands(work)))
+    else {
+        return Ok(());
+    };
+    let run_id = &loaded.row.run_id;
+    let message = format!(
+        "run {run_id} began in {}, where the worktree of {lane} is recorded; this project is in {}",
+        was.display(),
+        context.project.root.display()
+    );
+    let error = CommandError::new(Kind::Blocked, "project-moved", message);
+    let plan = context.plan_argument(&state.plan_path);
+    let anew = format!("here a new run can begin: piton run {plan} --fresh");
+    if was.exists() {
+        return Err(error.hint(format!("go on where it is: cd {}", quoted(was))).hint(anew));
+    }
+    let link = format!("ln -s {} {}", quoted(&context.project.root), quoted(was));
+    Err(error.hint(format!("move it back, or let the old path lead here: {link}")).hint(anew))
+}
+
+fn quoted(path: &std::path::Path) -> String {
+    piton_formats::template::quote_for_shell(&path.to_string_lossy())
 }
 
 /// Refuses to drive a run from inside one of its own steps: it could accept a changed spec or plan

@@ -23,6 +23,7 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     let loaded = store.load_row(row)?;
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
+    super::request::refuse_moved(context, &loaded)?;
     let all = rewind::points(&mut store, &loaded)?;
     let (name, lane) = (args.checkpoint.as_str(), args.lane.as_deref());
     let point = rewind::one(&all, &loaded.state, name, lane, None)?;

@@ -53,6 +53,7 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     let loaded = store.load_row(row)?;
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
+    super::request::refuse_moved(context, &loaded)?;
     if !dry && loaded.state.lanes().any(|(_, lane)| !lane.isolation.is_in_place()) {
         super::leftovers::settle(context, &mut store);
     }
@@ -287,7 +288,9 @@ fn compare(
     session::check_selection(&check.plan, args)?;
     let root = session::root_of(context, &loaded.state);
     if root != std::path::Path::new(&loaded.state.root) {
-        let message = format!("{} is gone; steps run in {}", loaded.state.root, root.display());
+        let (was, now) = (&loaded.state.root, root.display());
+        let message =
+            format!("{was}, where it began, is not this project any more; steps run in {now}");
         check.add("root-moved", message);
     }
     in_flight(context, &loaded.state, &loaded.row.run_id, &mut check);

@@ -6,6 +6,7 @@ use piton_core::LanePath;
 use piton_core::RunState;
 use piton_core::event::{MergedBy, Revert, RewindKind, RewindRoom};
 use piton_core::lane::Stage;
+use piton_core::lane_state::StageRecord;
 use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
@@ -25,6 +26,7 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     let loaded = store.load_row(row)?;
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
+    super::request::refuse_moved(context, &loaded)?;
     super::request::refuse_inside(context, &mut store, &loaded)?;
     rewind::refuse_over(context, &loaded)?;
     let loaded = if args.dry_run {
@@ -327,12 +329,15 @@ fn lane_target(
         }
         return Ok((point.event, Some(target(&point.commit, point.head.clone()))));
     };
-    let record = work.record(stage).ok_or_else(none)?;
-    let point = rewind::of_stage(all, path, lane, stage);
+    let began = work.record(Stage::BeforeLaneStart);
+    // Records of the time before it began anew tell of other files: it has none yet.
+    let is_of_now = |r: &&StageRecord| began.is_none_or(|began| r.event >= began.event);
+    let ready = work.record(Stage::AfterLaneStart).filter(is_of_now);
+    let is_there = stage != Stage::AfterLaneStart || ready.is_some();
+    let record = work.record(stage).filter(|_| is_there).ok_or_else(none)?;
+    let point = rewind::of_stage(all, path, lane, stage).filter(|p| p.event >= record.event);
     // Where the lane was put on a newer base since it began, both its files and its branch go back
     // to the one it started from.
-    let began = work.record(Stage::BeforeLaneStart);
-    let ready = work.record(Stage::AfterLaneStart);
     let starts = matches!(stage, Stage::BeforeLaneStart | Stage::AfterLaneStart);
     let (commit, head) = if starts {
         let fresh = ready.and_then(|r| r.snapshot.clone());

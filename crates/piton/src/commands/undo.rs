@@ -23,6 +23,7 @@ pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
     let loaded = store.load_row(row)?;
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
+    super::request::refuse_moved(context, &loaded)?;
     if args.list {
         list(context, &loaded.row.run_id, &loaded.state.undo);
         return Ok(());

@@ -136,3 +136,21 @@ fn a_driver_killed_while_it_cleans_up() {
     survives("piton: lane merged", false);
     survives("piton: lane merged", true);
 }
+
+/// Lost: a lane that began anew would get the files it had begun with long ago, and its next commit
+/// would take back what other lanes brought to base since.
+#[test]
+fn a_lane_killed_while_it_begins_anew_is_taken_back_to_no_files_of_before() {
+    let scene = Scene::of(&[lane("SL-1"), lane("SL-2")]);
+    piton(&scene, &["run", DOCUMENT]).exits(0);
+    piton(&scene, &["rollback", "--lane", "SL-1", "--yes"]).exits(0);
+    arm(&scene, "piton: lane --stdin", true);
+    let killed = piton(&scene, &["resume"]);
+    assert_eq!(killed.code, 137, "{}", calls(&scene));
+    piton(&scene, &["rollback", "--yes"]).exits(0);
+    piton(&scene, &["undo", "--yes"]).exits(0);
+    piton(&scene, &["resume"]).exits(0);
+    let has = |name: &str| scene.project.has(name);
+    assert!(has("SL-1-01.txt") && has("SL-2-01.txt"), "{:?}", scene.subjects("main"));
+    scene.nothing_left();
+}

@@ -162,6 +162,14 @@ fn checkpoints_are_listed_and_shown_with_what_they_miss() {
     let said = project.piton(&["rollback", "--exact", "--yes"]).exits(0);
     said.says("stays   big.bin").says("not in the checkpoint");
     assert_eq!(project.read("big.bin").len(), 6000);
+    for name in project.git(&["for-each-ref", "--format=%(refname)", "refs/piton"]).lines() {
+        project.git(&["update-ref", "-d", name]);
+    }
+    project.git(&["reflog", "expire", "--expire=now", "--all"]);
+    project.git(&["gc", "--quiet", "--prune=now"]);
+    project.piton(&["show", "manual-1"]).exits(0).says("gone: its ref").silent_about("restore ");
+    let json = project.piton(&["show", "manual-1", "--json"]).exits(0).json();
+    assert_eq!(json["snapshots"][0]["gone"], true);
 }
 
 /// If this fails, a project that can't be snapshotted can't be worked on at all.

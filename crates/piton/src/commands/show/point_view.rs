@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use piton_engine::{Loaded, Store};
+use piton_workspace::snapshot;
 use serde_json::{Value, json};
 
 use super::run_view::{point_line, told};
@@ -35,7 +36,12 @@ pub fn show(
         let mut value =
             manual.map_or_else(|| json!({ "name": whole_name(&found, name) }), |m| json!(m));
         value["run_id"] = json!(run);
-        value["snapshots"] = found.iter().map(point_json).collect();
+        let with_gone = |point: &Point| {
+            let mut value = point_json(point);
+            value["gone"] = json!(is_gone(context, point));
+            value
+        };
+        value["snapshots"] = found.iter().map(with_gone).collect();
         ui::data_json(&value);
         return Ok(());
     }
@@ -50,6 +56,10 @@ pub fn show(
             let (path, why) = (text::sanitize(&missed.path), text::sanitize(&missed.why));
             let _ = writeln!(out, "  not in it: {path} ({why})");
         }
+        if is_gone(context, point) {
+            let _ = writeln!(out, "  gone: its ref was deleted, and git has collected it");
+            continue;
+        }
         for verb in ["diff", "restore"] {
             let command = format!("piton {verb} {} --run {run}", short(&point.commit));
             let _ = writeln!(out, "  {verb:<10} {}", ui::here::told(&command));
@@ -57,6 +67,11 @@ pub fn show(
     }
     ui::data(out.trim_end());
     Ok(())
+}
+
+/// Whether the repository does not have the files of a checkpoint any more.
+fn is_gone(context: &Context, point: &Point) -> bool {
+    snapshot::is_there(&context.project.root, &point.commit).is_ok_and(|there| !there)
 }
 
 /// What a checkpoint is called in full, whatever part of its name was written.
