@@ -17,10 +17,10 @@ const FUEL: u64 = 1_000_000;
 
 /// Attempts that a template is tried for: the first, one that knows of a failure, and one more.
 const ATTEMPTS_TRIED: u32 = 3;
-/// Texts that a template is tried with: one that fails with all of them, a number and a text of many
-/// parts among them, would fail with any.
+/// Texts that a template is tried with, until one does: one that fails with all of them, a text of many
+/// parts and a number among them, would fail with any.
 const SAMPLES: [&str; 3] =
-    ["", "7", "a/b-c_d.e:f g/h-i_j.k:l m/n-o_p.q:r s/t-u_v.w:x y/z-1_2.3:4 5/6"];
+    ["a/b-c_d.e:f g/h-i_j.k:l m/n-o_p.q:r s/t-u_v.w:x y/z-1_2.3:4 5/6", "7", ""];
 
 /// The names a template may use; those with a point are reached through their table.
 pub const NAMES: &[(&str, &str)] = &[
@@ -212,18 +212,18 @@ pub fn check(template: &str) -> Vec<Problem> {
 /// or another: unknown filters, tests and functions, endless work, and what fails whatever the values
 /// are. What a template says only to a later attempt would else be found out by that one.
 fn trials(template: &Template<'_, '_>) -> Option<minijinja::Error> {
-    for attempt in 1..=ATTEMPTS_TRIED {
-        let mut failed = Vec::new();
+    (1..=ATTEMPTS_TRIED).find_map(|attempt| {
+        let mut first = None;
         for text in SAMPLES {
-            failed.extend(template.render(values(&sample(text, attempt))).err());
+            // One that some values bear is good, as far as can be told from here.
+            let error = template.render(values(&sample(text, attempt))).err()?;
+            if is_sure(&error) {
+                return Some(error);
+            }
+            first.get_or_insert(error);
         }
-        let sure = failed.iter().position(is_sure);
-        let always = (failed.len() == SAMPLES.len()).then_some(0);
-        if let Some(at) = sure.or(always) {
-            return Some(failed.swap_remove(at));
-        }
-    }
-    None
+        first
+    })
 }
 
 /// Whether it is wrong whatever the values are.

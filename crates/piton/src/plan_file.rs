@@ -156,26 +156,28 @@ impl PlanFile {
         Self::read_and(context, &shown, tasks, false).map(Some)
     }
 
-    /// The same with what the recorded plan had taken out taken out too: a process that does not
-    /// know those secrets must neither take the plan for a changed one nor record them.
+    /// The same with what the recorded plan had taken out taken out too, and with nothing taken out that
+    /// it holds: a process that does not know those secrets must neither take the plan for a changed one
+    /// nor record them, and one that knows more must not take it for a changed one either.
     #[must_use]
     pub fn masked_like(mut self, recorded: &Plan) -> Self {
-        mask(vec![&mut self.recorded.title], vec![&mut recorded.title.clone()]);
-        for phase in &mut self.recorded.phases {
+        let Self { recorded: plan, live, .. } = &mut self;
+        mask([&mut plan.title], [&mut live.title], [&mut recorded.title.clone()]);
+        for (phase, live) in plan.phases.iter_mut().zip(&mut live.phases) {
             if let Some(mut old) = recorded.phases.iter().find(|p| p.id == phase.id).cloned() {
-                mask(phase.gate.as_mut().into_iter().collect(), old.gate.iter_mut().collect());
+                mask(&mut phase.gate, &mut live.gate, &mut old.gate);
             }
-            for lane in &mut phase.lanes {
+            for (lane, live) in phase.lanes.iter_mut().zip(&mut live.lanes) {
                 let path = LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
-                if let Some(mut recorded) = recorded.lane(&path).cloned() {
-                    mask(rule_texts(&mut lane.rules), rule_texts(&mut recorded.rules));
-                    let (gate, old) = (lane.gate.as_mut(), recorded.gate.as_mut());
-                    mask(gate.into_iter().collect(), old.into_iter().collect());
+                if let Some(mut old) = recorded.lane(&path).cloned() {
+                    let live_rules = rule_texts(&mut live.rules);
+                    mask(rule_texts(&mut lane.rules), live_rules, rule_texts(&mut old.rules));
+                    mask(&mut lane.gate, &mut live.gate, &mut old.gate);
                 }
-                for step in &mut lane.steps {
+                for (step, live) in lane.steps.iter_mut().zip(&mut live.steps) {
                     let path = StepPath::new(&phase.id, &lane.id, &step.id);
-                    if let Some(mut recorded) = recorded.step(&path).cloned() {
-                        mask(texts(step), texts(&mut recorded));
+                    if let Some(mut old) = recorded.step(&path).cloned() {
+                        mask(texts(step), texts(live), texts(&mut old));
                     }
                 }
             }
@@ -329,10 +331,15 @@ fn refuse_secret_paths(plan: &Plan, redactor: &Redactor) -> Result<()> {
     Ok(())
 }
 
-/// Takes out of texts what was taken out of them when they were recorded.
-fn mask(texts: Vec<&mut String>, recorded: Vec<&mut String>) {
-    for (new, old) in texts.into_iter().zip(recorded) {
-        if new != old && is_masked(old, new) {
+/// Makes texts as they were recorded, where only what was taken out of them differs: `live` are the
+/// same texts with nothing taken out.
+fn mask<'t>(
+    texts: impl IntoIterator<Item = &'t mut String>,
+    live: impl IntoIterator<Item = &'t mut String>,
+    recorded: impl IntoIterator<Item = &'t mut String>,
+) {
+    for ((new, live), old) in texts.into_iter().zip(live).zip(recorded) {
+        if new != old && (live == old || is_masked(old, new)) {
             new.clone_from(old);
         }
     }
@@ -416,7 +423,14 @@ mod tests {
             ticked: None,
             needed_phases: Vec::new(),
         };
-        assert_eq!(unknowing.masked_like(&recorded).recorded.phases[0].lanes[0].rules, *rules);
+        assert_eq!(
+            unknowing.clone().masked_like(&recorded).recorded.phases[0].lanes[0].rules,
+            *rules
+        );
+        // The other way round: recorded by one that did not know it.
+        let knowing = PlanFile { recorded, ..unknowing };
+        let live = knowing.live.clone();
+        assert_eq!(knowing.masked_like(&live).recorded, live);
     }
 
     /// Lost: a run could only be resumed from a shell with the same secrets.

@@ -185,6 +185,17 @@ fn a_dry_run_fills_in_what_is_known_and_shows_tests() {
     assert_eq!(json["waves"][0][0]["test"], "make work 'a b'");
 }
 
+/// If this fails, a plan that somebody sent writes over the screen of whoever looks at it.
+#[test]
+fn a_dry_run_is_harmless_to_a_terminal() {
+    let plan = "[[phase]]\nid = \"P\"\ngate = \"a\\u001b[2Jb\"\nrun = \"rm\\recho \\u001b[31mx\\nwave 9\\n\"\n";
+    let project = Project::with_plan(plan);
+    let said = project.piton(&["run", "plan.toml", "--dry-run"]).exits(0);
+    let wanted =
+        "wave 1\n  P/main/work: rm echo x\n    wave 9\ngate P: \"ab\" must be approved first\n";
+    assert_eq!(said.stdout, wanted);
+}
+
 /// If this fails, an unfinished run makes a dry run say things twice, or what is not so.
 #[test]
 fn a_dry_run_of_an_unfinished_run_says_each_thing_once() {

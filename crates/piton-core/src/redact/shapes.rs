@@ -22,6 +22,25 @@ const KEY_SHORT_LINES_MAX: usize = 2;
 /// What the lines around private keys hold, and next to nothing else does.
 const KEY_HINT: &str = "PRIVATE KEY";
 
+/// What every place of a token holds, one or the other.
+const PLACE_HINTS: &[&str] = &[
+    "://",
+    "earer ",
+    "EARER ",
+    "uthorization",
+    "-Key",
+    "-key",
+    "-Token",
+    "-token",
+    "api_key=",
+    "apikey=",
+    "token=",
+    "sig=",
+    "client_secret=",
+    "AccountKey=",
+    "AccessKey=",
+];
+
 /// Where a private key begins or ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -31,9 +50,15 @@ pub enum Mark {
     End(Range<usize>),
 }
 
-/// Where tokens stand in a text.
+/// Where tokens stand in a text: by their own looks, or by those of their place.
 pub fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
-    token_shapes().into_iter().flat_map(move |shapes| shapes.find_iter(text).map(|m| m.range()))
+    let by_looks = token_shapes().into_iter().flat_map(|shapes| shapes.find_iter(text));
+    // Most texts have none of these, and need not wait until the places are compiled.
+    let hinted = PLACE_HINTS.iter().any(|hint| text.contains(hint));
+    let places = hinted.then(token_places).flatten();
+    let by_place = places.into_iter().flat_map(|places| places.captures_iter(text));
+    let by_place = by_place.filter_map(|found| found.iter().skip(1).flatten().next());
+    by_looks.chain(by_place).map(|found| found.range())
 }
 
 /// The beginnings and ends of private keys in a text, in order.
@@ -123,13 +148,46 @@ fn token_shapes() -> Option<&'static Regex> {
                 r"sk-[A-Za-z0-9_-]{20,}",
                 r"(?:AKIA|ASIA)[A-Z0-9]{16}(?-u:\b)",
                 r"AIza[A-Za-z0-9_-]{30,}",
-                r"xox[abprs]-[A-Za-z0-9-]{10,}",
+                r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
+                r"xapp-[A-Za-z0-9-]{20,}",
+                r"hooks\.slack\.com/services/[A-Za-z0-9/]{20,}",
+                r"discord(?:app)?\.com/api/webhooks/[0-9]+/[A-Za-z0-9_-]{20,}",
+                r"(?:sk|rk|pk|whsec)_(?:live|test)_[A-Za-z0-9]{16,}",
+                r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
+                r"(?:gsk|lin_api|glsa|sntry[su]|dckr_pat|shp(?:at|ca|pa|ss))_[A-Za-z0-9_+/=-]{20,}",
+                r"do[opr]_v1_[a-f0-9]{20,}",
+                r"ya29\.[A-Za-z0-9_-]{20,}",
+                r"hv[bs]\.[A-Za-z0-9_-]{20,}",
+                r"dp\.[a-z]{2,5}\.[A-Za-z0-9]{30,}",
+                r"(?:xai|pplx|NRAK|PMAK)-[A-Za-z0-9-]{24,}",
+                r"AGE-SECRET-KEY-1[A-Z0-9]{30,}",
                 r"npm_[A-Za-z0-9]{30,}",
                 r"pypi-[A-Za-z0-9_-]{30,}",
                 r"hf_[A-Za-z0-9]{30,}",
                 r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
             ];
             Regex::new(&format!(r"(?-u:\b)(?:{})", shapes.join("|"))).ok()
+        })
+        .as_ref()
+}
+
+/// Places where what stands there is a secret whatever it looks like: in front of the host of an
+/// address, behind the word that begins a header. What a shell or a template fills in is none.
+fn token_places() -> Option<&'static Regex> {
+    static PLACES: OnceLock<Option<Regex>> = OnceLock::new();
+    PLACES
+        .get_or_init(|| {
+            let token = r"([A-Za-z0-9._~+/=%-]{16,})";
+            let given = r#"["']?\s*[:=]\s*["']?"#;
+            let places = [
+                r#"://[^\s/:@"']*:([^\s/@$<>{}\[\]*"']{6,})@"#.to_owned(),
+                format!(r"(?:Bearer|bearer|BEARER) {token}"),
+                format!(r"[Aa]uthorization{given}(?:[Bb]asic|[Tt]oken) {token}"),
+                format!(r"[Xx]-(?:(?:[Aa]pi|API)-[Kk]ey|[Aa]uth-[Tt]oken){given}{token}"),
+                format!(r"[?&](?:access_token|api_key|apikey|token|sig|client_secret)={token}"),
+                format!(r"(?:AccountKey|SharedAccessKey)={token}"),
+            ];
+            Regex::new(&places.join("|")).ok()
         })
         .as_ref()
 }
@@ -159,6 +217,50 @@ mod tests {
             "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOY\n-----END PGP PRIVATE KEY BLOCK-----";
         assert_eq!(found(pgp), [pgp]);
         assert_eq!(found("-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----"), [""; 0]);
+    }
+
+    /// Lost: the tokens of services that many runs speak with would stand in the ledger.
+    #[test]
+    fn tokens_are_known_by_their_looks_or_their_place() {
+        let word = |count: usize| "a1B2c3D4e5".repeat(9)[..count].to_owned();
+        let hex = "0123456789abcdef".repeat(4);
+        for token in [
+            format!("sk_live_{}", word(24)),
+            format!("SG.{}.{}", word(22), word(43)),
+            format!("xapp-1-{}-1234567890-{hex}", word(11)),
+            format!("dop_v1_{hex}"),
+            format!("ya29.{}", word(60)),
+            format!("hvs.{}", word(60)),
+            format!("gsk_{}", word(52)),
+            format!("dckr_pat_{}", word(27)),
+            format!("hooks.slack.com/services/T0/B0/{}", word(24)),
+        ] {
+            let text = format!("a {token}, b");
+            let all: Vec<&str> = tokens(&text).map(|range| &text[range]).collect();
+            assert_eq!(all, [token.as_str()]);
+        }
+        for place in [
+            "https://me:TOKEN@host/x",
+            "postgres://:TOKEN@host",
+            "Authorization: Bearer TOKEN",
+            "-H 'authorization: Basic TOKEN'",
+            "{\"x-api-key\": \"TOKEN\"}",
+            "https://host/?a=b&access_token=TOKEN&c=d",
+        ] {
+            let text = place.replace("TOKEN", &word(20));
+            let all: Vec<&str> = tokens(&text).map(|range| &text[range]).collect();
+            assert_eq!(all, [word(20)], "{text}");
+        }
+        for none in [
+            "https://host:8080/a@b",
+            "https://me:$TOKEN_OF_MINE@host",
+            "https://me:{{ title }}@host",
+            "the bearer of this letter is authorized",
+            "sk_test_short",
+            "git@github.com:a/b.git",
+        ] {
+            assert_eq!(tokens(none).count(), 0, "{none}");
+        }
     }
 
     /// A log that quotes the beginning of a key must not be lost from there on.

@@ -16,6 +16,7 @@ use super::request::names;
 use crate::cli::DriveArgs;
 use crate::context::Context;
 use crate::session;
+use crate::ui::text::sanitize;
 use crate::ui::{self, words};
 
 /// What a dry run is of: a new run, or one that would go on.
@@ -75,9 +76,9 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
             let why = reruns.iter().find(|r| &r.step == path);
             let why = why.map(|r| format!("  (again: {})", r.reason)).unwrap_or_default();
             let Shown { command, test, .. } = shown(path);
-            ui::data(&format!("  {path}: {command}{why}"));
+            ui::data(&format!("  {path}: {}{why}", lines(&command)));
             if let Some(test) = test {
-                ui::data(&format!("    then the test: {test}"));
+                ui::data(&format!("    then the test: {}", lines(&test)));
             }
         }
     }
@@ -106,6 +107,7 @@ pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>,
         ui::data(&format!("lane {path}: worktree {dir}, branch {branch}, {then}"));
     }
     for (gate, name) in gates {
+        let name = sanitize(&name);
         ui::data(&format!("gate {gate}: \"{name}\" must be approved first"));
     }
     for (path, why) in skipped {
@@ -122,6 +124,13 @@ fn gates(plan: &Plan, state: &RunState, waves: &[Vec<StepPath>]) -> Vec<(GateRef
     let mut gates = plan.gates();
     gates.retain(|(gate, _)| !state.approved(gate) && guards(gate));
     gates
+}
+
+/// A command for the eye: harmless to a terminal, and its further lines set off from the next step. A
+/// carriage return hides nothing of what stands before it.
+fn lines(command: &str) -> String {
+    let line = |line: &str| sanitize(&line.replace('\r', " "));
+    command.trim_end().lines().map(line).collect::<Vec<_>>().join("\n    ")
 }
 
 /// What a step would run, its templates filled in as far as is known before a run.

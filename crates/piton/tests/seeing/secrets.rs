@@ -200,6 +200,21 @@ fn what_is_wrong_with_a_plan_is_shown_without_its_secrets() {
     said.says("DB_PASSWORD = \"************\"");
 }
 
+/// Lost: finished work would run again because a variable was set since.
+#[test]
+fn a_resume_that_knows_more_secrets_takes_the_plan_for_the_same() {
+    let project = Project::with_plan(&format!(
+        "[[phase]]\nid = \"A\"\nrun = \"echo {SECRET} >> ran.txt\"\n[[phase]]\nid = \"B\"\nrun = \"test -e go\"\n"
+    ));
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(1);
+    project.write("go", "");
+    project.piton(&["retry", "r"]).exits(0);
+    let mut command = project.command(PITON);
+    let said = project.finish(command.env("DEPLOY_TOKEN", SECRET).args(["resume", "r"]));
+    said.exits(0).silent_about("changed");
+    assert_eq!(project.lines("ran.txt").len(), 1);
+}
+
 /// Lost: a path that holds a secret would be recorded, or not be found again.
 #[test]
 fn a_path_with_a_secret_in_it_is_refused() {
