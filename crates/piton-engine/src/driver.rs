@@ -201,7 +201,9 @@ impl<'a> Driver<'a> {
         match self.go_on(opening) {
             Ok(verdict) => self.leave(verdict),
             Err(error) => {
-                if self.batch.is_empty() && !matches!(error, Error::TakenOver) {
+                if error.is_fenced() {
+                    self.store.ledger().leave_as_it_is();
+                } else if self.batch.is_empty() {
                     self.views();
                 }
                 Err(error)

@@ -101,6 +101,10 @@ pub trait Ledger {
     /// Does ahead, in a moment of leisure, what would make later commits slower; nothing rests on it.
     fn make_room(&mut self) {}
 
+    /// Leaves the files as they are from now on, also at the end of the connection: for one whose run
+    /// was taken over. What was committed stays, and others tidy up.
+    fn leave_as_it_is(&mut self) {}
+
     /// Says whether another connection committed since the last call; cheap enough to poll.
     ///
     /// The first call says yes. It may say yes without a reason, never no with one.

@@ -110,6 +110,22 @@ fn what_cannot_be_written_is_named() {
     }
 }
 
+/// Lost, a driver that was taken over and wakes up carries the log of its successor over as it ends.
+#[test]
+fn one_that_was_taken_over_leaves_the_files_as_they_are() {
+    let (_home, dir) = scratch();
+    let (mut old, _) = filled(&dir);
+    let mut new = Sqlite::open(&dir, Open::ReadWrite).unwrap();
+    new.put_blob("after", b"").unwrap();
+    drop(new);
+    let bytes = fs::read(dir.join(DATABASE_FILE)).unwrap();
+    old.leave_as_it_is();
+    drop(old);
+    assert!(fs::read(dir.join(DATABASE_FILE)).unwrap() == bytes, "nothing was carried over");
+    let mut next = Sqlite::open(&dir, Open::ReadWrite).unwrap();
+    assert!(next.blob("after").unwrap().is_some());
+}
+
 #[test]
 fn a_path_that_is_too_long_for_sqlite_is_said_to_be() {
     let (home, _) = scratch();

@@ -134,10 +134,6 @@ impl Sqlite {
             sound::leave_as_it_is(&self.conn, &self.path);
             self.damage.borrow_mut().get_or_insert_with(|| detail.clone());
         }
-        if matches!(error, Error::Fenced { .. }) {
-            // Whoever was taken over touches nothing any more: others carry the log over.
-            sound::leave_as_it_is(&self.conn, &self.path);
-        }
         error
     }
 

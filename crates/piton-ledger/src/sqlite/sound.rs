@@ -51,7 +51,8 @@ pub(super) fn damaged(path: &Path, detail: impl Into<String>) -> Error {
     Error::Corrupt { path: path.to_owned(), detail }
 }
 
-/// Keeps the end of this connection from carrying the write-ahead log into a damaged database.
+/// Keeps the end of this connection from carrying the write-ahead log into a database that is damaged,
+/// or is others' business now.
 pub(super) fn leave_as_it_is(conn: &Connection, path: &Path) {
     if fs::metadata(frozen::wal(path)).is_ok_and(|found| found.len() > 0) {
         // Best effort: the refusal matters more, and what the log holds was committed before.

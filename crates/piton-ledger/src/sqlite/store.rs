@@ -50,6 +50,10 @@ impl Ledger for Sqlite {
         self.write(|conn| history::append(conn, append))
     }
 
+    fn leave_as_it_is(&mut self) {
+        sound::leave_as_it_is(&self.conn, &self.path);
+    }
+
     fn make_room(&mut self) {
         // Whatever is wrong with the ledger is found by the next commit.
         let _ = self.extend_wal();

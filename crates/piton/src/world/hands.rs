@@ -147,7 +147,7 @@ fn busy(holder: Option<&Holder>) -> Error {
     let who = holder.map_or_else(|| "another driver".to_owned(), |h| h.owner.to_string());
     let seconds = PATIENCE.as_secs();
     Error::World(format!(
-        "{who} has been at work on the repository for {seconds} s; wait until it is through, or \
+        "{who} has been at work on the run for {seconds} s; wait until it is through, or \
          end it, then resume"
     ))
 }

@@ -18,6 +18,7 @@ use piton_process::{Keeper, Tether, cgroup, strays};
 use piton_workspace::git::NAMES_A_REPOSITORY;
 
 use self::ended::{ended_of, told_to_go};
+use super::hands::Hands;
 use super::{Running, Signals, failed, scratch};
 
 /// How long a keeper that was told to end its steps may stand still: a person may have stopped all at
@@ -37,6 +38,8 @@ const ATTACH_TRIES: u32 = 3;
 const NOTIFY_MS: u64 = 60_000;
 /// How long a driver that leaves listens to its notify command: one that is slow is believed.
 const NOTIFY_PATIENCE: Duration = Duration::from_secs(2);
+/// The file that is locked while a keeper is started.
+const STARTING_FILE: &str = "starting";
 /// The epoch of the driver that creates a run.
 const FIRST_EPOCH: u64 = 1;
 
@@ -46,6 +49,9 @@ pub type Stop<'a> = &'a mut dyn FnMut() -> bool;
 /// The connection to a run's keeper, if there is one.
 pub struct Connection {
     dir: PathBuf,
+    /// Held while a keeper is started: a driver that is stopped in the midst of that, after it was
+    /// found to be the last, would go on with it when another has the run.
+    starting: Hands,
     keeper: Option<Keeper>,
     epoch: u64,
     mark: String,
@@ -70,6 +76,7 @@ pub struct Connection {
 impl Connection {
     pub fn new(dir: PathBuf) -> Self {
         Self {
+            starting: Hands::new(dir.join(STARTING_FILE), FIRST_EPOCH),
             dir,
             keeper: None,
             epoch: 0,
@@ -105,6 +112,7 @@ impl Connection {
         let unkept = !piton_process::had_keeper(&self.dir);
         let fresh = epoch == FIRST_EPOCH && in_flight.is_empty() && unkept;
         scratch::make_private(&self.dir).map_err(failed)?;
+        self.starting.take_over(epoch)?;
         self.epoch = epoch;
         self.former = scratch::folders(&self.dir).into_iter().map(|(_, folder)| folder).collect();
         mark.clone_into(&mut self.mark);

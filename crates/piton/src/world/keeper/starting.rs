@@ -107,6 +107,7 @@ impl Connection {
         if self.keeper.is_some() {
             return Ok(());
         }
+        let _held = self.starting.hold()?;
         // What a keeper may not do, its children may not either.
         self.let_go();
         scratch::make_private(&self.dir.join("logs")).map_err(failed)?;
@@ -117,5 +118,40 @@ impl Connection {
                 .map_err(taken_or_failed)?;
         self.keeper = Some(keeper);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::fs;
+
+    use piton_engine::Error;
+
+    use super::super::FIRST_EPOCH;
+    use super::*;
+
+    /// Lost, a driver that was stopped while it started its keeper starts one, and writes into the
+    /// folder of the run, after another driver has taken the run over.
+    #[test]
+    fn one_that_was_taken_over_starts_no_keeper_though_no_fence_stops_it() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("r");
+        let attached = |epoch| {
+            let mut connection = Connection::new(dir.clone());
+            let running = super::super::Running::default();
+            connection.attach(epoch, "", &[], &running, &mut || false).unwrap();
+            connection
+        };
+        let mut old = attached(FIRST_EPOCH);
+        let _new = attached(FIRST_EPOCH + 1);
+        // As the old one found it, before it was stopped.
+        fs::rename(dir.join("fence.2"), dir.join("fence.1")).unwrap();
+        let names = || -> Vec<_> {
+            fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+        };
+        let before = names();
+        assert!(matches!(old.ensure(), Err(Error::TakenOver)));
+        assert_eq!(names(), before);
     }
 }
