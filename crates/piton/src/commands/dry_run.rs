@@ -120,7 +120,7 @@ fn gates(plan: &Plan, state: &RunState, waves: &[Vec<StepPath>]) -> Vec<(GateRef
 /// The steps that wait for one that was left out, and why each does not run.
 fn held(state: &RunState) -> Vec<(StepPath, String)> {
     let mut found: Vec<(StepPath, String)> = Vec::new();
-    for skipped in ui::summary::holding(state) {
+    for skipped in ui::words::holding(state) {
         let lanes = held_without(state, &skipped);
         for (path, step) in state.steps().filter(|(path, _)| lanes.contains(&path.lane())) {
             if !step.progress.is_over() && !found.iter().any(|(known, _)| *known == path) {
