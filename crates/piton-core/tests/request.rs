@@ -146,7 +146,7 @@ fn what_failed_after_a_step_is_tried_again_with_it() {
     run.attempt("P1/A/two", failed(Class::Test, Next::Fail));
     carry_out(&mut run, &retry("P1/A/one", true, true));
     for step in ["P1/A/one", "P1/A/two"] {
-        let progress = run.state.step(&path(step)).map(|s| s.progress.clone());
+        let progress = run.state.step(&path(step)).map(|s| s.progress);
         assert_eq!(progress, Some(piton_core::state::Progress::Pending), "{step}");
     }
 }

@@ -349,7 +349,8 @@ fn compare_files(check: &mut Check, state: &RunState, world: &mut dyn World) -> 
     // With the new plan's structure: steps that are no longer in it need no evidence.
     let mut files = world.files(&evidence::paths_to_see(state))?;
     let mut inputs = see_inputs(&check.plan, state, world)?;
-    leave_out_unrecorded(&check.plan, state, world, &mut files, &mut inputs)?;
+    let in_flight = state.running();
+    leave_out_unrecorded(&check.plan, state, &in_flight, world, &mut files, &mut inputs)?;
     check.reruns = evidence::stale(&check.plan, state, &files, &inputs);
     for rerun in check.reruns.clone() {
         let name = if rerun.reason.starts_with("input") {
@@ -372,22 +373,23 @@ fn compare_files(check: &mut Check, state: &RunState, world: &mut dyn World) -> 
 }
 
 /// Leaves out what a step in flight is making: nothing is recorded of it yet, so it can't differ.
-fn leave_out_unrecorded(
+pub fn leave_out_unrecorded(
     plan: &Plan,
     state: &RunState,
+    in_flight: &[(StepPath, u32)],
     world: &mut dyn World,
     files: &mut Files,
     inputs: &mut Inputs,
 ) -> Result<()> {
-    for (path, _) in state.running() {
-        let Some(step) = plan.step(&path).filter(|s| !s.artifacts.is_empty()) else {
+    for (path, _) in in_flight {
+        let Some(step) = plan.step(path).filter(|s| !s.artifacts.is_empty()) else {
             continue;
         };
         let dir = state.lane(&path.lane()).map_or("", |l| l.dir());
         let made = world.inputs(dir, &step.artifacts)?;
         let is_made =
             |path: &String| step.artifacts.contains(path) || made.iter().any(|f| f.path == *path);
-        let prefix = state.place_of(&path, "");
+        let prefix = state.place_of(path, "");
         files.retain(|path, _| {
             !path.strip_prefix(&prefix).is_some_and(|below| is_made(&below.to_owned()))
         });

@@ -238,6 +238,18 @@ fn an_abort_does_not_wait_for_a_driver_that_is_stopped() {
     project.wait_quiet();
 }
 
+/// If this fails, whoever ends a run in the moment it is resumed is told to take it over instead.
+#[test]
+fn an_abort_that_meets_a_driver_that_just_came_is_for_that_driver() {
+    let project = failed();
+    for round in 0..5 {
+        let driver = project.spawn(&["resume", "r1"]);
+        let ended = project.piton(&["abort", "r1"]);
+        assert_ne!(ended.code, 5, "round {round}: {ended:?}");
+        driver.wait();
+    }
+}
+
 /// If this fails, what was ended for good comes back.
 #[test]
 fn a_cancelled_run_can_not_be_resumed() {

@@ -153,6 +153,25 @@ fn what_a_failed_attempt_left_half_done_costs_no_finished_work() {
     }
 }
 
+/// If this fails, a fallen machine costs more than the step in flight, or a status says so.
+#[test]
+fn what_a_lost_attempt_left_half_done_costs_no_finished_work() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P\"\n[[phase.lane]]\nid = \"A\"\nsteps = [\n\
+         { id = \"make\", run = \"echo make >> ran.txt; echo made > doc\", artifacts = [\"doc\"] },\n\
+         { id = \"mend\", run = \"echo half >> doc; echo mend >> ran.txt; test -e ok || sleep 600\", \
+         artifacts = [\"doc\"] },\n]\n",
+    );
+    let driver = project.spawn(&["run", "plan.toml"]);
+    wait_until("the step", || project.lines("ran.txt") == ["make", "mend"]);
+    project.kill_all();
+    drop(driver);
+    assert_eq!(project.status_json("")["rerun"], serde_json::json!([]));
+    project.write("ok", "");
+    project.piton(&["resume"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["make", "mend", "mend"]);
+}
+
 /// If this fails, a step that made nothing is recorded as a success.
 #[test]
 fn an_artifact_missing_after_success_is_a_failure() {

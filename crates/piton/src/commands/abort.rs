@@ -49,8 +49,15 @@ pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
     if Context::driver_lives(&row) {
         return ask_driver(context, &mut store, &row, args.cancel, message);
     }
-    let event = RunAborted { by: Context::who(), message, cancel: args.cancel };
-    end_alone(context, &mut store, &row.run_id, event)
+    let event = RunAborted { by: Context::who(), message: message.clone(), cancel: args.cancel };
+    match end_alone(context, &mut store, &row.run_id, event) {
+        // Somebody began to drive it meanwhile: then it is theirs to end.
+        Err(error) if error.code == "run-driven" => {
+            let row = store.ledger().run(&row.run_id)?.ok_or(piton_ledger::Error::NoRun)?;
+            ask_driver(context, &mut store, &row, args.cancel, message)
+        }
+        ended => ended,
+    }
 }
 
 fn said(context: &Context, run_id: &str, what: &str) {

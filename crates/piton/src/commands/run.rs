@@ -183,8 +183,11 @@ fn check_name(name: &str) -> Result<()> {
     if piton_core::id::is_valid_id(name) {
         return Ok(());
     }
-    Err(CommandError::usage("run-id", format!("`{name}` can't be the name of a run"))
-        .hint("use letters, digits, dots, dashes and underscores"))
+    let problem = format!("`{name}` can't be the name of a run");
+    Err(CommandError::usage("run-id", problem).hint(
+        "use letters (a to z), digits, dots, dashes and underscores, at most 64, a letter or digit \
+         first; no `..`, no `.` or `.lock` at its end",
+    ))
 }
 
 /// Prints what a new run of a plan would do.

@@ -7,10 +7,11 @@ use std::io::IsTerminal as _;
 use std::thread;
 use std::time::Duration;
 
-use piton_core::Status;
 use piton_core::evidence::{self, Rerun};
 use piton_core::state::{Progress, StepState};
 use piton_core::summary::run_status;
+use piton_core::{Status, StepPath};
+use piton_engine::resume::leave_out_unrecorded;
 use piton_engine::{Loaded, Store, World as _};
 
 use super::leftovers::{self, Leftover};
@@ -36,11 +37,12 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
     let run_id = row.run_id.clone();
     let mut loaded = store.load_row(row)?;
     let mut lives = Context::driver_lives(&loaded.row);
+    let mut in_flight = loaded.state.running();
     if !lives {
         settle_ended(context, &mut loaded);
     }
     if !args.watch {
-        let rerun = rerun(context, &mut store, &loaded, lives)?;
+        let rerun = rerun(context, &mut store, &loaded, &in_flight, lives)?;
         print(context, &loaded, lives, &rerun);
         // The process ends here: taking a large state apart first would only take time.
         std::mem::forget(loaded);
@@ -53,7 +55,7 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
         // Elsewhere than on a terminal only what changed is worth a line.
         let version = (loaded.seq, lives);
         if draws || shown != Some(version) {
-            let rerun = rerun(context, &mut store, &loaded, lives)?;
+            let rerun = rerun(context, &mut store, &loaded, &in_flight, lives)?;
             if draws {
                 draw(context, &loaded, lives, &rerun, &mut picture);
             } else {
@@ -69,6 +71,7 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
             loaded = store.load(&run_id)?;
         }
         lives = Context::driver_lives(&loaded.row);
+        in_flight = loaded.state.running();
         if !lives {
             settle_ended(context, &mut loaded);
         }
@@ -120,7 +123,14 @@ fn draw(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], pictur
 }
 
 /// The finished steps that a resume would run again, as far as a quick look tells.
-fn rerun(context: &Context, store: &mut Store, loaded: &Loaded, lives: bool) -> Result<Vec<Rerun>> {
+/// `in_flight` are the attempts that no outcome is recorded of.
+fn rerun(
+    context: &Context,
+    store: &mut Store,
+    loaded: &Loaded,
+    in_flight: &[(StepPath, u32)],
+    lives: bool,
+) -> Result<Vec<Rerun>> {
     let state = &loaded.state;
     let done = |s: &&StepState| s.progress == Progress::Done;
     let all = state.phases.iter().flat_map(|p| &p.lanes).flat_map(|l| &l.steps);
@@ -136,13 +146,14 @@ fn rerun(context: &Context, store: &mut Store, loaded: &Loaded, lives: bool) -> 
         std::fs::metadata(root.join(path)).map_or(true, |m| m.len() <= HASHED_BYTES_MAX)
     };
     let paths: Vec<String> = evidence::paths_to_see(state).into_iter().filter(small).collect();
-    let files = world.files(&paths)?;
+    let mut files = world.files(&paths)?;
     let mut inputs = evidence::Inputs::new();
     for (step, patterns) in evidence::steps_with_inputs(&plan, state) {
         let dir = state.lane(&step.lane()).map_or("", |l| l.dir());
         let seen = world.inputs(dir, patterns)?;
         inputs.insert(step, seen);
     }
+    leave_out_unrecorded(&plan, state, in_flight, &mut world, &mut files, &mut inputs)?;
     Ok(evidence::stale(&plan, state, &files, &inputs))
 }
 

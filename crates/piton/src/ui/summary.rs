@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use piton_core::decide::held_without;
 use piton_core::event::{BudgetExhausted, Next, Outcome, StepFinished, Verdict};
 use piton_core::lane_state::LaneWork;
 use piton_core::state::{Progress, StepState};
@@ -257,11 +256,10 @@ fn commands_after(state: &RunState, verdict: Verdict) -> Vec<String> {
         }
         Verdict::Failed => after_failure(state, run, &resume),
         Verdict::Blocked => {
-            let skipped: Vec<StepPath> = holding(state);
+            let skipped = words::holding(state).into_iter().next();
             let mut all: Vec<String> = skipped
-                .iter()
-                .take(1)
                 .map(|path| format!("piton skip {run} {path} --satisfy && {resume}"))
+                .into_iter()
                 .collect();
             if let Some((_, work)) = held(state).first() {
                 let (_, fix) = work.blocked.clone().unwrap_or_default();
@@ -292,13 +290,6 @@ fn commands_after(state: &RunState, verdict: Verdict) -> Vec<String> {
             vec![resume]
         }
     }
-}
-
-/// The steps that were left out and that something waits for.
-pub fn holding(state: &RunState) -> Vec<StepPath> {
-    let left_out = |s: &StepState| matches!(s.progress, Progress::Skipped { satisfy: false });
-    let skipped = state.steps().filter(|(_, s)| left_out(s)).map(|(path, _)| path);
-    skipped.filter(|path| !held_without(state, path).is_empty()).collect()
 }
 
 /// What to do about a block, then the command: alone, that would only meet the block again.

@@ -4,11 +4,12 @@
 //! step wrote is sanitized here.
 
 use piton_core::budget::amount;
+use piton_core::decide::held_without;
 use piton_core::event::{
     BudgetExhausted, Class, Next, Outcome, StepFinished, StepStarted, Verdict,
 };
-use piton_core::state::GateState;
-use piton_core::{Event, GateRef, Millis, RunState, Timestamp};
+use piton_core::state::{GateState, Progress, StepState};
+use piton_core::{Event, GateRef, Millis, RunState, StepPath, Timestamp};
 use piton_engine::Note;
 
 use super::text::{count, sanitize};
@@ -234,4 +235,13 @@ fn list(names: &[String]) -> String {
     let rest = names.len().saturating_sub(NAMES_SHOWN_MAX);
     let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
     format!("{}{more}", shown.join(", "))
+}
+/// The steps that were left out and that something waits for; where that can't be told, all that were.
+pub fn holding(state: &RunState) -> Vec<StepPath> {
+    let skipped = |s: &StepState| matches!(s.progress, Progress::Skipped { satisfy: false });
+    let all: Vec<StepPath> =
+        state.steps().filter(|(_, s)| skipped(s)).map(|(path, _)| path).collect();
+    let held: Vec<StepPath> =
+        all.iter().filter(|path| !held_without(state, path).is_empty()).cloned().collect();
+    if held.is_empty() { all } else { held }
 }

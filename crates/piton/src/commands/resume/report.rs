@@ -4,6 +4,7 @@
 //! It says what the decisions give, not what the plan hopes for: a failed step that nobody retried
 //! is named as what holds the run, and what would run again behind it is not said to run.
 
+use piton_core::decide::held_without;
 use piton_core::event::{Class, Verdict};
 use piton_core::evidence::Rerun;
 use piton_core::state::{Progress, StepState};
@@ -178,8 +179,8 @@ fn why_failed(state: &RunState) -> String {
 
 /// What was left out and is waited for.
 fn why_skipped(state: &RunState) -> Option<String> {
-    let skipped = ui::summary::holding(state);
-    let first = skipped.first()?;
+    let skipped = ui::words::holding(state);
+    let first = skipped.first().filter(|step| !held_without(state, step).is_empty())?;
     let (run, names) = (ui::words::run_id(state), names::listed(&skipped));
     Some(format!(
         "skipped, and what remains needs it: {names}; `piton skip {run} {first} --satisfy` lets it go on"
