@@ -245,9 +245,9 @@ impl Views {
     pub fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> bool {
         for (seq, _, event) in events {
             self.look_at(event);
+            self.remember(event);
             self.logged = self.logged.max(*seq);
         }
-        events.iter().for_each(|(_, _, event)| self.remember(event));
         if self.is_wanted() {
             let parts = &self.parts;
             let lines =
