@@ -221,7 +221,14 @@ impl Driver<'_> {
         if let Some(budget) = budget {
             let _ = write!(error, "; {budget}");
         }
-        Outcome::Failed { class: classified.class, error, lines: lines[told..].to_vec(), next }
+        let mut lines = lines[told..].to_vec();
+        if lines.is_empty() {
+            // An attempt that said nothing is told of by what the run did around it.
+            let lane = ended.attempt.step.lane();
+            lines = self.world.rooms().map(|rooms| rooms.logged(&lane)).unwrap_or_default();
+            lines.drain(..lines.len().saturating_sub(LINES_TOLD));
+        }
+        Outcome::Failed { class: classified.class, error, lines, next }
     }
 
     /// The inputs of a step that changed while it ran: it counts as its own doing, as when an agent

@@ -250,4 +250,8 @@ pub trait Rooms {
     /// Takes durable events for the view that lists them, to be written with the others; whether
     /// the run has views at all.
     fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> bool;
+    /// The last entries about a lane in that view, the newest last; none where there is no view.
+    fn logged(&self, _lane: &LanePath) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -162,4 +162,8 @@ impl Rooms for FolderRooms {
     fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> bool {
         self.views.log(run_id, events)
     }
+
+    fn logged(&self, lane: &LanePath) -> Vec<String> {
+        self.views.logged(lane)
+    }
 }

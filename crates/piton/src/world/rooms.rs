@@ -445,6 +445,10 @@ impl Rooms for GitRooms {
     fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> bool {
         self.views.log(run_id, events)
     }
+
+    fn logged(&self, lane: &LanePath) -> Vec<String> {
+        self.views.logged(lane)
+    }
 }
 
 /// A lane's worktree as git is asked for it.

@@ -110,6 +110,28 @@ fn a_failed_lane_rolls_back_by_its_hint_and_starts_over() {
     assert!(!scene.project.has("untracked.txt"));
 }
 
+/// Lost: the log entries of the contract, where an attempt has printed nothing itself.
+#[test]
+fn an_attempt_without_output_is_told_of_by_the_run_log() {
+    let failing = LaneDoc { index: &["Retries: 1"], test: "false".to_owned(), ..lane("SL-1") };
+    let scene = Scene::of(&[failing]);
+    scene.run(&[]).exits(1);
+    let record = scene.record("SL-1", "retry_attempt");
+    let context: Vec<&str> =
+        record["failure_context"].as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
+    let second = context.iter().position(|l| l.starts_with("Attempt 2: ")).unwrap();
+    assert!(context[0].starts_with("Attempt 1: "), "{context:#?}");
+    assert!(context[1].starts_with("lane_start ok: from main "), "{context:#?}");
+    assert_eq!(context[second - 1], "task_start SL-1-01 ok: attempt 1");
+    assert_eq!(context.len() - second, 6, "{context:#?}");
+    assert_eq!(context[context.len() - 1], "task_start SL-1-01 ok: attempt 2");
+    // What comes after a resume is told of by what was before it.
+    scene.resume(&[]).exits(1);
+    let record = scene.record("SL-1", "retry_attempt");
+    let last = record["failure_context"].as_array().unwrap().last().unwrap();
+    assert_eq!(last, "task_start SL-1-01 ok: attempt 4");
+}
+
 /// Lost: the contract's record of a retry, and the failure context an agent learns from.
 #[test]
 fn retries_are_recorded_and_pass_on_what_went_wrong() {

@@ -25,6 +25,18 @@ pub fn lines(run_id: &str, at: Timestamp, parts: &Parts, event: &Event) -> Strin
     log.entries(event).iter().map(run_log::line).collect()
 }
 
+/// What an event says of a lane, in words.
+pub fn told(parts: &Parts, event: &Event) -> Vec<(LanePath, String)> {
+    let log = Log { run_id: "", at: Timestamp::default(), parts };
+    let told = |entry: Entry| {
+        let task = if entry.task == NONE { String::new() } else { format!(" {}", entry.task) };
+        let notes = entry.notes.map(|notes| format!(": {notes}")).unwrap_or_default();
+        let text = format!("{}{task} {}{notes}", entry.event, entry.status.as_str());
+        (LanePath { phase: entry.phase, lane: entry.lane }, text)
+    };
+    log.entries(event).into_iter().map(told).collect()
+}
+
 /// Lanes that do tasks of other lanes.
 pub type Parts = BTreeMap<LanePath, TaskOf>;
 

@@ -17,6 +17,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -77,6 +78,9 @@ pub(super) fn file_name(run_id: &str, state: &RunState) -> String {
     run_id.to_owned()
 }
 
+/// Entries of the log that an attempt is told of, as the contract has it.
+const RECENT_MAX: usize = 5;
+
 /// Whether views are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -132,6 +136,8 @@ pub struct Views {
     has_log: bool,
     /// What the ledger says of this run, for a log that is gone.
     history: Option<History>,
+    /// The last entries about each lane, in words.
+    recent: BTreeMap<LanePath, VecDeque<String>>,
     /// What is known of ticks in it.
     ticks: gates::Ticks,
     /// When the run last did something: the name of what is kept aside.
@@ -157,6 +163,7 @@ impl Views {
             logged: 0,
             has_log: false,
             history: None,
+            recent: BTreeMap::new(),
             ticks: gates::Ticks::new(lock_dir),
             last_at: Timestamp::default(),
             others: None,
@@ -238,6 +245,7 @@ impl Views {
     pub fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> bool {
         for (seq, _, event) in events {
             self.look_at(event);
+            self.remember(event);
             self.logged = self.logged.max(*seq);
         }
         if self.is_wanted() {
@@ -274,10 +282,12 @@ impl Views {
         all: impl Iterator<Item = (u64, Timestamp, Event)>,
     ) -> io::Result<()> {
         let mut lines = String::new();
+        self.recent.clear();
         for (seq, at, event) in all {
             self.look_at(&event);
             self.last_at = at;
             self.logged = self.logged.max(seq);
+            self.remember(&event);
             lines.push_str(&entries::lines(run_id, at, &self.parts, &event));
         }
         if !self.is_wanted() {
@@ -288,6 +298,27 @@ impl Views {
         log::rebuild(&mut self.files, &path, &stamp, &lines)?;
         self.has_log = true;
         Ok(())
+    }
+
+    fn remember(&mut self, event: &Event) {
+        for (lane, text) in entries::told(&self.parts, event) {
+            let recent = self.recent.entry(lane).or_default();
+            recent.push_back(text);
+            if recent.len() > RECENT_MAX {
+                recent.pop_front();
+            }
+        }
+    }
+
+    /// The last entries of the run's log about a lane; those of a task stand with its lane.
+    pub fn logged(&self, lane: &LanePath) -> Vec<String> {
+        if !self.is_wanted() {
+            return Vec::new();
+        }
+        let whole = self.parts.get(lane).map_or(&lane.lane, |task| &task.lane);
+        let name = records::lane_of(whole).to_owned();
+        let lane = LanePath { phase: lane.phase.clone(), lane: name };
+        self.recent.get(&lane).into_iter().flatten().cloned().collect()
     }
 
     /// Whether this run has views, as far as its plan and its events told.
