@@ -7,7 +7,7 @@ mod tree_support;
 
 use std::fs;
 
-use piton_workspace::merge::{Disputed, sides};
+use piton_workspace::merge::{Disputed, Rebase, rebase, sides};
 use piton_workspace::worktree;
 use tree_support::{commit, git, hermetic, write};
 
@@ -31,6 +31,12 @@ fn sides_that_are_no_text_lie_beside_their_file() {
         repo.write("d/x", "in a folder\n");
         let onto = repo.commit("base");
 
+        let start = repo.head(&format!("{onto}^"));
+        let Rebase::Conflict { files, .. } = rebase(&repo.root, &head, &start, &onto).unwrap()
+        else {
+            panic!("there is a conflict");
+        };
+        assert_eq!(files, ["a.txt", "d", "gone.txt", "logo.png"], "by the names people know");
         let found = sides(&repo.root, &onto, &head).unwrap();
         let names: Vec<_> = found.files.iter().map(|f| f.path.to_str().unwrap()).collect();
         assert_eq!(names, ["a.txt", "d", "gone.txt", "logo.png"]);

@@ -34,7 +34,7 @@ pub(super) fn merge(dir: &Path, from: Option<&str>, ours: &str, theirs: &str) ->
             let tree = output.stdout.split(|byte| *byte == 0).next().unwrap_or_default();
             Ok(Merged::Clean(String::from_utf8_lossy(tree).trim_end().to_owned()))
         }
-        Some(1) => parse(&output.stdout).ok_or(Error::Strange("merge-tree")),
+        Some(1) => parse(&output.stdout, [ours, theirs]).ok_or(Error::Strange("merge-tree")),
         code => Err(Error::Git(git::Error {
             command: format!("merge-tree {ours} {theirs}"),
             code,
@@ -45,10 +45,11 @@ pub(super) fn merge(dir: &Path, from: Option<&str>, ours: &str, theirs: &str) ->
 
 /// Reads: the tree, the files, an empty word; then messages, each a count of paths, the paths, a
 /// kind and a text.
-fn parse(bytes: &[u8]) -> Option<Merged> {
+fn parse(bytes: &[u8], sides: [&str; 2]) -> Option<Merged> {
     let mut words = bytes.split(|byte| *byte == 0).map(|w| String::from_utf8_lossy(w).into_owned());
     words.next()?;
-    let files: BTreeSet<String> = words.by_ref().take_while(|word| !word.is_empty()).collect();
+    let files = words.by_ref().take_while(|word| !word.is_empty());
+    let files: BTreeSet<String> = files.map(|name| own_name(&name, sides).to_owned()).collect();
     let mut detail = String::new();
     while let Some(count) = words.next().filter(|word| !word.is_empty()) {
         let count: usize = count.parse().ok()?;
@@ -59,4 +60,10 @@ fn parse(bytes: &[u8]) -> Option<Merged> {
         }
     }
     Some(Merged::Conflict { files: files.into_iter().collect(), detail })
+}
+
+/// The name a file has on its side: where both sides can't have one, git calls it `NAME~COMMIT`.
+fn own_name<'a>(name: &'a str, sides: [&str; 2]) -> &'a str {
+    let cut = sides.iter().find_map(|commit| name.rfind(&format!("~{commit}")));
+    cut.map_or(name, |at| &name[..at])
 }
