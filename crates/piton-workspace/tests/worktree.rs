@@ -429,3 +429,21 @@ fn a_branch_goes_only_when_base_contains_it() {
         assert_eq!(left, format!("refs/piton/{RUN}/epoch"));
     });
 }
+
+/// Lost: a kill in the first moment of a worktree would leave an entry that nobody knows as ours, so it
+/// would stay for ever and the lane's own would get another name.
+#[test]
+fn an_entry_that_was_not_even_locked_yet_is_cleared_away() {
+    hermetic(|repo| {
+        let entries = repo.root.join(".git/worktrees");
+        let lane = repo.lane("SL-1");
+        let reason = fs::read(entries.join("SL-1/locked")).unwrap();
+        worktree::remove(&repo.root, &lane.path, &repo.fence()).unwrap();
+        fs::create_dir_all(entries.join("SL-1")).unwrap();
+        fs::write(entries.join("SL-1/locked.new"), reason).unwrap();
+        repo.lane("SL-1");
+        let names: Vec<_> =
+            fs::read_dir(&entries).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, ["SL-1"]);
+    });
+}

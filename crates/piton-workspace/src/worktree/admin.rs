@@ -152,9 +152,10 @@ fn is_at((path, id): (Option<&Path>, Option<Id>), spot: &Spot<'_>) -> bool {
     (id.is_some() && id == spot.id) || path == Some(spot.path)
 }
 
-/// The reason that an entry is locked with.
+/// The reason that an entry is locked with, or was about to be when we were killed.
 fn lock(dir: &Path) -> Option<String> {
-    small(&dir.join("locked")).ok().and_then(|reason| String::from_utf8(reason).ok())
+    let reason = small(&dir.join("locked")).or_else(|_| small(&dir.join(links::LOCK_ASIDE)));
+    reason.ok().and_then(|reason| String::from_utf8(reason).ok())
 }
 
 /// Reads all of a repository's.

@@ -22,6 +22,9 @@ use crate::project::{is_commit, small};
 /// What stands in `commondir`: an admin folder lies two below what all work trees share.
 const COMMON: &[u8] = b"../..\n";
 
+/// The lock of an admin folder before it is whole; git has no file of that name.
+pub(super) const LOCK_ASIDE: &str = "locked.new";
+
 /// Words in the settings of a repository under which git does more for a new worktree than write
 /// these files, or other ones: copies of settings and of a sparse selection, permissions for a
 /// group, relative paths, refs that are not files. Or there may be such settings elsewhere.
@@ -58,7 +61,7 @@ pub(super) fn register(
             .at(file)
     };
     // First of all and whole, so that nobody prunes it and everybody knows whose it is.
-    let (lock, aside) = (admin.join("locked"), admin.join("locked.new"));
+    let (lock, aside) = (admin.join("locked"), admin.join(LOCK_ASIDE));
     new(&aside, format!("{reason}\n").as_bytes())?;
     fs::rename(&aside, &lock).at(&lock)?;
     new(&admin.join("gitdir"), &line(&[path.join(".git").as_os_str().as_bytes()]))?;
