@@ -31,6 +31,10 @@ const PATIENCE: &str = "core.filesRefLockTimeout=1000";
 /// waits by itself, for both would wait for the lock that the other one holds.
 const BRIEFLY: &str = "core.filesRefLockTimeout=30";
 
+/// The same for the lock of packed refs, which a deletion needs: git has another setting for it, and
+/// whoever is brief tries again by themselves.
+const PACKED_BRIEFLY: &str = "core.packedRefsTimeout=30";
+
 /// What every ref update of a run verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
@@ -252,12 +256,13 @@ impl Transaction {
         let underway = Underway::begin(place, &input).map_err(|e| unwritten(&e))?;
         let file = underway.input().map_err(|e| unwritten(&e))?;
         let changing = Changing::look(&place.common, &self.lines);
-        Git::at(&place.root)
-            .durable()
-            .config(if self.brief { BRIEFLY } else { PATIENCE })
-            .args(["update-ref", "-m", why, "--stdin"])
-            .reads(file)
-            .run()?;
+        let git = Git::at(&place.root).durable();
+        let git = if self.brief {
+            git.config(BRIEFLY).config(PACKED_BRIEFLY)
+        } else {
+            git.config(PATIENCE)
+        };
+        git.args(["update-ref", "-m", why, "--stdin"]).reads(file).run()?;
         self.synced(&changing)
     }
 

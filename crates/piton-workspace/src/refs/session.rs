@@ -13,8 +13,8 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
-use super::BRIEFLY;
 use super::journal::Page;
+use super::{BRIEFLY, PACKED_BRIEFLY};
 use crate::git::{Error, Git};
 use crate::stay::Staying;
 use crate::worktree::Place;
@@ -84,7 +84,8 @@ impl Session {
         let page = Page::new(place)?;
         let git = Git::at(&place.common).env("GIT_DIR", &place.common);
         // The user may be about to commit to what a transaction verifies.
-        let git = git.durable().config(BRIEFLY).args(["update-ref", "-m", REASON, "--stdin"]);
+        let git = git.durable().config(BRIEFLY).config(PACKED_BRIEFLY);
+        let git = git.args(["update-ref", "-m", REASON, "--stdin"]);
         let complaints = Stdio::from(page.complaints()?);
         let mut child = git.converse(Stdio::piped(), Stdio::piped(), complaints)?;
         let stdin = child.stdin.take();
