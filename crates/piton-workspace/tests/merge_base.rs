@@ -434,6 +434,21 @@ fn a_lock_of_the_users_is_respected() {
     });
 }
 
+/// Lost: git's own words about a lock would end the run instead of naming it to whoever can wait.
+#[test]
+fn a_lock_on_the_head_that_leads_to_base_is_named() {
+    hermetic(|repo| {
+        let (base, old, new) = step(repo);
+        let lock = repo.root.join(".git/HEAD.lock");
+        fs::write(&lock, "").unwrap();
+        let busy = merge::advance(&repo.root, &base, &old, &new, &repo.fence());
+        assert!(matches!(busy, Err(Error::Locked(found)) if found == lock));
+        fs::remove_file(&lock).unwrap();
+        assert_eq!(advance(repo, &base, &old, &new), Advanced::Done(Followed::Done));
+        at_new(repo);
+    });
+}
+
 #[test]
 fn a_merge_of_the_users_under_way_is_refused() {
     hermetic(|repo| {

@@ -8,7 +8,7 @@ use piton_core::{LanePath, StepPath};
 
 use super::Driver;
 use super::lanes::MESSAGE;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::world::Commit;
 
 impl Driver<'_> {
@@ -23,7 +23,10 @@ impl Driver<'_> {
         let Some(step) = self.current(path) else { return Ok(()) };
         self.commit()?;
         self.fresh.clear();
-        let snapshot = self.snapshot(path, "before its tasks start").map_err(Error::World)?;
+        let snapshot = match self.snapshot(path, "before its tasks start") {
+            Ok(snapshot) => snapshot,
+            Err(why) => return self.hold_up(path, Stage::AfterLaneStart, &why),
+        };
         let taken = snapshot.clone().unwrap_or_default();
         let work = self.work(path);
         let message = self.message(path, lane.rules.message.as_deref().unwrap_or(MESSAGE));
@@ -43,7 +46,10 @@ impl Driver<'_> {
         let Some(step) = self.current(path) else { return Ok(()) };
         self.commit()?;
         self.fresh.clear();
-        let snapshot = self.snapshot(path, "with its tasks").map_err(Error::World)?;
+        let snapshot = match self.snapshot(path, "with its tasks") {
+            Ok(snapshot) => snapshot,
+            Err(why) => return self.hold_up(path, Stage::AfterLaneStart, &why),
+        };
         let definition = self.planned(&step).map(Step::definition);
         let event = LaneJoined { lane: path.clone(), step, definition, snapshot };
         self.record(Event::LaneJoined(Box::new(event)))

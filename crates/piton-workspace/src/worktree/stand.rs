@@ -19,7 +19,7 @@ use crate::snapshot;
 const MOVE: &str = "piton-move";
 
 /// What an interrupted operation of git leaves in an admin folder; after a move it means nothing.
-const UNDER_WAY: [&str; 8] = [
+const UNDER_WAY: [&str; 10] = [
     "MERGE_HEAD",
     "MERGE_MSG",
     "MERGE_MODE",
@@ -28,6 +28,8 @@ const UNDER_WAY: [&str; 8] = [
     "rebase-merge",
     "rebase-apply",
     "sequencer",
+    "BISECT_LOG",
+    "BISECT_START",
 ];
 
 /// What happens to the files of a worktree that moves.
@@ -156,12 +158,18 @@ pub(super) fn reset_index(place: &Place, commit: &str) -> Result<()> {
 }
 
 /// Reads a tree into the index, whatever it holds. Git refuses that for entries which a step told it
-/// not to look at, if their files changed: the marks of those go then.
+/// not to look at, if their files changed: the marks of those go then. One that nobody can read is made
+/// anew.
 fn read_tree(place: &Place, args: &[&str]) -> Result<()> {
     let reset = || place.git().args(["read-tree", "--reset"]).args(args).run();
     let Err(error) = reset() else { return Ok(()) };
-    if unmark(place)? == 0 {
-        return Err(error.into());
+    match unmark(place) {
+        Ok(0) => return Err(error.into()),
+        Ok(_) => {}
+        Err(_) => {
+            let index = place.git_dir.join("index");
+            fs::remove_file(&index).at(index)?;
+        }
     }
     Ok(reset()?)
 }

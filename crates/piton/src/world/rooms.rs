@@ -4,6 +4,7 @@
 //! when, `piton-workspace` knows how. Every ref moves in a transaction that verifies this driver's
 //! epoch.
 
+mod asked;
 mod base;
 mod begin;
 mod conflict;
@@ -245,6 +246,17 @@ fn failed(error: impl std::fmt::Display) -> Error {
     Error::World(error.to_string())
 }
 
+/// What goes wrong with one lane's worktree or branch holds up that lane, not those beside it.
+fn refused_or<T>(done: Result<T>, refused: impl FnOnce(Refusal) -> T) -> Result<T> {
+    match done {
+        Err(Error::World(why)) => {
+            let fix = "put that right, then `piton resume`".to_owned();
+            Ok(refused(Refusal { why, fix }))
+        }
+        other => other,
+    }
+}
+
 /// A snapshot as recorded.
 pub fn recorded(snapshot: &Snapshot) -> SnapshotRef {
     let missed = |m: &snapshot::Missed| Missed {
@@ -320,7 +332,7 @@ impl Rooms for GitRooms {
 
     fn make_room(&mut self, lane: &LanePath, rules: &LaneRules, work: &LaneWork) -> Result<Room> {
         let _held = self.hands.hold()?;
-        self.make_worktree(lane, rules, work)
+        refused_or(self.make_worktree(lane, rules, work), Room::Refused)
     }
 
     fn snapshot(
@@ -355,12 +367,12 @@ impl Rooms for GitRooms {
         message: &str,
     ) -> Result<Commit> {
         let _held = self.hands.hold()?;
-        self.commit_work(lane, work, snapshot, message)
+        refused_or(self.commit_work(lane, work, snapshot, message), Commit::Refused)
     }
 
     fn rebase(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Rebase> {
         let _held = self.hands.hold()?;
-        self.rebase_work(lane, work)
+        refused_or(self.rebase_work(lane, work), Rebase::Refused)
     }
 
     fn sides(&mut self, onto: &str, head: &str) -> Vec<String> {
@@ -374,7 +386,7 @@ impl Rooms for GitRooms {
 
     fn merge(&mut self, intent: &MergeIntended) -> Result<Merging> {
         let _held = self.hands.hold()?;
-        self.move_base(intent)
+        refused_or(self.move_base(intent), Merging::Refused)
     }
 
     fn is_merged(&mut self, _lane: &LanePath, work: &LaneWork) -> Result<Option<String>> {

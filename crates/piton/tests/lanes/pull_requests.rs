@@ -346,3 +346,34 @@ fn a_remote_with_a_relative_address_is_pushed_to() {
     let head = scene.project.git(&["rev-parse", "lane/P1/SL-1"]);
     assert_eq!(head.trim(), remote_head(&scene, "lane/P1/SL-1"));
 }
+
+/// Sets the command that says whether a request is merged.
+fn looks_with(scene: &Scene, command: &str) {
+    let settings = scene.project.read("piton.toml");
+    let table = format!("{settings}\n[pull_request]\nmerged = {command}\n");
+    scene.project.write("piton.toml", &table);
+    scene.project.commit();
+}
+
+/// Lost: a mistake in the settings would end the driver each time, and nobody would know where it is.
+#[test]
+fn a_command_that_looks_and_cannot_be_started_is_told() {
+    let scene = scene();
+    looks_with(&scene, "[\"no-such-program\"]");
+    let told = "`no-such-program` could not be started";
+    piton(&scene, &["run", DOCUMENT]).exits(3).says(told).says("correct `merged`");
+    piton(&scene, &["resume"]).exits(3).says(told);
+}
+
+/// Lost: the command would look at another repository than the one that the page says.
+#[test]
+fn the_command_that_looks_knows_where_the_project_is() {
+    let scene = scene();
+    looks_with(
+        &scene,
+        "'test -d \"$PITON_ROOT/.git\" -a \"$PITON_ROOT\" -ef . -a -z \"$GIT_DIR\"'",
+    );
+    let mut run = scene.command("piton");
+    run.args(["run", DOCUMENT]).env("GIT_DIR", "/nowhere");
+    scene.project.finish(&mut run).exits(0);
+}

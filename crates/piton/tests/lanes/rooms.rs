@@ -245,3 +245,16 @@ fn reset_takes_commits_of_the_attempt_before_off_the_branch_and_keeps_them() {
     let kept = scene.project.git(&kept.split(' ').collect::<Vec<_>>());
     assert!(kept.contains("own 1") && kept.contains("own 2"), "{kept}");
 }
+
+/// Lost: a step that deletes the file by which git knows its worktree would end the run, with the lanes
+/// beside it, and the person would be told to remove the project itself.
+#[test]
+fn a_worktree_whose_link_a_step_deleted_is_linked_again() {
+    for harm in ["rm .git", "echo nothing > .git"] {
+        let scene = Scene::of(&[lane("SL-1"), lane("SL-2")]);
+        scene.agent("SL-1", &format!("echo done > SL-1-01.txt; {harm}"));
+        scene.run(&[]).exits(0);
+        assert!(scene.project.has("SL-1-01.txt") && scene.project.has("SL-2-01.txt"));
+        scene.nothing_left();
+    }
+}

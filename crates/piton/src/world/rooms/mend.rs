@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use piton_core::lane::Merge;
 use piton_core::lane_state::{LaneWork, base_moved};
 use piton_core::{LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::Mended;
@@ -42,7 +43,8 @@ impl GitRooms {
                 continue;
             };
             if !work.isolation.is_in_place() && found.task.is_none() && work.merged.is_none() {
-                mended.notes.extend(self.says_moved(&lane, work));
+                let queues = plan.lane(&lane).is_some_and(|l| l.rules.merge == Merge::Queue);
+                mended.notes.extend(self.says_moved(&lane, work, queues));
             }
             if !work.isolation.is_in_place() && Path::new(&work.dir).is_dir() {
                 mended.notes.extend(self.whole_again(&lane, work, at)?);
@@ -55,11 +57,13 @@ impl GitRooms {
         Ok(mended)
     }
 
-    /// Says that base is not what a lane works on any more.
-    fn says_moved(&self, lane: &LanePath, work: &LaneWork) -> Option<String> {
+    /// Says that base is not what a lane works on any more. What waits for a pull request, or stays on
+    /// its branch, is put on nothing.
+    fn says_moved(&self, lane: &LanePath, work: &LaneWork, queues: bool) -> Option<String> {
         let (from, to) = (work.base_sha.as_ref()?, branch_head(&self.root, &work.base_branch)?);
         let moved = base_moved(&work.base_branch, from, &to)?;
-        Some(format!("{lane}: {moved}: its work is put on that before it is merged"))
+        let then = if queues { ": its work is put on that before it is merged" } else { "" };
+        Some(format!("{lane}: {moved}{then}"))
     }
 
     /// Takes up a worktree that is there.
@@ -102,6 +106,19 @@ impl GitRooms {
         Ok(Some(format!(
             "{lane}: the machine restarted, so its files are those of its last checkpoint"
         )))
+    }
+
+    /// Makes the link of a worktree again that a step deleted or wrote over: without it git would take
+    /// the folder for a part of the project's own work tree.
+    pub(super) fn linked_again(&mut self, lane: &LanePath, work: &LaneWork) -> Result<()> {
+        let dir = Path::new(&work.dir);
+        if !dir.is_dir() || worktree::is_complete(dir) {
+            return Ok(());
+        }
+        let fence = self.fenced()?;
+        let start = work.base_sha.clone().unwrap_or_default();
+        let wanted = spec(&self.run_id, lane, work, &start, &[]);
+        worktree::add(&self.root, &wanted, &fence).map(drop).map_err(of_worktree)
     }
 
     /// Makes worktrees again whose folders somebody deleted. One whose lane is in base, or stays on

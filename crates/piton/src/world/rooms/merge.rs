@@ -1,13 +1,10 @@
 //! A lane's way to base: its commit, the rebase, the move of base, and the end of its worktree.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use piton_core::event::{LaneRemoved, MergeIntended};
 use piton_core::lane::SnapshotRef;
 use piton_core::lane_state::LaneWork;
-use piton_core::plan;
 use piton_core::{LanePath, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Commit, Merging, Rebase, Refusal};
@@ -16,15 +13,12 @@ use piton_workspace::merge::{self, Advanced, Followed, Probe};
 use piton_workspace::worktree::{self, BranchEnd, Files, Identity};
 use piton_workspace::{refs, snapshot};
 
+use super::asked::{self, Answer};
 use super::begin::at;
 use super::stays::keeps_artifacts;
 use super::{GitRooms, branch_head, failed, of_worktree, recorded, refusal};
 
-/// How long the command that looks at a pull request may take; the driver waits for it.
-const ASKED_MAX: Duration = Duration::from_secs(30);
-/// How often it is looked whether that command is over.
-const ASKED_EVERY: Duration = Duration::from_millis(20);
-/// Where that command says something, in the folder of stat caches; the run's id follows.
+/// Where the command that looks at a pull request says something, in the folder of stat caches; the run's id follows.
 const SAID: &str = "pull-request-said-";
 
 impl GitRooms {
@@ -35,6 +29,7 @@ impl GitRooms {
         snapshot: &SnapshotRef,
         message: &str,
     ) -> Result<Commit> {
+        self.linked_again(lane, work)?;
         if let Some(refusal) = self.refuses_commit(lane, work, snapshot) {
             return Ok(Commit::Refused(refusal));
         }
@@ -164,48 +159,23 @@ impl GitRooms {
         {
             return Ok(Some(format!("{} contains it", work.base_branch)));
         }
-        let mut child = match &self.options.merged {
-            plan::Command::Shell(line) => {
-                let mut sh = Command::new("/bin/sh");
-                sh.args(["-c", line]);
-                sh
-            }
-            plan::Command::Args(args) => {
-                let Some((program, rest)) = args.split_first() else { return Ok(None) };
-                let mut child = Command::new(program);
-                child.args(rest);
-                child
-            }
-        };
         std::fs::create_dir_all(&self.cache).map_err(failed)?;
         let said = self.cache.join(format!("{SAID}{}", self.run_id));
-        let out = std::fs::File::create(&said).map_err(failed)?;
-        let child = child
-            .current_dir(&self.root)
-            .env("PITON_BRANCH", &work.branch)
-            .env("PITON_BASE_BRANCH", &work.base_branch)
-            .env("PITON_HEAD", &committed.commit)
-            .env("PITON_PULL_REQUEST", work.pull_request.clone().unwrap_or_default())
-            .stdin(Stdio::null())
-            .stdout(out.try_clone().map_err(failed)?)
-            .stderr(out)
-            .spawn();
-        let mut child = child.map_err(failed)?;
-        let began = Instant::now();
-        while began.elapsed() < ASKED_MAX {
-            if let Some(status) = child.try_wait().map_err(failed)? {
-                let text = std::fs::read(&said).unwrap_or_default();
-                self.unmerged = first_line(&String::from_utf8_lossy(&text));
-                let _ = std::fs::remove_file(&said);
-                return Ok(status.success().then(|| "reported as merged".to_owned()));
+        let root = self.root.to_string_lossy();
+        let variables = [
+            ("PITON_BRANCH", work.branch.as_str()),
+            ("PITON_BASE_BRANCH", &work.base_branch),
+            ("PITON_HEAD", &committed.commit),
+            ("PITON_ROOT", &root),
+            ("PITON_PULL_REQUEST", work.pull_request.as_deref().unwrap_or_default()),
+        ];
+        match asked::ask(&self.options.merged, &self.root, &said, &variables)? {
+            Answer::Merged => Ok(Some("reported as merged".to_owned())),
+            Answer::NotMerged(why) => {
+                self.unmerged = why;
+                Ok(None)
             }
-            std::thread::sleep(ASKED_EVERY);
         }
-        // No answer is no merge: it is asked again later.
-        self.unmerged = Some(format!("the command that looks at it did not end in {ASKED_MAX:?}"));
-        let _ = child.kill();
-        let _ = child.wait();
-        Ok(None)
     }
 
     pub(super) fn remove_worktree(
@@ -261,12 +231,6 @@ impl GitRooms {
         let stays = !matches!(end.map_err(of_worktree)?, BranchEnd::Deleted);
         Ok(removed(lane, last, Some(head), stays))
     }
-}
-
-/// The first line that says something.
-fn first_line(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.to_owned())
 }
 
 fn removed(
