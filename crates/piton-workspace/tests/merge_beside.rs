@@ -149,7 +149,7 @@ fn is_told() -> bool {
     let [root, old, new] = told.split('\n').collect::<Vec<_>>()[..] else { panic!("{told}") };
     let root = Path::new(root);
     let fence = Fence::raise(root, RUN, 1).unwrap();
-    let base = checks::base(root, None).unwrap();
+    let base = checks::base(root, Some("main")).unwrap();
     let advanced = merge::advance(root, &base, old, new, &fence).unwrap();
     let shim = std::env::var("SHIM").unwrap();
     fs::write(Path::new(&shim).join("advanced"), format!("{advanced:?}")).unwrap();
@@ -222,6 +222,26 @@ fn a_commit_that_brings_the_merge_itself_is_left_so() {
         let theirs = repo.head("main");
         assert_eq!(repo.head("main~1"), scene.old);
         assert_eq!(advanced, format!("{:?}", Advanced::BaseMoved { found: Some(theirs) }));
+        scene.both_are_there();
+    });
+}
+
+/// The user's `git switch` to base has read where base stands, and says that it is checked out when it
+/// has moved: the files and the index are those of before, and the next commit would take the lane's work
+/// back.
+#[test]
+fn a_user_on_the_way_to_base_arrives_where_it_is() {
+    if is_told() {
+        return;
+    }
+    hermetic(|repo| {
+        let scene = Scene::new(repo);
+        repo.git(&["checkout", "-q", "--detach"]);
+        let arrives =
+            format!("git -C '{}' symbolic-ref HEAD refs/heads/main\n", repo.root.display());
+        scene.script("after", &arrives);
+        scene.advance_well("a_user_on_the_way_to_base_arrives_where_it_is");
+        repo.git(&["commit", "-q", "-m", "theirs"]);
         scene.both_are_there();
     });
 }

@@ -1,12 +1,26 @@
 //! Base goes from one commit to the next, if it still is where it was and so is the epoch.
 
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::follow::{Followed, Step, follow, is_interrupted, is_over};
 use super::{Error, Result, is_ancestor};
 use crate::checks::{self, Base};
 use crate::refs::{self, Fence, Transaction};
 use crate::worktree::Place;
+
+/// How long it is looked for a user on the way to base that moved: between the first look at base and
+/// the lock of the index, and between that and the end, a switch takes milliseconds, more on a busy
+/// machine.
+const ARRIVING: Duration = Duration::from_millis(100);
+
+/// The same while somebody holds the index: perhaps a switch that writes files, perhaps a commit that
+/// waits for an editor.
+const ARRIVING_MAX: Duration = Duration::from_secs(1);
+
+/// How often it is looked.
+const ARRIVING_LOOK: Duration = Duration::from_millis(2);
 
 /// How advancing came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,8 +72,10 @@ pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) ->
     // Asked before the intent, and the user had all the time since, if its driver was killed.
     checks::at_rest(base)?;
     let Some(mut step) = Step::begin(root, base, old, new)? else {
-        let moved = move_ref(root, base, old, new, fence)?;
-        return Ok(moved.unwrap_or(Advanced::Done(Followed::NotCheckedOut)));
+        return match move_ref(root, base, old, new, fence)? {
+            Some(moved) => Ok(moved),
+            None => arriving(root, base, old, new).map(Advanced::Done),
+        };
     };
     let paths = step.in_the_way()?;
     if !paths.is_empty() {
@@ -81,6 +97,25 @@ pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) ->
     step.take_back(refs::value(root, &name).as_deref())?;
     step.cancel();
     moved.map(|moved| moved.unwrap_or(Advanced::BaseMoved { found }))
+}
+
+/// Looks whether the user was on the way to base when it moved. `git switch` reads where base stands
+/// first and says last that it is checked out: its files and index are the old ones then, and the next
+/// commit would take the lane's work back.
+fn arriving(root: &Path, base: &Base, old: &str, new: &str) -> Result<Followed> {
+    let (place, began) = (Place::of(root)?, Instant::now());
+    loop {
+        let stands = checks::standing(root, &base.branch).filter(|found| found.commit == new);
+        let Some(stands) = stands else { return Ok(Followed::NotCheckedOut) };
+        if stands.worktree.is_some() {
+            return follow(root, base, old, new);
+        }
+        let busy = place.git_dir.join("index.lock").exists();
+        if began.elapsed() > if busy { ARRIVING_MAX } else { ARRIVING } {
+            return Ok(Followed::NotCheckedOut);
+        }
+        thread::sleep(ARRIVING_LOOK);
+    }
 }
 
 /// The files could not be changed: perhaps because of what the user did since they were looked at.

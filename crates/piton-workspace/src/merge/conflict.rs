@@ -49,7 +49,7 @@ fn parse(bytes: &[u8], sides: [&str; 2]) -> Option<Merged> {
     let mut words = bytes.split(|byte| *byte == 0).map(|w| String::from_utf8_lossy(w).into_owned());
     words.next()?;
     let files = words.by_ref().take_while(|word| !word.is_empty());
-    let files: BTreeSet<String> = files.map(|name| own_name(name, sides)).collect();
+    let files: BTreeSet<String> = files.map(|name| own_name(&name, sides).to_owned()).collect();
     let mut detail = String::new();
     while let Some(count) = words.next().filter(|word| !word.is_empty()) {
         let count: usize = count.parse().ok()?;
@@ -63,7 +63,7 @@ fn parse(bytes: &[u8], sides: [&str; 2]) -> Option<Merged> {
 }
 
 /// The name a file has on its side: where both sides can't have one, git calls it `NAME~COMMIT`.
-fn own_name(name: String, sides: [&str; 2]) -> String {
+fn own_name<'a>(name: &'a str, sides: [&str; 2]) -> &'a str {
     let cut = sides.iter().find_map(|commit| name.rfind(&format!("~{commit}")));
-    cut.map_or_else(|| name.clone(), |at| name[..at].to_owned())
+    cut.map_or(name, |at| &name[..at])
 }
