@@ -368,7 +368,10 @@ fn a_moved_project_goes_on_where_it_lies() {
     let moved = project.outside().join("moved");
     std::fs::rename(project.root(), &moved).unwrap_or_else(|e| panic!("{e}"));
     project.piton_in(&moved, &["approve", "ship"]).exits(0);
-    project.piton_in(&moved, &["resume"]).exits(0).says("is not this project any more; steps run in");
+    project
+        .piton_in(&moved, &["resume"])
+        .exits(0)
+        .says("is not this project any more; steps run in");
     let ran = std::fs::read_to_string(moved.join("ran.txt")).unwrap_or_default();
     assert_eq!(ran, "ship\n");
     std::fs::rename(&moved, project.root()).unwrap_or_else(|e| panic!("{e}"));
