@@ -9,7 +9,7 @@ use piton_core::event::{
 };
 use piton_core::evidence::{self, Files, Inputs, Rerun};
 use piton_core::state::Progress;
-use piton_core::{Millis, Plan, RunState, StepPath};
+use piton_core::{GateRef, Millis, Plan, RunState, StepPath};
 use piton_formats::plan_diff::{ChangeKind, PlanDiff, diff};
 use serde::Serialize;
 
@@ -60,6 +60,12 @@ pub const TABLE: &[Row] = &[
         what: "a finished step has another definition in the plan",
         severity: Severity::Stops,
         next: "look at it, then `--accept-plan`: the step runs again",
+    },
+    Row {
+        name: "gate-removed",
+        what: "a gate that nobody approved is no longer in the plan",
+        severity: Severity::Stops,
+        next: "look at it, then `--accept-plan`: nobody is asked any more",
     },
     Row {
         name: "plan-changed",
@@ -270,16 +276,22 @@ fn compare_plan(
         .filter(|c| state.step(&c.path).is_some_and(|s| s.progress == Progress::Done))
         .map(|c| c.path.to_string())
         .collect();
-    if touched.is_empty() {
+    let opened = gates_removed(state, recorded, now);
+    if touched.is_empty() && (opened.is_empty() || accepts.plan) {
         check.add("plan-changed", "the plan changed; no finished step did".to_owned());
     } else if accepts.plan {
         check
             .add("plan-changed", format!("accepted: {} changed and run again", touched.join(", ")));
-    } else {
+    }
+    if !touched.is_empty() && !accepts.plan {
         check.add(
             "plan-changed-finished",
             format!("finished steps changed in the plan: {}", touched.join(", ")),
         );
+    }
+    if !opened.is_empty() && !accepts.plan {
+        let gates = opened.join(", ");
+        check.add("gate-removed", format!("not approved, and no longer in the plan: {gates}"));
     }
     // The new plan has no place for their outcome.
     let gone = state.running().into_iter().filter(|(step, _)| now.step(step).is_none());
@@ -289,9 +301,23 @@ fn compare_plan(
         to: now.hash(),
         title: now.title.clone(),
         shape: Shape::from(now),
-        by: if touched.is_empty() { String::new() } else { accepts.by.to_owned() },
+        by: if touched.is_empty() && opened.is_empty() {
+            String::new()
+        } else {
+            accepts.by.to_owned()
+        },
     })));
     check.plan_diff = Some(changes);
+}
+
+/// The gates that a person has still to approve and that a new plan does not have. A step can write to
+/// the plan's file: it must not be able to do away with the question it would be stopped by.
+fn gates_removed(state: &RunState, recorded: &Plan, now: &Plan) -> Vec<String> {
+    let left = now.gates();
+    let is_gone = |gate: &GateRef| !left.iter().any(|(other, _)| other == gate);
+    let gates = recorded.gates().into_iter();
+    let gone = gates.filter(|(gate, _)| !state.approved(gate) && is_gone(gate));
+    gone.map(|(gate, name)| format!("gate \"{name}\" ({gate})")).collect()
 }
 
 /// The outcome of an attempt whose step is no longer in the plan.

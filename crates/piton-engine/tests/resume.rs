@@ -77,6 +77,7 @@ fn cases() -> Vec<(&'static str, Check)> {
     case("plan-changed-finished", &|rig| {
         first_step(&mut rig.plan).work = Work::Run(Command::Shell("make it otherwise".to_owned()));
     });
+    case("gate-removed", &|rig| rig.plan.phases[1].gate = None);
     case("plan-changed", &|rig| first_step(&mut rig.plan).retries = 7);
     case("plan-changed", &|rig| {
         rig.plan.phases[1].lanes[0].steps.push(plans::step("new"));

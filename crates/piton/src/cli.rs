@@ -153,7 +153,7 @@ pub struct DriveArgs {
     /// Start lanes from uncommitted changes instead of refusing them.
     #[arg(long)]
     pub seed_dirty: bool,
-    /// Accept that finished steps changed in the plan; they run again.
+    /// Accept that finished steps changed in the plan, which run again, or that open gates are gone.
     #[arg(long)]
     pub accept_plan: bool,
     /// Accept that the spec changed.

@@ -244,6 +244,21 @@ fn a_plan_changed_where_work_is_finished_needs_a_word() {
     assert_eq!(project.lines("ran.txt"), ["copy"]);
 }
 
+/// If this fails, a step that writes to the plan does away with the question that would stop it.
+#[test]
+fn a_gate_does_not_go_without_a_word() {
+    let project = waiting(PLAN);
+    project.write("plan.toml", &PLAN.replace("gate = \"Ship\"\n", ""));
+    assert_eq!(differences(&project), ["gate-removed"]);
+    for args in [["resume"].as_slice(), &["resume", "--yes"]] {
+        project.piton(args).exits(4).says("gate \"Ship\" (ship)").says("--accept-plan`");
+    }
+    assert!(project.lines("ran.txt").is_empty() && plan_accepted(&project).is_empty());
+    project.piton(&["resume", "--accept-plan"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["ship"]);
+    assert_eq!(plan_accepted(&project), ["tester"]);
+}
+
 /// If this fails, steps can't be added to or taken from a plan under way.
 #[test]
 fn steps_may_come_and_go() {
