@@ -155,7 +155,11 @@ impl Git {
         if output.status.success() {
             return Ok(output.stdout);
         }
-        let message = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+        let mut message = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+        if message.is_empty() {
+            // Killed, it says nothing; how it ended is all there is to tell.
+            message = output.status.to_string();
+        }
         Err(Error { command: words, code: output.status.code(), message })
     }
 
@@ -223,4 +227,18 @@ impl Git {
 pub fn git(dir: &Path, args: &[&str]) -> Result<String, String> {
     let args: Vec<OsString> = args.iter().map(OsString::from).collect();
     Git::at(dir).args(args).text().map_err(|error| error.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::git;
+
+    /// Lost: a lane is blocked because a git command failed, and nobody is told how.
+    #[test]
+    fn a_command_that_fails_without_a_word_tells_how_it_ended() {
+        let asked = ["config", "--file", "/dev/null", "--get", "no.such"];
+        assert_eq!(git(Path::new("/"), &asked), Err("exit status: 1".to_owned()));
+    }
 }
