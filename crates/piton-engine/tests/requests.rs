@@ -95,6 +95,17 @@ fn a_termination_signal_ends_them_at_once() {
     assert_eq!(interrupted(&rig), 2);
 }
 
+/// Lost: whoever ended the run with a signal is told by the exit that somebody else did.
+#[test]
+fn the_signal_that_ends_them_is_told_also_after_a_ctrl_c() {
+    let rig = two_lanes();
+    for (at, number) in [(500, SIGINT), (600, SIGTERM), (700, SIGINT)] {
+        signal(&rig, Millis(at), number);
+    }
+    let ending = rig.run().expect("the driver leaves");
+    assert_eq!((ending.verdict, ending.signal), (Verdict::Interrupted, Some(SIGTERM)));
+}
+
 #[test]
 fn a_signal_after_the_last_step_leaves_a_complete_run() {
     let rig = two_lanes();

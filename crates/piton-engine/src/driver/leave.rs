@@ -14,7 +14,10 @@ const SIGINT: i32 = 2;
 impl Driver<'_> {
     pub(super) fn signalled(&mut self, signal: i32) -> Result<()> {
         let running = self.state.running().len();
-        self.signal.get_or_insert(signal);
+        // A Ctrl-C that only lets steps finish is outdone by the signal that ends them.
+        if self.ending.is_none() || self.signal.is_none() {
+            self.signal = Some(signal);
+        }
         if signal == SIGINT && !self.options.limits.draining {
             self.options.limits.draining = true;
             self.observer.note(&Note::Draining { running });
