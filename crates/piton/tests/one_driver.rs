@@ -180,6 +180,11 @@ fn a_detached_run_goes_on_and_can_be_watched() {
     json.wait().exits(0);
     assert_eq!(project.status("r"), "complete");
     project.wait_quiet();
+    // Also who comes too late.
+    for args in [["attach"].as_slice(), &["attach", "r"]] {
+        project.piton(args).exits(0).says("run r is complete");
+    }
+    assert_eq!(project.piton(&["attach", "--json"]).exits(0).json()["status"], "complete");
 }
 
 /// Lost: closing the terminal would end a run that was sent to the background.
@@ -211,6 +216,8 @@ fn watching_ends_with_the_exit_code_of_the_run() {
     watcher.wait().exits(1).says("run r failed");
     project.wait_quiet();
     project.piton(&["attach", "r"]).exits(4).says("no process drives run r");
+    let error = project.piton(&["attach", "--json"]).exits(4).json();
+    assert_eq!(error["error"]["code"], "not-driven");
 }
 
 /// Lost: a watcher would take the end of an earlier driver for the end of the one it watches.

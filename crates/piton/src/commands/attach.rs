@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use piton_core::event::{DriverLeft, Event, Verdict};
-use piton_core::{LanePath, RunState, apply};
+use piton_core::{LanePath, RunState, Status, apply};
 use piton_engine::{Loaded, Observer, Store};
 use piton_ledger::RunRow;
 use signal_hook::consts::SIGINT;
@@ -48,6 +48,15 @@ pub fn run(context: &Context, args: &RunName) -> Result<()> {
     let row = pick(&mut store, args.run.as_deref())?;
     let run_id = row.run_id.clone();
     if !Context::driver_lives(&row) {
+        // Whoever starts a run in the background and then watches it may come too late.
+        if row.status == Status::Complete.as_str() {
+            if context.json {
+                ui::data_json(&serde_json::json!({ "run_id": run_id, "status": row.status }));
+            } else {
+                ui::say(&format!("run {run_id} is complete; `piton show {run_id}` tells of it"));
+            }
+            return Ok(());
+        }
         return Err(not_driven(&row));
     }
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -72,8 +81,12 @@ fn pick(store: &mut Store, named: Option<&str>) -> Result<RunRow> {
     if named.is_some() {
         return Context::pick(store, named, |_| true, "run");
     }
-    let driven = store.runs()?.into_iter().find(Context::driver_lives);
-    driven.map_or_else(|| Context::pick(store, None, unfinished, "unfinished run"), Ok)
+    let mut runs = store.runs()?;
+    if let Some(driven) = runs.iter().position(Context::driver_lives) {
+        return Ok(runs.swap_remove(driven));
+    }
+    let newest = runs.into_iter().next().filter(|r| r.status == Status::Complete.as_str());
+    newest.map_or_else(|| Context::pick(store, None, unfinished, "unfinished run"), Ok)
 }
 
 fn not_driven(row: &RunRow) -> CommandError {

@@ -146,7 +146,6 @@ fn errors_are_json_too() {
         (&["status", "none"][..], 2, "no-run"),
         (&["show", "r/X"], 2, "no-step"),
         (&["log", "--step", "none"], 2, "no-step"),
-        (&["attach", "r"], 4, "not-driven"),
         (&["abort", "r"], 2, "run-over"),
         (&["explain", "none-such-code"], 2, "unknown-code"),
         (&["run", "missing.toml"], 2, "plan-unreadable"),
