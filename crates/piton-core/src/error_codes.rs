@@ -214,7 +214,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "not-driven",
         title: "no process drives the run",
-        cause: "There is nothing to watch: the run is finished, or its driver has ended.",
+        cause: "There is nothing to watch: its driver has ended, and the run is not complete.",
         next: "`piton resume RUN` goes on with it; `piton show RUN` tells of it.",
     },
     Entry {
