@@ -201,9 +201,7 @@ impl<'a> Driver<'a> {
         match self.go_on(opening) {
             Ok(verdict) => self.leave(verdict),
             Err(error) => {
-                if error.is_fenced() {
-                    self.store.ledger().leave_as_it_is();
-                } else if self.batch.is_empty() {
+                if self.batch.is_empty() && !error.is_fenced() {
                     self.views();
                 }
                 Err(error)
@@ -412,7 +410,7 @@ impl<'a> Driver<'a> {
         rest = self.views_if_due().map_or(rest, |due| due.min(rest));
         rest = self.told_rest().map_or(rest, |told| told.min(rest));
         let poll = now.after(rest);
-        self.store.ledger().make_room();
+        self.store.ledger().make_room(self.row.run, self.epoch);
         let happenings = self.world.wait(wake.map_or(poll, |w| w.min(poll)))?;
         self.at = self.world.now();
         self.fresh.clear();

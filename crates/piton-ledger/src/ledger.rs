@@ -99,11 +99,8 @@ pub trait Ledger {
     fn answer_of(&mut self, request_id: i64) -> Result<Option<String>>;
 
     /// Does ahead, in a moment of leisure, what would make later commits slower; nothing rests on it.
-    fn make_room(&mut self) {}
-
-    /// Leaves the files as they are from now on, also at the end of the connection: for one whose run
-    /// was taken over. What was committed stays, and others tidy up.
-    fn leave_as_it_is(&mut self) {}
+    /// One whose lease went to somebody else does nothing.
+    fn make_room(&mut self, _run: RunKey, _epoch: u64) {}
 
     /// Says whether another connection committed since the last call; cheap enough to poll.
     ///

@@ -28,7 +28,7 @@ pub(crate) fn exists(pid: u32) -> bool {
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{boot_id, flock_holder, pid_namespace, process};
+pub(crate) use linux::{boot_id, flock_holder, has_open, pid_namespace, process};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -93,6 +93,14 @@ mod linux {
         })
     }
 
+    /// Whether a process of this user has a file open.
+    pub(crate) fn has_open(pid: u32, path: &Path) -> bool {
+        let which = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+        let wanted = which(path);
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        wanted.is_some() && files.into_iter().any(|file| which(&file.path()) == wanted)
+    }
+
     #[cfg(test)]
     mod tests {
         use super::*;
@@ -108,7 +116,7 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use other::{boot_id, flock_holder, pid_namespace, process};
+pub(crate) use other::{boot_id, flock_holder, has_open, pid_namespace, process};
 
 #[cfg(not(target_os = "linux"))]
 mod other {
@@ -132,5 +140,10 @@ mod other {
     /// Not told.
     pub(crate) fn flock_holder(_path: &std::path::Path) -> Option<u32> {
         None
+    }
+
+    /// Not told.
+    pub(crate) fn has_open(_pid: u32, _path: &std::path::Path) -> bool {
+        false
     }
 }

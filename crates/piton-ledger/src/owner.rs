@@ -5,6 +5,7 @@
 //! of a lease only decides about those that we cannot see.
 
 use std::fmt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +80,13 @@ pub fn owner_liveness(owner: &Owner) -> Liveness {
         None if os::exists(owner.pid) => Liveness::Unknown,
         None => Liveness::Dead,
     }
+}
+
+/// The process that holds a `flock` on a file, where the system tells and the process can be looked
+/// at.
+pub fn lock_holder(path: &Path) -> Option<u32> {
+    // Some file systems show another device in the list of locks: the number of a file is not enough.
+    os::flock_holder(path).filter(|pid| os::has_open(*pid, path))
 }
 
 /// Whether a process of this machine is stopped, by a signal or a debugger.

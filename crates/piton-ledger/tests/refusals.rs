@@ -110,20 +110,38 @@ fn what_cannot_be_written_is_named() {
     }
 }
 
-/// Lost, a driver that was taken over and wakes up carries the log of its successor over as it ends.
+/// Lost, a driver that was taken over and wakes up carries the log of its successor over as it ends,
+/// or makes room in it.
 #[test]
 fn one_that_was_taken_over_leaves_the_files_as_they_are() {
     let (_home, dir) = scratch();
-    let (mut old, _) = filled(&dir);
+    let (mut old, run) = filled(&dir);
+    for hash in ["1", "2", "3"] {
+        old.put_blob(hash, b"").unwrap();
+    }
     let mut new = Sqlite::open(&dir, Open::ReadWrite).unwrap();
-    new.put_blob("after", b"").unwrap();
+    let dead = |_: &Owner| Liveness::Dead;
+    let lease = new.acquire(run, &Owner::current(), 2, Acquire::Takeover, &dead).unwrap();
+    let files = || {
+        let wal = dir.join(format!("{DATABASE_FILE}-wal"));
+        [dir.join(DATABASE_FILE), wal].map(|path| fs::read(path).unwrap())
+    };
+    let before = files();
+    old.make_room(run, 1);
+    assert!(files() == before, "room was made in the log of another");
+    new.make_room(run, lease.epoch);
     drop(new);
-    let bytes = fs::read(dir.join(DATABASE_FILE)).unwrap();
-    old.leave_as_it_is();
+    let before = files();
     drop(old);
-    assert!(fs::read(dir.join(DATABASE_FILE)).unwrap() == bytes, "nothing was carried over");
+    assert!(files() == before, "the log was carried over");
+
+    // Given up, the lease leaves a database that is whole without its log.
     let mut next = Sqlite::open(&dir, Open::ReadWrite).unwrap();
-    assert!(next.blob("after").unwrap().is_some());
+    next.release(run, lease.epoch, 3).unwrap();
+    drop(next);
+    assert_eq!(files()[1], b"");
+    raw(&dir, "SELECT 1");
+    assert!(Sqlite::open(&dir, Open::ReadOnly).unwrap().blob("3").unwrap().is_some());
 }
 
 #[test]
@@ -197,7 +215,8 @@ fn what_is_no_ledger_is_refused_and_not_touched() {
 #[test]
 fn a_damaged_page_is_found_and_reported_as_damage() {
     let (_home, dir) = scratch();
-    let (ledger, run) = filled(&dir);
+    let (mut ledger, run) = filled(&dir);
+    ledger.release(run, 1, 1).unwrap();
     drop(ledger);
     let path = dir.join(DATABASE_FILE);
     let mut bytes = fs::read(&path).unwrap();
@@ -230,6 +249,7 @@ fn a_damaged_ledger_is_not_opened_for_writing_wherever_the_damage_lies() {
     let (mut ledger, run) = filled(&dir);
     let events = [NewEvent { at: 1, tag: "tag", version: 1, body: &[1; 900] }; 50];
     ledger.append(&Append::new(run, 1, 10, 1, &events)).unwrap();
+    ledger.release(run, 1, 1).unwrap();
     drop(ledger);
     let bytes = damage(&dir);
     let error = refused(&dir, Open::ReadWrite);
@@ -244,6 +264,7 @@ fn nothing_is_written_after_damage_was_met() {
     let (mut ledger, run) = filled(&dir);
     let body = vec![7; 2 << 20];
     ledger.put_blob("large", &body).unwrap();
+    ledger.release(run, 1, 1).unwrap();
     drop(ledger);
     let mut bytes = fs::read(dir.join(DATABASE_FILE)).unwrap();
     let leaf = bytes.windows(64).position(|w| w == [1; 64]).unwrap() / 4096 * 4096;

@@ -22,6 +22,8 @@ const LONG_STEP_MS: (u64, u64) = (60, 60);
 const STEP_MS: (u64, u64) = (20, 20);
 /// A driver is stopped within so many milliseconds of its run's first event.
 const STOP_WITHIN_MS: u64 = 150;
+/// One that is stopped as it starts, within so many of its start: it takes the lease in that time.
+const STARTS_WITHIN_MS: u64 = 25;
 
 /// Starts a run and waits until this holds of it.
 fn begin(scratch: &Scratch, holds: impl Fn(&Scratch) -> bool) -> Result<Started, Broken> {
@@ -69,12 +71,27 @@ pub(super) fn takeover(round: &mut Round<'_>) -> Result<(), Broken> {
 
 fn replace(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
     let mut old = begin(scratch, |scratch| !record::events(scratch).is_empty())?;
-    let moment = round.rng.millis_below(STOP_WITHIN_MS);
+    let mut moment = round.rng.millis_below(STOP_WITHIN_MS);
+    if round.rng.one_in(2) {
+        old.kill()?;
+        old = scratch.start(&["resume", RUN])?;
+        moment = round.rng.millis_below(STARTS_WITHIN_MS);
+    }
     if old.wait_for(moment)?.is_some() {
         // It was through before it could be stopped: nothing was shown, nothing broke.
         return scratch.clean();
     }
     processes::signal(old.pid(), Signal::STOP);
+    if record::driver(scratch) != Some(old.pid()) {
+        // It had not come to drive the run: there is nothing to take over.
+        processes::signal(old.pid(), Signal::CONT);
+        let ended = old.wait()?;
+        if ended.code() != 0 {
+            return Err(format!("a driver that was only stopped ended with {}", ended.word()));
+        }
+        record::check(scratch, Lines::ExactlyOnce)?;
+        return scratch.clean();
+    }
     round.tally.kills += 1;
     round.tally.hits += u64::from(record::running(scratch) > 0);
     let new = scratch.start(&["resume", RUN, "--takeover"])?;
@@ -132,8 +149,12 @@ impl Trace {
     fn of(scratch: &Scratch) -> Self {
         // A keeper that was let go writes until it is gone.
         Scratch::until(|| scratch.processes().iter().all(|p| p.kind != processes::Kind::Keeper));
-        let files = [scratch.run_dir(), scratch.base().join("tmp")].map(|dir| Files::of(&dir));
-        Self { events: record::events(scratch).len(), lines: scratch.lines().len(), files }
+        let (events, lines) = (record::events(scratch).len(), scratch.lines().len());
+        Self {
+            events,
+            lines,
+            files: ["repo", "tmp"].map(|dir| Files::of(&scratch.base().join(dir))),
+        }
     }
 
     fn difference(&self, after: &Self) -> Option<String> {
@@ -143,7 +164,7 @@ impl Trace {
         if self.lines != after.lines {
             return Some(format!("{} lines became {}", self.lines, after.lines));
         }
-        self.files.iter().zip(&after.files).find_map(|(old, new)| old.difference(new, |_| false))
+        self.files.iter().zip(&after.files).find_map(|(old, new)| old.difference(new))
     }
 }
 
@@ -158,10 +179,10 @@ impl Files {
         Self(files)
     }
 
-    /// What changed, apart from files with names that do not count.
-    pub(super) fn difference(&self, after: &Self, apart: impl Fn(&str) -> bool) -> Option<String> {
-        let counts =
-            |path: &&PathBuf| !path.file_name().and_then(|n| n.to_str()).is_some_and(&apart);
+    /// What changed, apart from the index of the ledger's log: that is memory which the processes that
+    /// have the ledger open share, and whoever reads notes in it up to where.
+    pub(super) fn difference(&self, after: &Self) -> Option<String> {
+        let counts = |path: &&PathBuf| !path.ends_with("ledger.db-shm");
         let paths = self.0.keys().chain(after.0.keys()).filter(counts);
         let changed: Vec<&PathBuf> =
             paths.filter(|path| self.0.get(*path) != after.0.get(*path)).collect();

@@ -48,6 +48,12 @@ pub(super) fn status(scratch: &Scratch) -> Option<String> {
     Some(row.status)
 }
 
+/// The process that has the lease of the run.
+pub(super) fn driver(scratch: &Scratch) -> Option<u32> {
+    let row = open(scratch).ok()?.ledger().run(RUN).ok()??;
+    row.owner.map(|lease| lease.owner.pid)
+}
+
 /// Attempts that have an intent and no outcome.
 pub(super) fn running(scratch: &Scratch) -> usize {
     let attempts = attempts(&events(scratch));

@@ -101,11 +101,6 @@ impl Scratch {
         self.base.join("repo/.git/piton")
     }
 
-    /// The folder of the run.
-    pub(super) fn run_dir(&self) -> PathBuf {
-        self.state_dir().join("runs").join(RUN)
-    }
-
     /// What git says in the repository; an error if it fails.
     pub(super) fn git(&self, words: &[&str]) -> Result<String, Broken> {
         let mut git = self.command(Path::new("git"));

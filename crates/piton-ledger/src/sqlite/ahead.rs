@@ -83,7 +83,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{Ledger as _, Open, Sqlite};
+    use crate::{Ledger as _, NewRun, Open, Owner, Sqlite};
 
     /// Lost, zeros might cover what another process just committed, or be taken for frames.
     #[test]
@@ -93,8 +93,10 @@ mod tests {
         let size = || fs::metadata(&wal).unwrap().len();
         let mut ledger = Sqlite::open(home.path(), Open::ReadWrite).unwrap();
         let mut other = Sqlite::open(home.path(), Open::ReadWrite).unwrap();
+        let new = NewRun { run_id: "run", plan: "p", title: "t", root: "/", at: 1 };
+        let run = ledger.create_run(&new, &Owner::current()).unwrap().run;
         ledger.put_blob("0", b"0").unwrap();
-        ledger.make_room();
+        ledger.make_room(run, 1);
         let first = size();
         assert!(first < PIECE as u64, "nothing is written ahead for a single commit");
 
@@ -102,7 +104,7 @@ mod tests {
         for number in 0..12 {
             let writer = if number % 3 == 0 { &mut other } else { &mut ledger };
             writer.put_blob(&name(number), name(number).as_bytes()).unwrap();
-            ledger.make_room();
+            ledger.make_room(run, 1);
         }
         let with_room = size();
         assert!(with_room > 4 * PIECE as u64);
@@ -111,7 +113,7 @@ mod tests {
         }
         assert_eq!(size(), with_room, "there was room for all of them");
         for _ in 0..40 {
-            ledger.make_room();
+            ledger.make_room(run, 1);
         }
         assert!(size() < SIZE_MAX + PIECE as u64);
 

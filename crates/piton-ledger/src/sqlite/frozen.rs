@@ -1,8 +1,8 @@
 //! Reading a ledger whose folder can't be written: a read-only mount, a backup, somebody else's.
 //!
 //! A database in WAL mode wants its index file even for reading, and SQLite refuses where it can't
-//! make one. A ledger that nobody has open has no WAL, and its one file is all there is: it is read
-//! as it lies. If changes still lie in a WAL, leaving them out would show a run that never was so;
+//! make one. A ledger whose last lease was given up has an empty WAL, and its one file is all there is:
+//! it is read as it lies. If changes still lie in a WAL, leaving them out would show a run that never was so;
 //! then SQLite's own way works while the index file is there, and else the ledger is refused.
 
 use std::fmt::Write as _;
@@ -80,7 +80,7 @@ fn uri(path: &Path) -> String {
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
-    use crate::{Ledger as _, Open, Sqlite};
+    use crate::{Ledger as _, NewRun, Open, Owner, Sqlite};
 
     #[test]
     fn a_closed_ledger_is_read_as_it_lies_and_an_open_one_is_not() {
@@ -88,10 +88,16 @@ mod tests {
         let dir = home.path().join("50 % of a?b#ü");
         let mut ledger = Sqlite::open(&dir, Open::ReadWrite).unwrap();
         ledger.put_blob("kept", b"body").unwrap();
+        let new = NewRun { run_id: "run", plan: "p", title: "t", root: "/", at: 1 };
+        let run = ledger.create_run(&new, &Owner::current()).unwrap().run;
         let path = ledger.path().to_owned();
         let refused = open(&dir, &path).map(drop).unwrap_err();
         assert!(matches!(refused, Error::Frozen { .. }), "{refused}");
+        ledger.release(run, 1, 2).unwrap();
         drop(ledger);
+        for made in [wal(&path), beside(&path, "-shm")] {
+            fs::remove_file(made).unwrap();
+        }
         let frozen = open(&dir, &path).unwrap();
         let count = "SELECT count(*) FROM blobs";
         assert_eq!(frozen.query_row(count, (), |row| row.get::<_, i64>(0)).unwrap(), 1);

@@ -30,7 +30,7 @@ pub use lock::LOCK_FILE;
 use lock::{PATIENCE, WriteLock};
 use schema::Format;
 
-use crate::{Error, Liveness, Owner, Result, owner_liveness};
+use crate::{Error, Liveness, Owner, Result, RunKey, owner_liveness};
 
 /// The name of the database file.
 pub const DATABASE_FILE: &str = "ledger.db";
@@ -131,7 +131,6 @@ impl Sqlite {
     fn noted(&self, error: Error) -> Error {
         let error = error.in_file(&self.path);
         if let Error::Corrupt { detail, .. } = &error {
-            sound::leave_as_it_is(&self.conn, &self.path);
             self.damage.borrow_mut().get_or_insert_with(|| detail.clone());
         }
         error
@@ -152,6 +151,17 @@ impl Sqlite {
 
     /// Runs `change` in one synced commit, or not at all.
     fn write<T>(&mut self, change: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.write_and(false, change)
+    }
+
+    /// Runs `change` in one synced commit, or not at all; with `last`, carries the WAL into the database
+    /// after it, while the lock is still held: whoever is stopped in that is in everybody's way, and
+    /// not at it again when others have long gone on.
+    fn write_and<T>(
+        &mut self,
+        last: bool,
+        change: impl FnOnce(&Connection) -> Result<T>,
+    ) -> Result<T> {
         if let Some(detail) = self.damage.borrow().as_ref() {
             return Err(sound::damaged(&self.path, detail));
         }
@@ -162,7 +172,10 @@ impl Sqlite {
             return Err(Error::file("go on with", &self.path)(gone));
         }
         let result = commit(&self.conn, change).map_err(|error| self.noted(error))?;
-        if self.commits == 0 {
+        if last {
+            // Others who read keep it from being emptied, and nothing rests on it.
+            empty_wal(&self.conn, Duration::ZERO);
+        } else if self.commits == 0 {
             bound_wal(&self.conn, &self.path, &mut self.wal_bytes_max);
         }
         drop(held);
@@ -171,8 +184,9 @@ impl Sqlite {
         Ok(result)
     }
 
-    /// Writes a piece of room for the WAL, if there is use for one and nobody else is at work.
-    fn extend_wal(&mut self) -> Result<()> {
+    /// Writes a piece of room for the WAL, if there is use for one, nobody else is at work, and the
+    /// lease is still held.
+    fn extend_wal(&mut self, run: RunKey, epoch: u64) -> Result<()> {
         if !self.ahead.is_wanted() || self.damage.borrow().is_some() {
             return Ok(());
         }
@@ -193,7 +207,8 @@ impl Sqlite {
             self.ahead.stop();
             return Ok(());
         }
-        let extended = self.ahead.extend(&self.path);
+        let held_still = leases::is_held(&self.conn, run, epoch);
+        let extended = matches!(held_still, Ok(true)) && self.ahead.extend(&self.path);
         self.conn.prepare_cached("ROLLBACK")?.execute(())?;
         drop(held);
         if extended {
@@ -218,9 +233,6 @@ fn open_for_reading(dir: &Path, path: &Path) -> Result<Connection> {
         }
         other => other?,
     };
-    // The last to close would delete the WAL's files, and the next to look would make them again:
-    // that costs more than looking. Whoever writes cleans up.
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let (conn, format) = match patiently(|| schema::format(&conn)) {
         Err(error) if frozen::is_suspect(&error) => {
             let conn = frozen::open(dir, path)?;
@@ -287,11 +299,7 @@ fn open_for_writing(
         Format::Version(_) | Format::Empty => {
             let held = lock.hold()?;
             sound::look(&conn, path)?;
-            establish(&conn, dir, path, alive).inspect_err(|error| {
-                if matches!(error, Error::Corrupt { .. }) {
-                    sound::leave_as_it_is(&conn, path);
-                }
-            })?;
+            establish(&conn, dir, path, alive)?;
             drop(held);
         }
     }
@@ -355,6 +363,10 @@ fn connect(path: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(PATIENCE)?;
+    // The last to close would carry the WAL over and delete it. One that only looks would pay for
+    // that, and so would the next to look; one that was taken over must touch nothing any more.
+    // Whoever gives up a lease carries it over.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // Off, because deletion is ours and every check would cost the hot path.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
     Ok(conn)
@@ -411,12 +423,19 @@ fn bound_wal(conn: &Connection, path: &Path, bytes_max: &mut u64) {
     if bytes < *bytes_max {
         return;
     }
-    let emptied = conn.busy_timeout(CHECKPOINT_PATIENCE).and_then(|()| {
+    let emptied = empty_wal(conn, CHECKPOINT_PATIENCE);
+    *bytes_max = if emptied { WAL_BYTES_MAX } else { bytes.saturating_mul(2) };
+}
+
+/// Carries the WAL into the database and empties it; says whether it is empty now. Readers are waited
+/// for so long; what they keep from being carried over stays in the WAL.
+fn empty_wal(conn: &Connection, patience: Duration) -> bool {
+    let emptied = conn.busy_timeout(patience).and_then(|()| {
         conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, i64>(0))
     });
-    *bytes_max = if matches!(emptied, Ok(0)) { WAL_BYTES_MAX } else { bytes.saturating_mul(2) };
     // Setting a timeout has no way to fail on an open connection.
     let _ = conn.busy_timeout(PATIENCE);
+    matches!(emptied, Ok(0))
 }
 
 /// Numbers of ours to SQLite's; sequences and epochs never come near the limit.

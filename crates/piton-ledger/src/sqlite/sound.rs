@@ -8,7 +8,6 @@
 use std::fs;
 use std::path::Path;
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::schema::events_after;
@@ -36,28 +35,17 @@ pub(super) fn look(conn: &Connection, path: &Path) -> Result<()> {
     }
     let said: rusqlite::Result<String> =
         patiently(|| conn.query_row("PRAGMA quick_check(1)", (), |row| row.get(0)));
-    let found = match said {
-        Ok(word) if word == "ok" => return Ok(()),
-        Ok(detail) => damaged(path, detail),
-        Err(error) => Error::from(error).in_file(path),
-    };
-    leave_as_it_is(conn, path);
-    Err(found)
+    match said {
+        Ok(word) if word == "ok" => Ok(()),
+        Ok(detail) => Err(damaged(path, detail)),
+        Err(error) => Err(Error::from(error).in_file(path)),
+    }
 }
 
 /// The error for a damaged database; what SQLite says of it may have several lines.
 pub(super) fn damaged(path: &Path, detail: impl Into<String>) -> Error {
     let detail = detail.into().lines().collect::<Vec<_>>().join(" ");
     Error::Corrupt { path: path.to_owned(), detail }
-}
-
-/// Keeps the end of this connection from carrying the write-ahead log into a database that is damaged,
-/// or is others' business now.
-pub(super) fn leave_as_it_is(conn: &Connection, path: &Path) {
-    if fs::metadata(frozen::wal(path)).is_ok_and(|found| found.len() > 0) {
-        // Best effort: the refusal matters more, and what the log holds was committed before.
-        let _ = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-    }
 }
 
 /// What is wrong with the loaded part of a run: its events must follow each other up to its head.

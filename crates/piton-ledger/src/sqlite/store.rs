@@ -43,20 +43,16 @@ impl Ledger for Sqlite {
     }
 
     fn release(&mut self, run: RunKey, epoch: u64, at: Millis) -> Result<()> {
-        self.write(|conn| leases::release(conn, run, epoch, at))
+        self.write_and(true, |conn| leases::release(conn, run, epoch, at))
     }
 
     fn append(&mut self, append: &Append<'_>) -> Result<u64> {
-        self.write(|conn| history::append(conn, append))
+        self.write_and(append.release, |conn| history::append(conn, append))
     }
 
-    fn leave_as_it_is(&mut self) {
-        sound::leave_as_it_is(&self.conn, &self.path);
-    }
-
-    fn make_room(&mut self) {
+    fn make_room(&mut self, run: RunKey, epoch: u64) {
         // Whatever is wrong with the ledger is found by the next commit.
-        let _ = self.extend_wal();
+        let _ = self.extend_wal(run, epoch);
     }
 
     fn events(&mut self, run: RunKey, after_seq: u64, limit: usize) -> Result<Vec<StoredEvent>> {

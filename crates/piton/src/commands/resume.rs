@@ -125,8 +125,10 @@ pub fn acquire(
     };
     let mut taken = acquire(store)?;
     if let (true, Err(piton_ledger::Error::HolderStopped { pid, .. })) = (takeover, &taken) {
-        // The driver to be replaced stands still in the middle of a write: it would never let go.
-        let owner = row.owner.as_ref().map(|l| l.owner.pid);
+        // The driver to be replaced stands still in the middle of a write: it would never let go. It may
+        // have come after the look that found this row.
+        let now = store.ledger().run(&row.run_id)?;
+        let owner = now.and_then(|row| row.owner).map(|lease| lease.owner.pid);
         if owner == Some(*pid) && kill(*pid) {
             taken = acquire(store)?;
         }

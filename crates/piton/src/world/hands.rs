@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use piton_engine::{Error, Result};
-use piton_ledger::{Liveness, Owner, owner_liveness};
+use piton_ledger::{Liveness, Owner, is_stopped, lock_holder, owner_liveness};
 use serde::{Deserialize, Serialize};
 
 /// How long an act of an earlier driver is waited for: the checkout of a very large repository takes
@@ -113,16 +113,21 @@ impl Hands {
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(self.failed(&error)),
             }
-            let holder = read(&file).ok().and_then(|said| holder(&said));
+            let last = read(&file).ok().and_then(|said| holder(&said));
+            if last.as_ref().is_some_and(|last| last.epoch > self.epoch) {
+                return Err(Error::TakenOver);
+            }
             if began.elapsed() > PATIENCE {
-                return Err(busy(holder.as_ref()));
+                return Err(busy(last.as_ref()));
             }
             if looked.elapsed() > LOOK_EVERY {
                 looked = Instant::now();
-                let stopped = holder.filter(|holder| is_stopped(&holder.owner));
+                // One that stopped as it took over did not come to write who it is.
+                let noted = || last.filter(is_alive).map(|last| last.owner.pid);
+                let stopped = lock_holder(&self.path).or_else(noted).filter(|pid| is_stopped(*pid));
                 looks = if stopped.is_some() { looks + 1 } else { 0 };
-                if let (Some(holder), true) = (&stopped, looks >= STOPPED_LOOKS) {
-                    end(holder, self.epoch);
+                if let (Some(pid), true) = (stopped, looks >= STOPPED_LOOKS) {
+                    end(pid);
                 }
             }
             thread::sleep(PAUSE);
@@ -171,15 +176,15 @@ fn write(file: &File, holder: &Holder) -> io::Result<()> {
     file.write_all_at(text.as_bytes(), 0)
 }
 
-/// Whether a process of this machine stands still.
-fn is_stopped(owner: &Owner) -> bool {
-    owner_liveness(owner) == Liveness::Alive && piton_ledger::is_stopped(owner.pid)
+/// Whether the driver that came last is a process of this machine and lives.
+fn is_alive(last: &Holder) -> bool {
+    owner_liveness(&last.owner) == Liveness::Alive
 }
 
-/// Ends a driver that stands still and was superseded.
-fn end(holder: &Holder, epoch: u64) {
-    let pid = i32::try_from(holder.owner.pid).ok().and_then(rustix::process::Pid::from_raw);
-    if let (true, Some(pid)) = (holder.epoch < epoch, pid) {
+/// Ends a driver that stands still and was superseded: nobody came after the one that asks, so
+/// whoever else is at work came before it.
+fn end(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
         // One that is gone already has let go.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }
@@ -216,6 +221,20 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn one_that_stands_still_within_an_act_is_ended() {
+        stands_still(|path, owner| {
+            fs::write(path, serde_json::to_string(&Holder { epoch: 1, owner }).unwrap()).unwrap();
+        });
+    }
+
+    /// The same of one that stopped before it could say who it is.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn one_that_stands_still_as_it_takes_over_is_ended() {
+        stands_still(|_, _| {});
+    }
+
+    #[cfg(target_os = "linux")]
+    fn stands_still(note: impl FnOnce(&Path, Owner)) {
         use std::io::BufRead as _;
         use std::os::unix::process::ExitStatusExt as _;
         use std::process::{Command, Stdio};
@@ -236,8 +255,7 @@ mod tests {
             thread::yield_now();
         }
         let start = stat().rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse();
-        let owner = Owner { pid: child.id(), process_start: start.unwrap(), ..Owner::current() };
-        fs::write(&path, serde_json::to_string(&Holder { epoch: 1, owner }).unwrap()).unwrap();
+        note(&path, Owner { pid: child.id(), process_start: start.unwrap(), ..Owner::current() });
         Hands::new(path, 1).take_over(2).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(9));
     }

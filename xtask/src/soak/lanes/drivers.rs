@@ -126,9 +126,7 @@ fn late(scratch: &Scratch, old: Started) -> Result<(), Broken> {
     let before = Files::of(&scratch.base().join("repo"));
     processes::signal(old.pid(), Signal::CONT);
     stale(old)?;
-    // A connection to the ledger that is closed leaves its folder changed.
-    let is_ledger = |name: &str| name.starts_with("ledger") || name == "piton";
-    match before.difference(&Files::of(&scratch.base().join("repo")), is_ledger) {
+    match before.difference(&Files::of(&scratch.base().join("repo"))) {
         None => Ok(()),
         Some(difference) => Err(format!("a stale driver did something: {difference}")),
     }
