@@ -100,13 +100,13 @@ pub const TABLE: &[Row] = &[
         name: "network_wait",
         default: "15m",
         limits: "waiting of one step for the network",
-        action: "the failure counts as a failed attempt",
+        action: "the step fails (exit 1); with 0 it retries as after any failure",
     },
     Row {
         name: "rate_limit_wait",
         default: "6h",
         limits: "waiting of one step for rate limits",
-        action: "the failure counts as a failed attempt",
+        action: "the step fails (exit 1); with 0 it retries as after any failure",
     },
     Row {
         name: "restarts",

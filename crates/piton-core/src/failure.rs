@@ -158,9 +158,11 @@ pub fn next(
     if failure.class == Class::Input {
         return Next::Fail;
     }
-    let waiting = waiting(budgets, state, failure, now).filter(Waiting::fits).map(|w| w.wait);
-    if let Some(wait) = waiting {
-        return Next::Wait { until: now.after(wait) };
+    if let Some(waiting) = waiting(budgets, state, failure, now) {
+        // What passes by itself is waited for; trying at once what was waited for in vain would only
+        // use up what is meant for other failures.
+        let fits = waiting.fits();
+        return if fits { Next::Wait { until: now.after(waiting.wait) } } else { Next::Fail };
     }
     if state.failures < step.retries {
         let wait = doubled(step.backoff, state.failures, BACKOFF_MAX).unwrap_or(BACKOFF_MAX);
@@ -210,7 +212,8 @@ fn waiting(
         }
         _ => return None,
     };
-    Some(Waiting { wait, waited, limit, name })
+    // Nothing may be waited for: it is a failure like any other.
+    (limit.0 > 0).then_some(Waiting { wait, waited, limit, name })
 }
 
 /// Says which budget keeps a failed step from its retries, or from waiting until its failure passes;

@@ -138,7 +138,7 @@ fn retries_back_off_and_end() {
 }
 
 #[test]
-fn waiting_for_the_network_uses_no_retry_until_its_budget_is_used_up() {
+fn waiting_for_the_network_uses_no_retry() {
     let waited = |waits, ms| StepState {
         attempts: waits + 1,
         network_waits: waits,
@@ -151,9 +151,15 @@ fn waiting_for_the_network_uses_no_retry_until_its_budget_is_used_up() {
     assert_eq!(follows(0, &waited(3, 14_000), network), until(16_000));
     assert_eq!(follows(0, &waited(9, 100_000), network), until(120_000));
     let budget = Budgets::default().network_wait.0;
-    assert_eq!(follows(0, &waited(9, budget), network), Next::Fail);
+    assert_eq!(follows(9, &waited(9, budget), network), Next::Fail, "retries are for others");
+    let step = piton_core::plan::Step { retries: 1, ..plans::step("work") };
+    let none = Budgets { network_wait: Millis(0), ..Budgets::default() };
     let retried = Next::Retry { at: Timestamp(NOW.0 + 100) };
-    assert_eq!(follows(1, &waited(9, budget), network), retried, "then it counts as a failure");
+    assert_eq!(
+        next(&step, &none, &waited(0, 0), network, NOW),
+        retried,
+        "a failure like any other"
+    );
 }
 
 #[test]
@@ -192,7 +198,7 @@ fn the_budget_that_ends_a_wait_is_named() {
     let words = said(&short, 1, limited).unwrap_or_default();
     assert!(words.contains("rate_limit_wait is 5.0s") && words.contains("1m"), "{words}");
     let network = Classified { class: Class::Network, reset: None };
-    let short = Budgets { network_wait: Millis(0), ..Budgets::default() };
+    let short = Budgets { network_wait: Millis(1), ..Budgets::default() };
     assert!(said(&short, 1, network).is_some_and(|words| words.contains("network_wait")));
     let few = Budgets { attempts: 3, ..Budgets::default() };
     assert_eq!(said(&few, 3, network).as_deref(), Some("the budget attempts is used up (3)"));
