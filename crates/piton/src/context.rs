@@ -227,6 +227,12 @@ impl Context {
         })
     }
 
+    /// The process of this machine that drives a run.
+    pub fn driver_here(row: &RunRow) -> Option<&Owner> {
+        let owner = row.owner.as_ref().map(|lease| &lease.owner)?;
+        (owner_liveness(owner) == Liveness::Alive).then_some(owner)
+    }
+
     /// This process, as owner of leases.
     pub fn owner() -> Owner {
         Owner::current()

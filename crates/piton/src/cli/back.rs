@@ -25,7 +25,7 @@ pub struct RollbackArgs {
     /// Print what would change, and change nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Take the run from the process that drives it.
+    /// Take the run from a process that is at work on a rollback of it, or drives it elsewhere.
     #[arg(long)]
     pub takeover: bool,
 }

@@ -39,6 +39,7 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     let made = plan(&mut store, &loaded, args)?;
     let mut planned = rewind::Planned::of(context, &loaded, &made)?;
     planned.head = rewind::HeadLeft::of(context, &mut store, &loaded, &made)?;
+    planned.driver = Context::driver_here(&loaded.row).map(ToString::to_string);
     if !planned.tell(context, args.dry_run)? {
         if !planned.something {
             ui::say("nothing to roll back");
@@ -48,7 +49,10 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     let question = format!("Roll back to {}?", made.intent.to);
     rewind::confirm(context, &question)?;
     let run_id = loaded.row.run_id.clone();
-    let ending = rewind::drive(context, &mut store, &run_id, made, args.takeover)?;
+    // Whoever wants the work taken back wants it to stop. What nobody here can look at, and end, is
+    // only taken over when that is said.
+    let takeover = args.takeover || planned.driver.is_some();
+    let ending = rewind::drive(context, &mut store, &run_id, made, takeover)?;
     prompt(context, &run_id, &ending.state, planned.head.as_ref());
     Ok(())
 }

@@ -259,22 +259,19 @@ fn a_running_step_is_ended_first_and_its_files_can_come_back() {
 
 /// If this fails, two processes change the same files at once.
 #[test]
-fn a_run_that_is_driven_is_rolled_back_only_by_takeover() {
+fn a_run_that_is_driven_ends_before_it_is_rolled_back() {
     let project = Project::with_plan(LONG);
     let start = tree(project.root());
     let driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
     project.wait_for("begun.txt");
-    for command in ["rollback", "undo", "restore"] {
-        let more: &[&str] =
-            if command == "restore" { &["before_lane_start", "--exact"] } else { &["r"] };
-        let args = [&[command, "--yes"], more].concat();
-        let said = project.piton(&args);
-        if command != "undo" {
-            said.exits(5).says("run-driven").says("--takeover");
-        }
-        assert!(project.has("begun.txt"), "{command}");
-    }
-    project.piton(&["rollback", "r", "--takeover", "--yes"]).exits(0);
+    // Only a rollback means that the run shall stop.
+    let restore = project.piton(&["restore", "before_lane_start", "--exact", "--yes"]);
+    restore.exits(5).says("run-driven").says("this command and `--takeover`");
+    let plan = project.piton(&["rollback", "r", "--dry-run", "--json"]).exits(0).json();
+    assert!(plan["driven_by"].as_str().unwrap().contains("process"), "{plan}");
+    project.piton(&["rollback", "r"]).exits(3).says("is driven by process").says("--yes");
+    assert!(project.has("begun.txt"));
+    project.piton(&["rollback", "r", "--yes"]).exits(0).says("it ends first");
     driver.wait().exits(5);
     same(&tree(project.root()), &start);
     wait_until("the step is gone", || project.processes().is_empty());

@@ -124,18 +124,6 @@ fn an_undo_names_what_could_be_undone_next() {
     said.says("further back:").says("--act").says("merge of P/A");
 }
 
-/// If this fails, a person who wants to roll a driven run back is told to resume it.
-#[test]
-fn a_driven_run_says_how_to_take_it_back() {
-    let wait = "touch began; while [ ! -e $HOME/go ]; do sleep 0.02; done";
-    let project = project(&format!("[[phase]]\nid = \"P\"\nrun = \"{wait}\"\n"));
-    let driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
-    project.wait_for("began");
-    project.piton(&["rollback", "--yes"]).exits(5).says("this command and `--takeover`");
-    fs::write(project.outside().join("home/go"), "").unwrap();
-    driver.wait().exits(0);
-}
-
 /// If this fails, a person takes commits of steps for taken back, because their files are.
 #[test]
 fn head_that_steps_moved_in_place_is_said_to_stay() {

@@ -40,6 +40,8 @@ pub struct Planned {
     cut_short: Option<String>,
     /// HEAD of the project's folder, which stays although it moved since the checkpoint.
     pub head: Option<HeadLeft>,
+    /// Who drives the run, and ends first.
+    pub driver: Option<String>,
 }
 
 /// What happens to one work tree.
@@ -66,6 +68,7 @@ impl Planned {
             refused: None,
             cut_short: ui::lane_words::cut_short(&loaded.state),
             head: None,
+            driver: None,
         };
         if rewind.targets.is_empty() && rewind.merges.is_empty() {
             return Ok(planned);
@@ -143,6 +146,12 @@ impl Planned {
         if let Some(words) = &self.cut_short {
             ui::say(&format!("{words}, and so does this command, before anything else"));
         }
+        if let Some(driver) = &self.driver {
+            let run = &self.run_id;
+            ui::say(&format!(
+                "run {run} is driven by {driver}: it ends first, and so do its steps"
+            ));
+        }
         for room in &self.rooms {
             room.say(self.kind);
         }
@@ -206,6 +215,7 @@ impl Planned {
             "something_to_do": self.something,
             "refused": self.refused,
             "cut_short": self.cut_short,
+            "driven_by": self.driver,
             "rooms": rooms,
             "head": self.head.as_ref().map(HeadLeft::json),
             "base": bases,
