@@ -1,8 +1,8 @@
 //! Reading a ledger whose folder can't be written: a read-only mount, a backup, somebody else's.
 //!
 //! A database in WAL mode wants its index file even for reading, and SQLite refuses where it can't
-//! make one. A ledger whose last lease was given up has an empty WAL, and its one file is all there is:
-//! it is read as it lies. If changes still lie in a WAL, leaving them out would show a run that never was so;
+//! make one. A ledger that nobody drives has an empty WAL, and its one file is all there is: it is read
+//! as it lies. If changes still lie in a WAL, leaving them out would show a run that never was so;
 //! then SQLite's own way works while the index file is there, and else the ledger is refused.
 
 use std::fmt::Write as _;

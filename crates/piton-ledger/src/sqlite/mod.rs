@@ -78,6 +78,10 @@ pub struct Sqlite {
     wal_bytes_max: u64,
     /// Room for the WAL.
     ahead: Ahead,
+    /// Whether it wrote something that is not carried into the database yet.
+    uncarried: bool,
+    /// Whether it took a lease and did not give it up: perhaps it went to somebody else since.
+    leased: bool,
     /// The damage that was met: from then on nothing is written any more.
     damage: RefCell<Option<String>>,
 }
@@ -93,10 +97,11 @@ impl Sqlite {
     pub fn open_with(dir: &Path, mode: Open, alive: &dyn Fn(&Owner) -> Liveness) -> Result<Self> {
         let path = dir.join(DATABASE_FILE);
         let opened = match mode {
-            Open::ReadOnly => open_for_reading(dir, &path).map(|conn| (conn, None)),
-            Open::ReadWrite => open_for_writing(dir, &path, alive),
+            Open::ReadOnly => open_for_reading(dir, &path).map(|conn| (conn, None, false)),
+            Open::ReadWrite => open_for_writing(dir, &path, alive)
+                .map(|(conn, lock, made)| (conn, Some(lock), made)),
         };
-        let (conn, lock) = opened.map_err(|error| error.in_file(&path))?;
+        let (conn, lock, uncarried) = opened.map_err(|error| error.in_file(&path))?;
         conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         let identity = identity(&path);
         Ok(Self {
@@ -108,6 +113,8 @@ impl Sqlite {
             commits: 0,
             wal_bytes_max: WAL_BYTES_MAX,
             ahead: Ahead::default(),
+            uncarried,
+            leased: false,
             damage: RefCell::new(None),
         })
     }
@@ -172,9 +179,11 @@ impl Sqlite {
             return Err(Error::file("go on with", &self.path)(gone));
         }
         let result = commit(&self.conn, change).map_err(|error| self.noted(error))?;
+        self.uncarried = true;
         if last {
             // Others who read keep it from being emptied, and nothing rests on it.
             empty_wal(&self.conn, Duration::ZERO);
+            (self.uncarried, self.leased) = (false, false);
         } else if self.commits == 0 {
             bound_wal(&self.conn, &self.path, &mut self.wal_bytes_max);
         }
@@ -215,6 +224,23 @@ impl Sqlite {
             self.ahead.sync();
         }
         Ok(())
+    }
+}
+
+impl Drop for Sqlite {
+    /// Carries over what was written without a lease. Whoever has one does so when giving it up; one
+    /// that was taken over touches nothing.
+    fn drop(&mut self) {
+        if !self.uncarried || self.leased || self.damage.borrow().is_some() {
+            return;
+        }
+        // Best effort: what is in the WAL was committed, and whoever writes next carries it over.
+        let held = self.lock.as_ref().map(WriteLock::hold_if_free);
+        if let Some(Ok(Some(_held))) = held
+            && identity(&self.path) == self.identity
+        {
+            empty_wal(&self.conn, Duration::ZERO);
+        }
     }
 }
 
@@ -269,12 +295,13 @@ fn why_unopened(dir: &Path, path: &Path, error: rusqlite::Error) -> Error {
     }
 }
 
-/// Opens for writing; creates, completes or migrates what is not as it should be.
+/// Opens for writing; creates, completes or migrates what is not as it should be, and says whether it
+/// did.
 fn open_for_writing(
     dir: &Path,
     path: &Path,
     alive: &dyn Fn(&Owner) -> Liveness,
-) -> Result<(Connection, Option<WriteLock>)> {
+) -> Result<(Connection, WriteLock, bool)> {
     let lock = match WriteLock::open(dir) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             create_directory(dir)?;
@@ -289,6 +316,7 @@ fn open_for_writing(
         Error::file("open the lock file in", dir)(error)
     })?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
+    let mut made = false;
     let (format, journal) = patiently(|| Ok((schema::format(&conn)?, journal_mode(&conn)?)))?;
     match format {
         Format::Foreign => return Err(foreign(path)),
@@ -300,12 +328,13 @@ fn open_for_writing(
             let held = lock.hold()?;
             sound::look(&conn, path)?;
             establish(&conn, dir, path, alive)?;
+            made = true;
             drop(held);
         }
     }
     // Explicit, though it is the default of most builds: durability rests on it.
     conn.execute_batch("PRAGMA synchronous = FULL")?;
-    Ok((conn, Some(lock)))
+    Ok((conn, lock, made))
 }
 
 /// Makes an empty or older file a current ledger. Each step can be repeated, so that whoever
@@ -365,7 +394,7 @@ fn connect(path: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
     conn.busy_timeout(PATIENCE)?;
     // The last to close would carry the WAL over and delete it. One that only looks would pay for
     // that, and so would the next to look; one that was taken over must touch nothing any more.
-    // Whoever gives up a lease carries it over.
+    // Whoever writes carries it over, with the lock.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // Off, because deletion is ours and every check would cost the hot path.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;

@@ -8,7 +8,9 @@ use crate::{
 
 impl Ledger for Sqlite {
     fn create_run(&mut self, new: &NewRun<'_>, owner: &Owner) -> Result<RunRow> {
-        self.write(|conn| leases::create(conn, new, owner))
+        let row = self.write(|conn| leases::create(conn, new, owner))?;
+        self.leased = true;
+        Ok(row)
     }
 
     fn runs(&mut self) -> Result<Vec<RunRow>> {
@@ -28,10 +30,12 @@ impl Ledger for Sqlite {
         alive: &dyn Fn(&Owner) -> Liveness,
     ) -> Result<Lease> {
         let path = self.path.clone();
-        self.write(|conn| {
+        let lease = self.write(|conn| {
             sound::refuse_gap(conn, run, &path)?;
             leases::acquire(conn, run, owner, at, how, alive)
-        })
+        })?;
+        self.leased = true;
+        Ok(lease)
     }
 
     fn raise(&mut self, run: RunKey, epoch: u64, to: u64) -> Result<()> {

@@ -241,10 +241,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("hands");
         // Holds the lock, says so, and stops itself.
-        let script = "exec 9<>\"$1\"; flock 9; echo held; kill -STOP $$; echo woken";
-        let mut child = Command::new("sh")
-            .args(["-c", script, "sh"])
+        let mut child = Command::new("flock")
+            .arg("-F")
             .arg(&path)
+            .args(["sh", "-c", "echo held; kill -STOP $$; echo woken"])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
