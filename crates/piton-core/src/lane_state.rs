@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{LanePath, StepPath};
-use crate::lane::{Isolation, Missed, Stage, StageStatus};
+use crate::lane::{Isolation, Missed, SnapshotRef, Stage, StageStatus};
 use crate::lane_event::{LaneMerged, MergeIntended, MergedBy, Revert, RewindKind, RewindRoom};
 use crate::state::{FailedAttempt, StepState};
 use crate::time::Timestamp;
@@ -52,6 +52,12 @@ pub struct LaneWork {
     /// Each test that passed, and the tree it last passed on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tested: Vec<(String, String)>,
+    /// The files that its test step found when it last started, until other work begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests_found: Option<SnapshotRef>,
+    /// How often in a row its tests left other files than they ran on.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stirred: u32,
     /// Its work as a commit of its branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed: Option<Committed>,
@@ -324,6 +330,12 @@ impl LaneWork {
     /// Whether each test passed on a tree.
     pub fn proven(&self, tests: &[String], tree: &str) -> bool {
         tests.iter().all(|test| self.tested.iter().any(|(t, on)| t == test && on == tree))
+    }
+
+    /// What its test step ran on, if it passed and left other files.
+    pub fn tested_before(&self) -> Option<&SnapshotRef> {
+        let found = self.tests_found.as_ref().filter(|_| self.stirred > 0)?;
+        (self.tree.as_ref() != Some(&found.tree)).then_some(found)
     }
 
     /// Notes that a test passed on a tree.

@@ -70,6 +70,9 @@ pub struct StepFinished {
     /// The tests that passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
+    /// Whether files changed after those tests had begun: what they passed on is not what is there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stirred: bool,
     /// The command that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,

@@ -335,6 +335,7 @@ fn removed(step: StepPath, attempt: u32) -> Event {
         facts: Facts::default(),
         after: None,
         tests: Vec::new(),
+        stirred: false,
         command: None,
         retries_max: None,
     }))

@@ -61,6 +61,9 @@ pub struct Ended {
     pub attempt: Attempt,
     /// Index of the last command that ran: 0 is the work, 1 the test.
     pub part: usize,
+    /// When that command began, in nanoseconds since 1970 by the clock that files are stamped with, if
+    /// it was not the first: what is stamped earlier was there before it.
+    pub part_began: Option<i64>,
     /// Its exit code.
     pub code: Option<i32>,
     /// The signal that ended it.

@@ -413,19 +413,39 @@ fn what_a_person_puts_right_after_the_tests_failed_is_merged() {
     assert_eq!(starts(&rig, "P/B/work"), 1);
 }
 
-#[test]
-fn tests_that_write_into_the_work_tree_come_to_an_end() {
+/// Two lanes whose tests leave a file each.
+fn reporting(text: &str) -> Rig {
     let mut script = Script::default();
     for id in ["A", "B"] {
-        let report = writes(&format!("report-{id}"), "attempt {attempt}").lasting(SHORT);
+        let report = writes(&format!("report-{id}"), text).lasting(SHORT);
         script = script
             .with(&format!("P/{id}/work"), vec![writes(&id.to_lowercase(), "work")])
             .with(&format!("P/{id}/tests"), vec![report]);
     }
-    let rig = rig(plan(vec![lane("A", 0), lane("B", 0)]), script);
-    let ending = run(&rig);
-    is_whole("", &rig, &ending, Care::MayRunAgain, &[("a", "work"), ("b", "work")]);
-    assert_eq!(starts(&rig, "P/A/tests") + starts(&rig, "P/B/tests"), 3);
+    rig(plan(vec![lane("A", 0), lane("B", 0)]), script)
+}
+
+#[test]
+fn tests_that_write_into_the_work_tree_come_to_an_end() {
+    // Each lane is tested on what its tests first left, and the second on base too.
+    for text in ["attempt {attempt}", "always the same"] {
+        let rig = reporting(text);
+        let ending = run(&rig);
+        is_whole("", &rig, &ending, Care::MayRunAgain, &[("a", "work"), ("b", "work")]);
+        assert_eq!(starts(&rig, "P/A/tests") + starts(&rig, "P/B/tests"), 5, "{text}");
+        let first = text.replace("{attempt}", "1");
+        assert_eq!(base_text(&rig, "report-A"), Some(first.clone()));
+        assert_eq!(base_text(&rig, "report-B"), Some(first));
+    }
+}
+
+#[test]
+fn only_what_was_tested_is_merged_whoever_falls_when() {
+    for fall in [&(|_: &Rig| {}) as &dyn Fn(&Rig), &Rig::crash_keeper] {
+        fall_everywhere(&|| reporting("attempt {attempt}"), fall, &|place, rig, ending| {
+            is_whole(place, rig, ending, Care::MayRunAgain, &[("a", "work"), ("b", "work")]);
+        });
+    }
 }
 
 #[test]

@@ -174,6 +174,7 @@ fn events(p: &Parts) -> Vec<Event> {
             facts,
             after: None,
             tests: Vec::new(),
+            stirred: false,
             command: None,
             retries_max: None,
         })),

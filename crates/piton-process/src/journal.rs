@@ -303,6 +303,7 @@ mod tests {
         Exit {
             key: key.into(),
             part: 0,
+            part_began_ns: None,
             code: Some(0),
             signal: None,
             cause: Cause::Exited,

@@ -319,6 +319,10 @@ pub struct Exit {
     pub key: String,
     /// The index of the last part that ran (or could not be started).
     pub part: usize,
+    /// When that part began, if it was not the first: nanoseconds since 1970 by the clock that files
+    /// are stamped with. What an earlier part wrote is stamped before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_began_ns: Option<i64>,
     /// The exit code, if the last part exited by itself.
     pub code: Option<i32>,
     /// The signal that ended the last part.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use piton_core::event::LogRanges;
+use piton_core::lane::TESTS_STEP;
 use piton_core::{Millis, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{Attempt, Cause, Ended, Found, Happening, Notice};
@@ -331,15 +332,18 @@ impl SimMachine {
         };
         let exited = cause == Cause::Exited;
         if exited {
+            let found = SimRepo::tree_id(&self.tree(&room));
             self.write(&room, &behaviour.writes, attempt.number);
             if let Some((path, text)) = &behaviour.breaks_on
                 && self.text(&place(&room, path)).is_some_and(|found| found.contains(text))
             {
                 behaviour.code = 1;
             }
-            let tree = SimRepo::tree_id(&self.tree(&room));
+            // Tests alone pass on what they find; those that follow work, on what that left.
+            let left = SimRepo::tree_id(&self.tree(&room));
+            let on = if attempt.step.step == TESTS_STEP { found } else { left };
             if let (0, Some(repo)) = (behaviour.code, &mut self.repo) {
-                repo.passed.push((attempt.clone(), tree));
+                repo.passed.push((attempt.clone(), on));
             }
             let (attempt, code) = (attempt.clone(), behaviour.code);
             self.log.push(Effect::Completed { attempt, code });
@@ -349,6 +353,7 @@ impl SimMachine {
         let ended = Ended {
             attempt: attempt.clone(),
             part: behaviour.part,
+            part_began: Some(0),
             code: (exited && behaviour.signal.is_none()).then_some(behaviour.code),
             signal: if exited { behaviour.signal } else { Some(SIGTERM) },
             cause,

@@ -78,7 +78,7 @@ pub struct SimRepo {
     pub epoch: u64,
     /// Refs moved by drivers.
     pub moves: Vec<Move>,
-    /// Attempts that succeeded, and the tree each left.
+    /// Attempts that succeeded, and the tree that counts as tested by each.
     pub passed: Vec<(Attempt, String)>,
     /// What a person commits to base just before the next merges.
     pub meddling: VecDeque<(String, String)>,

@@ -249,6 +249,10 @@ impl Rooms for SimRooms {
         Ok(Begin::Ready(Box::new(begun)))
     }
 
+    fn changed_since(&mut self, _: &str, _: i64) -> bool {
+        false
+    }
+
     fn make_room(&mut self, lane: &LanePath, _: &LaneRules, work: &LaneWork) -> Result<Room> {
         if work.conflict.is_some() {
             self.put_conflict(lane, work)?;

@@ -110,10 +110,10 @@ impl Rig {
     }
 }
 
-/// Whether an attempt that runs a lane's tests succeeded and left a tree.
+/// Whether an attempt that runs a lane's tests succeeded on a tree.
 fn passed(rig: &Rig, repo: &SimRepo, lane: &LanePath, tree: &str) -> bool {
-    repo.passed.iter().any(|(attempt, left)| {
+    repo.passed.iter().any(|(attempt, on)| {
         let tests = rig.plan.step(&attempt.step).is_some_and(|s| !s.tests().is_empty());
-        attempt.step.lane() == *lane && left == tree && (tests || attempt.step.step == TESTS_STEP)
+        attempt.step.lane() == *lane && on == tree && (tests || attempt.step.step == TESTS_STEP)
     })
 }

@@ -153,6 +153,7 @@ impl Driven {
             facts: Facts::default(),
             after: None,
             tests: Vec::new(),
+            stirred: false,
             command: None,
             retries_max: None,
         }))

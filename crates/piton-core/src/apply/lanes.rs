@@ -68,6 +68,7 @@ pub fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         Event::LaneRebased(e) => with(state, &e.lane, |work| {
             work.onto = Some(e.onto.clone());
             work.base_sha = Some(e.onto.clone());
+            (work.tests_found, work.stirred) = (None, 0);
             work.tree = Some(e.tree.clone());
             let changed = e.commit != e.onto;
             let (commit, tree) = (e.commit.clone(), e.tree.clone());
@@ -184,6 +185,10 @@ pub fn started(state: &mut RunState, at: Timestamp, event: &StepStarted) {
             // Its work goes on: what was committed or merged is not all of it any more.
             (work.committed, work.onto, work.merging) = (None, None, None);
             (work.merged, work.stays, work.forked) = (None, false, None);
+            (work.tests_found, work.stirred) = (None, 0);
+        }
+        if event.step.step == TESTS_STEP {
+            work.tests_found.clone_from(&event.before);
         }
         tasks::goes_on(work, at);
         if event.step.step == PULL_REQUEST_STEP && !work.isolation.is_in_place() {
@@ -245,12 +250,16 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
         if event.outcome != Outcome::Succeeded {
             return;
         }
-        let tree = work.tree.clone().unwrap_or_default();
-        for test in &event.tests {
-            work.passed(test, &tree);
-        }
+        let left = work.tree.clone().unwrap_or_default();
         if event.step.step == TESTS_STEP {
-            outgrew(work, &tree);
+            let found = work.tests_found.as_ref().map_or(left.clone(), |found| found.tree.clone());
+            work.stirred = if found == left { 0 } else { work.stirred + 1 };
+            event.tests.iter().for_each(|test| work.passed(test, &found));
+            outgrew(work, &found);
+        } else if event.stirred {
+            work.stirred = 1;
+        } else {
+            event.tests.iter().for_each(|test| work.passed(test, &left));
         }
         if over && work.isolation.is_in_place() {
             let mut record =
@@ -262,7 +271,7 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
 }
 
 /// The tests passed on other files than those that were committed: a person put something right in
-/// the worktree, or the tests write into it. What is to be merged is committed anew.
+/// the worktree. What is to be merged is committed anew.
 fn outgrew(work: &mut LaneWork, tested: &str) {
     let stale = work.committed.as_ref().is_some_and(|c| c.tree != tested);
     let kept = work.merged.as_ref().is_none_or(|m| m.by == MergedBy::Kept);
@@ -317,6 +326,7 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
     work.committed = None;
     work.onto = None;
     work.merging = None;
+    (work.tests_found, work.stirred) = (None, 0);
     if event.onto.is_some() {
         work.base_sha.clone_from(&event.onto);
         work.conflict = event.onto.clone().zip(event.head.clone());

@@ -132,6 +132,7 @@ fn wind_back(work: &mut LaneWork, intent: &RewindIntended, point: u64, over: boo
     let head = record.filter(|_| tested && !over).and_then(|r| r.head_sha);
     work.committed.take_if(|c| head.as_ref() != Some(&c.commit));
     work.reopened = Reopenings::default();
+    (work.tests_found, work.stirred) = (None, 0);
     work.held = false;
     work.forked = None;
     work.onto = None;

@@ -75,6 +75,7 @@ pub fn finished(step: &str, attempt: u32, outcome: Outcome, artifacts: Vec<FileH
         facts: Facts::default(),
         after: None,
         tests: Vec::new(),
+        stirred: false,
         command: None,
         retries_max: None,
     }))

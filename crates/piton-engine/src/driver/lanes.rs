@@ -23,6 +23,12 @@ const SAID_CHARS_MAX: usize = 200;
 /// So many acts for a lane without a step in between come to nothing: few are ever due.
 const ACTS_MAX: u32 = 1_000;
 
+/// Runs of a lane's tests in a row that leave other files than they ran on, before what they ran on is
+/// taken instead: the first may write what belongs to the work, such as a lock file.
+const STIRRED_TWICE: u32 = 2;
+/// The same before a lane waits for a person: something else changes its files all the time.
+const STIRRED_MAX: u32 = 5;
+
 /// The message of a lane's commit where the plan gives none.
 pub(super) const MESSAGE: &str = "{{ lane.id }}: {{ title }}";
 
@@ -209,14 +215,30 @@ impl Driver<'_> {
     fn commit_lane(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
         self.commit()?;
         self.fresh.clear();
-        let snapshot = match self.snapshot(path, "before the lane's commit") {
+        let mut snapshot = match self.snapshot(path, "before the lane's commit") {
             Ok(snapshot) => snapshot.unwrap_or_default(),
             Err(why) => return self.hold_up(path, Stage::PrePr, &why),
         };
         let work = self.work(path);
         let skipped = self.state.lane(path).is_some_and(LaneState::tests_are_skipped);
-        if !skipped && !work.proven(&lane.tests(), &snapshot.tree) && has_tests_step(lane) {
-            return self.test_again(path, snapshot, "files changed after the tests had run");
+        let is_due =
+            |tree: &str| !skipped && has_tests_step(lane) && !work.proven(&lane.tests(), tree);
+        if is_due(&snapshot.tree) && work.stirred >= STIRRED_TWICE {
+            snapshot = match self.clear_traces(path, snapshot) {
+                Ok(snapshot) => snapshot,
+                Err(why) => return self.hold_up(path, Stage::PrePr, &why),
+            };
+        }
+        if is_due(&snapshot.tree) {
+            if work.stirred >= STIRRED_MAX {
+                return self.block(path, Stage::PrePr, restless(path, &self.row.run_id));
+            }
+            let reason = if work.stirred > 0 {
+                "its tests changed files"
+            } else {
+                "files changed after the tests had run"
+            };
+            return self.test_again(path, snapshot, reason);
         }
         let template = lane.rules.message.as_deref().unwrap_or(MESSAGE);
         let message = self.message(path, template);
@@ -245,6 +267,31 @@ impl Driver<'_> {
         };
         let filled = piton_formats::template::render(template, &vars);
         filled.unwrap_or_else(|_| format!("{}: {}", path.lane, self.plan.title))
+    }
+
+    /// Takes out of a lane's worktree what its tests changed, if that is all that changed since: what is
+    /// there then is what they ran on. It stays in the snapshot of their attempt.
+    fn clear_traces(
+        &mut self,
+        path: &LanePath,
+        present: SnapshotRef,
+    ) -> Result<SnapshotRef, String> {
+        let (work, at) = (self.work(path), self.at);
+        let Some(found) =
+            work.tested_before().filter(|_| work.tree.as_ref() == Some(&present.tree))
+        else {
+            return Ok(present);
+        };
+        self.fresh.remove(&work.dir);
+        let Some(rooms) = self.world.rooms() else { return Ok(present) };
+        rooms.reset(path, &work.dir, &found.commit, None, at)?;
+        let text = format!(
+            "{path}: its tests changed files: what they ran on is committed, what they wrote is in \
+             the snapshot of their attempt"
+        );
+        self.observer.note(&Note::Warning(text));
+        let now = self.snapshot(path, "without what its tests wrote")?;
+        Ok(now.unwrap_or(present))
     }
 
     /// Lets the lane's tests run once more on the files as they are now.
@@ -304,6 +351,22 @@ impl Driver<'_> {
             let step = StepPath::new(&path.phase, &path.lane, TESTS_STEP);
             let reason = "the tests have not passed on the tree to be merged".to_owned();
             return self.record(Event::StepReset(StepReset { step, reason }));
+        }
+        // What its tests wrote when they ran again would keep its worktree from being removed, and get
+        // in the way of the next round.
+        let left = work.merging.is_none()
+            && work.tested_before().is_some_and(|found| found.tree == committed.tree);
+        if left {
+            self.commit()?;
+            self.fresh.clear();
+            let cleared = match self.snapshot(path, "before the lane's merge") {
+                Ok(Some(present)) => self.clear_traces(path, present).map(drop),
+                Ok(None) => Ok(()),
+                Err(why) => Err(why),
+            };
+            if let Err(why) = cleared {
+                return self.hold_up(path, Stage::PrePr, &why);
+            }
         }
         let intent = match (&work.merging, &work.onto) {
             (Some(intent), _) => intent.clone(),
@@ -469,6 +532,17 @@ impl Driver<'_> {
 pub(super) fn rooms_of(world: &mut dyn World) -> Result<&mut dyn Rooms> {
     let missing = "lanes in worktrees need a git repository";
     world.rooms().ok_or_else(|| Error::World(missing.to_owned()))
+}
+
+/// Why a lane whose files never come to rest goes no further by itself.
+fn restless(path: &LanePath, run: &str) -> Refusal {
+    Refusal {
+        why: format!("its files changed {STIRRED_MAX} times while its tests ran"),
+        fix: format!(
+            "see what changes them (`piton diff` between two snapshots of {path}/{TESTS_STEP}), end \
+             it or let git ignore what it writes, then `piton resume {run}`"
+        ),
+    }
 }
 
 fn has_tests_step(lane: &Lane) -> bool {

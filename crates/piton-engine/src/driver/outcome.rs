@@ -105,6 +105,7 @@ impl Driver<'_> {
             outcome,
             Remainder {
                 part: ended.part,
+                part_began: ended.part_began,
                 code: ended.code,
                 signal: ended.signal,
                 duration: ended.duration,
@@ -293,6 +294,7 @@ impl Driver<'_> {
                 _ => {}
             }
         }
+        let stirred = !tests.is_empty() && self.are_stirred(attempt, rest.part_began);
         self.record(Event::StepFinished(Box::new(StepFinished {
             step: attempt.step.clone(),
             attempt: attempt.number,
@@ -306,12 +308,24 @@ impl Driver<'_> {
             facts: rest.facts,
             after,
             tests,
+            stirred,
             command: command.map(|c| self.options.redactor.redact(&c).into_owned()),
             retries_max,
         })))?;
         let redone = self.state.step(&attempt.step).is_some_and(|s| s.successes > 1);
         self.recheck_inputs |= redone;
         Ok(())
+    }
+
+    /// Whether the files of a lane changed while the tests that follow an attempt's work ran. What the
+    /// step found that is all tests is on record.
+    fn are_stirred(&mut self, attempt: &Attempt, began: Option<i64>) -> bool {
+        let work = self.state.lane(&attempt.step.lane()).and_then(|l| l.work.as_ref());
+        let own = work.filter(|w| !w.isolation.is_in_place()).map(|w| w.dir.clone());
+        let tests = self.planned(&attempt.step).is_some_and(|s| s.role == Role::Tests);
+        let (Some(dir), false) = (own, tests) else { return false };
+        let Some(rooms) = self.world.rooms() else { return false };
+        began.is_none_or(|at| rooms.changed_since(&dir, at))
     }
 
     /// The retries of a step; those of a lane's tests are the retries of its work.
@@ -365,6 +379,7 @@ impl Driver<'_> {
 #[derive(Default)]
 struct Remainder {
     part: usize,
+    part_began: Option<i64>,
     code: Option<i32>,
     signal: Option<i32>,
     duration: Millis,

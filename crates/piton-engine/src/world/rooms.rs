@@ -180,6 +180,9 @@ pub trait Rooms {
         why: &str,
         at: Timestamp,
     ) -> Result<SnapshotRef, String>;
+    /// Whether anything that a snapshot holds changed, came or went since a time by the clock that files
+    /// are stamped with; yes where that can't be told.
+    fn changed_since(&mut self, dir: &str, at: i64) -> bool;
     /// Takes a lane's files back to a snapshot, and its branch to the commit it stood at then, for an
     /// attempt that starts afresh.
     fn reset(

@@ -30,6 +30,8 @@ pub(super) struct Attempt {
     /// A helper has no exit report and no journal lines.
     pub(super) helper: bool,
     pub(super) part: usize,
+    /// When that began, if it is not the first; by the clock of files.
+    pub(super) part_began_ns: Option<i64>,
     /// The process of the present part; none once it was waited for.
     pub(super) pid: Option<Pid>,
     /// The same as it was before its program, if it was made ready ahead.
@@ -79,6 +81,7 @@ impl Attempt {
             spec,
             helper,
             part: 0,
+            part_began_ns: None,
             pid: Some(pid),
             waited: None,
             sessions: vec![pid],
@@ -186,6 +189,7 @@ impl Attempt {
         Exit {
             key: self.spec.key.clone(),
             part: self.part,
+            part_began_ns: self.part_began_ns,
             code: self.status.and_then(WaitStatus::exit_status),
             signal: self.status.and_then(WaitStatus::terminating_signal),
             cause,

@@ -15,6 +15,7 @@ mod log_files;
 mod prepared;
 mod requests;
 mod shutdown;
+mod stamps;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};

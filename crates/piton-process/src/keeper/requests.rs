@@ -18,6 +18,7 @@ use super::attempt::Attempt;
 use super::hold::Hold;
 use super::launch::{self, BaseEnv, Failure, Surroundings};
 use super::log_files::Output;
+use super::stamps;
 
 /// The longest a helper may take if it says nothing: a notification that hangs must not keep the
 /// keeper alive.
@@ -277,6 +278,7 @@ impl Hold {
         let attempt = &mut self.attempts[index];
         attempt.part += 1;
         attempt.status = None;
+        attempt.part_began_ns = Some(stamps::past_now());
         let around = Surroundings {
             env: &self.env,
             mark: &self.mark,

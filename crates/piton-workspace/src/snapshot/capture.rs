@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
+use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::cache::{self, Cache, FolderOut, Head};
@@ -130,7 +131,7 @@ impl Capture {
             objects.there.held = other.objects(&repo);
         }
         let mut capture = Self {
-            head: head(&repo, rules, settings, cache.as_deref()),
+            head: head_of(&repo, rules, settings, cache.as_deref()),
             objects: Some(objects),
             repo,
             cache,
@@ -145,9 +146,7 @@ impl Capture {
     }
 
     fn look(&mut self, workspace: &Workspace, rules: &Rules) -> Result<(), Error> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let top = rustix::fs::openat(CWD, &self.repo.dir, flags, Mode::empty());
-        let top = top.map_err(|e| Error::io(&self.repo.dir, e))?;
+        let top = open_top(&self.repo)?;
         let before = self.cache.as_ref().map(|c| &c.head);
         let index_changed = before.is_none_or(|b| b.index != self.head.index);
         let reconsider = before.is_none_or(|b| {
@@ -423,8 +422,19 @@ fn anchored(repo: &Repo, settings: &Settings, cache: &Cache) -> bool {
     }
 }
 
+/// Opens the top of a work tree.
+pub(super) fn open_top(repo: &Repo) -> Result<OwnedFd, Error> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, &repo.dir, flags, Mode::empty()).map_err(|e| Error::io(&repo.dir, e))
+}
+
 /// What holds now, with the ids of before.
-fn head(repo: &Repo, rules: &Rules, settings: Arc<Settings>, cache: Option<&Cache>) -> Head {
+pub(super) fn head_of(
+    repo: &Repo,
+    rules: &Rules,
+    settings: Arc<Settings>,
+    cache: Option<&Cache>,
+) -> Head {
     let mut head = cache.map(|c| c.head.clone()).unwrap_or_default();
     head.ignores = settings.ignores.iter().map(|f| Stat::followed(f)).collect();
     head.index = Stat::followed(&repo.index());

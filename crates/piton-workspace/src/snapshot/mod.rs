@@ -27,6 +27,7 @@ mod packs;
 pub(crate) mod repo;
 pub(crate) mod rules;
 pub(crate) mod side;
+mod since;
 pub(crate) mod stat;
 mod taker;
 pub(crate) mod trees;
@@ -41,6 +42,7 @@ pub use costs::{Costs, costs, packed};
 pub use entry::Why;
 pub(crate) use index::{count as tracked_count, tree as tracked_tree};
 use oid::Oid;
+pub use since::changed_since;
 pub use taker::{Taker, take};
 
 use crate::git::{self, Git};

@@ -96,6 +96,7 @@ mod tests {
             facts: piton_core::event::Facts::default(),
             after: None,
             tests: Vec::new(),
+            stirred: false,
             command: None,
             retries_max: None,
         }))

@@ -111,6 +111,10 @@ impl Rooms for FolderRooms {
         Err(NEEDS_GIT.to_owned())
     }
 
+    fn changed_since(&mut self, _: &str, _: i64) -> bool {
+        true
+    }
+
     fn commit(&mut self, _: &LanePath, _: &LaneWork, _: &SnapshotRef, _: &str) -> Result<Commit> {
         Ok(Commit::Refused(refusal()))
     }

@@ -347,6 +347,12 @@ impl Rooms for GitRooms {
         Ok(self.noted_whole(lane, dir, &taken))
     }
 
+    fn changed_since(&mut self, dir: &str, at: i64) -> bool {
+        let (workspace, rules) = (self.workspace(dir), self.rules_of(dir));
+        // What can't be looked at may have changed.
+        snapshot::changed_since(&workspace, &rules, at).unwrap_or(true)
+    }
+
     fn reset(
         &mut self,
         lane: &LanePath,

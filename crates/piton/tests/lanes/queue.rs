@@ -67,6 +67,51 @@ fn a_rebased_lane_is_tested_again_on_what_is_merged() {
     scene.nothing_left();
 }
 
+/// A lane whose test notes all files that it finds, then does something to them; what was merged, and
+/// what each run of the test found.
+fn stirring(writes: &str) -> (Scene, Vec<String>, Vec<Vec<String>>) {
+    let test = "sh ../../../../test.sh".to_owned();
+    let scene = Scene::of(&[LaneDoc { test, ..lane("SL-1") }]);
+    let look = "find . -name .git -prune -o -type f -print | sort | xargs sha1sum";
+    let script = format!(
+        "at=$(cd ../../../.. && pwd)\nn=$(ls \"$at\" | grep -c ^seen-)\n{look} > \"$at/seen-$n\"\n{writes}\n"
+    );
+    fs::write(scene.outside("test.sh"), script).unwrap();
+    scene.run(&[]).exits(0);
+    scene.nothing_left();
+    scene.project.git(&["clone", "-q", ".", "../merged"]);
+    let merged = format!("cd {} && {look} > ../merged-files", scene.outside("merged").display());
+    scene.project.finish(scene.project.command("sh").args(["-c", &merged])).exits(0);
+    let runs = (0..).map(|n| format!("seen-{n}")).take_while(|name| scene.outside(name).exists());
+    let seen = runs.map(|name| scene.told(&name)).collect();
+    let merged = scene.told("merged-files");
+    (scene, merged, seen)
+}
+
+/// Lost: a lane would be merged with files that no test has seen.
+#[test]
+fn what_is_merged_is_what_the_tests_ran_on_though_they_write_each_time() {
+    let (scene, merged, seen) = stirring("echo \"run $n\" > report.txt; rm -f SL-1-01.txt.bak");
+    assert_eq!(seen.len(), 2, "once with the work, once on what that left");
+    assert_eq!(merged, seen[1]);
+    assert_eq!(scene.project.read("report.txt"), "run 0\n");
+}
+
+/// Lost: what the tests write once and for all, such as a lock file, would not be merged.
+#[test]
+fn what_the_tests_write_once_is_tested_and_merged() {
+    let (scene, merged, seen) = stirring("echo locked > lock.txt");
+    assert_eq!((seen.len(), &merged), (2, &seen[1]));
+    assert_eq!(scene.project.read("lock.txt"), "locked\n");
+}
+
+/// Lost: every lane would run its tests twice.
+#[test]
+fn tests_that_leave_the_work_tree_alone_run_once() {
+    let (_scene, merged, seen) = stirring("echo more >> ../../../../elsewhere");
+    assert_eq!((seen.len(), &merged), (1, &seen[0]));
+}
+
 /// Lost: lanes that change the same lines would overwrite each other, or stop at once.
 #[test]
 fn a_conflict_goes_back_to_the_lane_with_both_sides() {

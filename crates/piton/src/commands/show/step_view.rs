@@ -315,6 +315,7 @@ mod tests {
             facts: Facts::default(),
             after: None,
             tests: Vec::new(),
+            stirred: false,
             command: None,
             retries_max: None,
         };

@@ -22,6 +22,7 @@ pub(super) fn ended_of(attempt: &Attempt, exit: &Exit) -> Ended {
     Ended {
         attempt: attempt.clone(),
         part: exit.part,
+        part_began: exit.part_began_ns,
         code: exit.code,
         signal: exit.signal,
         cause: match exit.cause {

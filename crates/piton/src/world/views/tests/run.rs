@@ -188,6 +188,7 @@ impl Run {
             facts: Facts::default(),
             after: None,
             tests: if ok { vec!["make test".to_owned()] } else { Vec::new() },
+            stirred: false,
             command: (!ok).then(|| "make test".to_owned()),
             retries_max: (!ok).then_some(1),
         })));
