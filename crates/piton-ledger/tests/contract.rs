@@ -118,15 +118,17 @@ fn a_taken_over_driver_is_fenced(connect: Connect<'_>) {
 
     let id = new.request(run, &request("key", b"")).unwrap();
     let events = [event(b"late")];
-    let late = Append {
-        status: Some("late"),
-        snapshot: Some((1, b"late")),
-        answered: &[(id, "late")],
-        release: true,
-        ..Append::new(run, 1, 1, NOW, &events)
-    };
     let fenced = |result| matches!(result, Err(Error::Fenced { ours: 1, current: 2 }));
-    assert!(fenced(old.append(&late).map(|_| ())));
+    for release in [false, true] {
+        let late = Append {
+            status: Some("late"),
+            snapshot: Some((1, b"late")),
+            answered: &[(id, "late")],
+            release,
+            ..Append::new(run, 1, 1, NOW, &events)
+        };
+        assert!(fenced(old.append(&late).map(|_| ())));
+    }
     assert!(fenced(old.heartbeat(run, 1, NOW)));
     assert!(fenced(old.release(run, 1, NOW)));
     assert_eq!(new.events(run, 0, 100).unwrap().len(), 1);
