@@ -1,6 +1,5 @@
 //! What is said before and after something is taken back: plans as data, refusals, next steps.
 
-
 use serde_json::json;
 
 use crate::common::Project;
