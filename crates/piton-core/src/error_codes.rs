@@ -226,7 +226,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "not-rewound",
         title: "nothing was taken back",
-        cause: "A rollback, restore or undo failed on its way, and everything was put back as it was.",
+        cause: "A rollback, restore or undo was not carried out, and all that it had changed was put back. A merge or a step that was under way may have ended first; the message then says so.",
         next: "Put right what the message names, then try again.",
     },
     Entry {
