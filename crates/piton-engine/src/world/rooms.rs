@@ -168,6 +168,10 @@ pub trait Rooms {
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin>;
     /// Makes a lane's workspace; after a conflict, puts both sides into it.
     fn make_room(&mut self, lane: &LanePath, rules: &LaneRules, work: &LaneWork) -> Result<Room>;
+    /// Whether the folder of a lane is there: a step may have deleted it.
+    fn is_there(&self, _dir: &str) -> bool {
+        true
+    }
     /// Whether it can: without, lanes are recorded, but their files are not.
     fn takes_snapshots(&self) -> bool {
         true

@@ -3,6 +3,7 @@
 mod report;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use piton_core::event::{Event, StepRetried, Verdict};
 use piton_core::state::{LaneState, Progress};
@@ -334,6 +335,9 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
         use piton_process::Fact;
         let (name, word) = match facts.fact(&format!("{step}#{attempt}")) {
             Fact::Started { .. } | Fact::Maybe if keeper.is_some() => ("step-running", RUNNING),
+            Fact::Finished(_) if lost_its_room(state, &step.lane()) => {
+                ("step-lost", "has finished, but the worktree it worked in was deleted")
+            }
             Fact::Finished(_) => ("step-running", "has finished meanwhile"),
             Fact::NotStarted => ("step-running", "was about to start"),
             _ => ("step-lost", "was in flight and its keeper is gone"),
@@ -354,6 +358,12 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
             check.add("strays", format!("without a keeper: {}", names.join(", ")));
         }
     }
+}
+
+/// Whether the worktree of a lane was deleted: what was done there since its last checkpoint is gone.
+fn lost_its_room(state: &RunState, lane: &LanePath) -> bool {
+    let dir = state.lane(lane).map_or("", |l| l.dir());
+    !dir.is_empty() && !Path::new(dir).is_dir()
 }
 
 fn say_complete(context: &Context, state: &RunState) {

@@ -305,6 +305,10 @@ impl Rooms for GitRooms {
         Ok(())
     }
 
+    fn is_there(&self, dir: &str) -> bool {
+        Path::new(dir).is_dir()
+    }
+
     fn recover(
         &mut self,
         plan: &Plan,
