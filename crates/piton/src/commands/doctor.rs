@@ -7,6 +7,7 @@
 
 mod anew;
 mod checks;
+mod snapshots;
 
 use std::fmt::Write as _;
 
