@@ -98,6 +98,21 @@ pub enum Merging {
     Refused(Refusal),
 }
 
+/// What became of a lane's worktree, and of its branch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Removed {
+    /// What goes on record.
+    pub record: LaneRemoved,
+    /// Why its branch stays, if it is not that base does not contain it.
+    pub why_branch_stays: Option<String>,
+}
+
+impl From<LaneRemoved> for Removed {
+    fn from(record: LaneRemoved) -> Self {
+        Self { record, why_branch_stays: None }
+    }
+}
+
 /// A work tree that shall go back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoomTarget {
@@ -238,7 +253,7 @@ pub trait Rooms {
         work: &LaneWork,
         artifacts: &[String],
         at: Timestamp,
-    ) -> Result<LaneRemoved>;
+    ) -> Result<Removed>;
 
     /// Snapshots a work tree that shall go back, and says what stays.
     fn plan_rewind(&mut self, target: &RoomTarget, at: Timestamp) -> Result<RewindRoom, String>;

@@ -290,3 +290,23 @@ echo ran >> $HOME/ran; room=$PWD; cd /
     let ran = std::fs::read_to_string(project.outside().join("home/ran")).unwrap();
     assert_eq!(ran.lines().count(), 2);
 }
+
+/// Lost: a person would look for a worktree that is gone, and leave a branch that nobody needs.
+#[test]
+fn a_branch_that_can_not_be_deleted_stays_and_is_all_that_stays() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let lock = scene.project.root().join(".git/packed-refs.lock");
+    scene.agent("SL-1", &format!("echo done > SL-1-01.txt; touch {}", lock.display()));
+    scene.project.git(&["pack-refs", "--all"]);
+    let said = scene.run(&[]).exits(0);
+    said.says("the worktree of P1/SL-1 is removed, its branch stays")
+        .says("branch lane/P1/SL-1 stays because it could not be deleted")
+        .says("`piton gc` deletes it")
+        .silent_about("its worktree could not be removed")
+        .silent_about("the worktree of P1/SL-1 stays");
+    assert_eq!(scene.worktrees(), Vec::<String>::new());
+    assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
+    std::fs::remove_file(&lock).unwrap();
+    scene.project.piton(&["gc", "--yes"]).exits(0);
+    scene.nothing_left();
+}
