@@ -135,13 +135,12 @@ pub fn acquire(
         }
     }
     let taken = taken.map_err(|error| match error {
-        piton_ledger::Error::Held { owner } => CommandError::new(
-            Kind::Driven,
-            "run-driven",
-            format!("run {} is driven by {owner}", row.run_id),
-        )
-        .hint(format!("watch it with `piton attach {}`", row.run_id))
-        .hint(format!("take it over with `piton resume {} --takeover`", row.run_id)),
+        piton_ledger::Error::Held { owner } => {
+            let run = &row.run_id;
+            let (watch, take) =
+                (format!("piton attach {run}"), format!("piton resume {run} --takeover"));
+            CommandError::driven(&format!("run {run}"), Some(&owner), &watch, &take)
+        }
         other => other.into(),
     })?;
     session::epoch::lift(context, store, row, taken)

@@ -204,7 +204,7 @@ fn driver(loaded: &Loaded) -> Option<Finding> {
     let RunRow { run_id, owner, .. } = &loaded.row;
     let owner = &owner.as_ref()?.owner;
     Some(match owner_liveness(owner) {
-        Liveness::Alive if piton_ledger::is_stopped(owner.pid) => Finding::warning(format!(
+        Liveness::Alive if owner.is_stopped() => Finding::warning(format!(
             "run {run_id} is driven by {owner}, which is stopped"
         ))
         .next(format!(
