@@ -32,6 +32,12 @@ pub const TABLE: &[Entry] = &[
         next: "Name a file that does not exist.",
     },
     Entry {
+        code: "backup-folder",
+        title: "the backup cannot be written there",
+        cause: "The folder of the file that `piton doctor --backup` names does not exist, is no folder, or may not be written.",
+        next: "Make the folder, or name a file in one that is there and yours.",
+    },
+    Entry {
         code: "base-branch",
         title: "the base branch of the records can't be used",
         cause: "The records to be imported name a base branch that is not in this repository, or more than one.",
