@@ -166,7 +166,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "no-gate",
         title: "there is no such gate",
-        cause: "The run has no gate with that place or text.",
+        cause: "The run has no gate with that place or text, or several with that text.",
         next: "`piton show RUN` lists the gates of a run; name one by its place (PHASE or PHASE/LANE) or its text.",
     },
     Entry {
