@@ -32,6 +32,12 @@ pub const TABLE: &[Entry] = &[
         next: "Name a file that does not exist.",
     },
     Entry {
+        code: "backup-folder",
+        title: "the backup cannot be written there",
+        cause: "The folder of the file that `piton doctor --backup` names does not exist, is no folder, or may not be written.",
+        next: "Make the folder, or name a file in one that is there and yours.",
+    },
+    Entry {
         code: "base-branch",
         title: "the base branch of the records can't be used",
         cause: "The records to be imported name a base branch that is not in this repository, or more than one.",
@@ -160,7 +166,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "no-gate",
         title: "there is no such gate",
-        cause: "The run has no gate with that place or text.",
+        cause: "The run has no gate with that place or text, or several with that text.",
         next: "`piton show RUN` lists the gates of a run; name one by its place (PHASE or PHASE/LANE) or its text.",
     },
     Entry {
@@ -226,7 +232,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "not-rewound",
         title: "nothing was taken back",
-        cause: "A rollback, restore or undo failed on its way, and everything was put back as it was.",
+        cause: "A rollback, restore or undo was not carried out, and all that it had changed was put back. A merge or a step that was under way may have ended first; the message then says so.",
         next: "Put right what the message names, then try again.",
     },
     Entry {

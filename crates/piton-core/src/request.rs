@@ -84,8 +84,8 @@ pub enum Refusal {
     #[error("there is no gate `{0}` in this run; it has: {1}")]
     NoGate(String, String),
     /// Several gates have that text.
-    #[error("several gates are called `{0}`; name the place instead: {1}")]
-    ManyGates(String, String),
+    #[error("several gates are called `{0}`; name the place instead: {places}", places = listed(.1))]
+    ManyGates(String, Vec<GateRef>),
     /// The gate was approved before: a person is asked once.
     #[error("gate `{0}` was already {1} by {2}")]
     Decided(String, &'static str, String),
@@ -167,24 +167,27 @@ pub fn find_gate(state: &RunState, wanted: &str) -> Result<(GateRef, String), Re
         return Ok(found.clone());
     }
     let named: Vec<_> = all.iter().filter(|(_, name)| name.eq_ignore_ascii_case(wanted)).collect();
-    // Of several gates with the same text, the one that is being asked about is meant.
-    let asked: Vec<_> = named
-        .iter()
-        .filter(|(place, _)| state.gates.get(place).is_some_and(|g| g.decision.is_none()))
-        .collect();
-    match (named.as_slice(), asked.as_slice()) {
+    // Of several gates with the same text, the one that is being asked about is meant if the others are
+    // behind: one that is still to come, or was rejected, may be meant just as well.
+    let ahead: Vec<_> = named.iter().filter(|(place, _)| !state.approved(place)).collect();
+    let is_asked = |place| state.gates.get(place).is_some_and(|g| g.decision.is_none());
+    match (named.as_slice(), ahead.as_slice()) {
         ([one], _) => Ok((*one).clone()),
-        (_, [one]) => Ok((**one).clone()),
+        (_, [one]) if is_asked(&one.0) => Ok((**one).clone()),
         ([], _) => {
             let list: Vec<String> = all.iter().map(|(p, n)| format!("{p} ({n})")).collect();
             let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
             Err(Refusal::NoGate(wanted.to_owned(), list))
         }
         (many, _) => {
-            let places: Vec<&str> = many.iter().map(|(p, _)| p.0.as_str()).collect();
-            Err(Refusal::ManyGates(wanted.to_owned(), places.join(", ")))
+            let places = many.iter().map(|(place, _)| place.clone()).collect();
+            Err(Refusal::ManyGates(wanted.to_owned(), places))
         }
     }
+}
+
+fn listed(places: &[GateRef]) -> String {
+    places.iter().map(|place| place.0.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn decide_gate(

@@ -88,13 +88,18 @@ fn a_complete_run_cannot_be_aborted() {
 #[test]
 fn gates_are_found_by_place_or_by_text() {
     let mut run = Run::new(plan());
+    let at = |place: &str| GateRef(place.to_owned());
     let place = |found: Result<(GateRef, String), Refusal>| found.map(|(gate, _)| gate.0).ok();
     assert_eq!(place(find_gate(&run.state, "P2")), Some("P2".to_owned()));
     assert_eq!(place(find_gate(&run.state, "ship")), Some("P2/C".to_owned()));
     assert!(matches!(find_gate(&run.state, "Go"), Err(Refusal::ManyGates(..))));
     assert!(matches!(find_gate(&run.state, "nothing"), Err(Refusal::NoGate(..))));
-    let gate = GateRef("P2".to_owned());
-    run.take(Event::GateAsked(GateAsked { gate, name: "Go".to_owned() }));
+    run.take(Event::GateAsked(GateAsked { gate: at("P2"), name: "Go".to_owned() }));
+    let both = Refusal::ManyGates("Go".to_owned(), ["P1", "P2"].map(at).to_vec());
+    assert_eq!(find_gate(&run.state, "Go"), Err(both.clone()), "P1 may be meant just as well");
+    carry_out(&mut run, &decide("P1", false));
+    assert_eq!(find_gate(&run.state, "Go"), Err(both), "a rejection may be taken back");
+    carry_out(&mut run, &decide("P1", true));
     assert_eq!(place(find_gate(&run.state, "Go")), Some("P2".to_owned()), "the one asked about");
 }
 

@@ -86,7 +86,7 @@ pub struct Ending {
     pub state: RunState,
     /// Sequence of the last event.
     pub seq: u64,
-    /// Why a rollback, restore or undo was not carried out; everything is as before.
+    /// Why a rollback, restore or undo was not carried out. What was under way may have ended first.
     pub refused: Option<String>,
 }
 

@@ -129,7 +129,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "step-lost",
-        what: "a step was in flight when its keeper fell",
+        what: "a step was in flight when its keeper fell, or its worktree was deleted",
         severity: Severity::RunsAgain,
         next: "nothing: what lives of it is ended, and it runs again",
     },

@@ -14,7 +14,9 @@ use crate::order::Order;
 
 mod rooms;
 
-pub use rooms::{Begin, Commit, Mended, Merging, Rebase, Refusal, Rewind, Room, RoomTarget, Rooms};
+pub use rooms::{
+    Begin, Commit, Mended, Merging, Rebase, Refusal, Removed, Rewind, Room, RoomTarget, Rooms,
+};
 
 /// One attempt of a step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

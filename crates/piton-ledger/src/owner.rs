@@ -40,6 +40,12 @@ impl Owner {
             pid_namespace: os::pid_namespace(),
         }
     }
+
+    /// Whether it lives on this machine and is stopped, by Ctrl-Z say: it does nothing until it is
+    /// told to go on.
+    pub fn is_stopped(&self) -> bool {
+        owner_liveness(self) == Liveness::Alive && is_stopped(self.pid)
+    }
 }
 
 impl fmt::Display for Owner {

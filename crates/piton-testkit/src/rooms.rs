@@ -17,7 +17,8 @@ use piton_core::lane::{Isolation, LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
-use piton_engine::{Error, Result, world::Mended};
+use piton_engine::world::{Mended, Removed};
+use piton_engine::{Error, Result};
 
 use crate::crash::{CrashPoint, Fallen};
 use crate::machine::SimMachine;
@@ -385,7 +386,7 @@ impl Rooms for SimRooms {
         work: &LaneWork,
         _: &[String],
         _: Timestamp,
-    ) -> Result<LaneRemoved> {
+    ) -> Result<Removed> {
         let what = format!("remove {lane}");
         if self.repo().worktrees.contains_key(&work.dir) {
             if self.repo().worktrees.get(&work.dir) == Some(&true) {
@@ -417,7 +418,7 @@ impl Rooms for SimRooms {
             SnapshotRef { commit, tree, degraded: Vec::new(), head: None }
         });
         let (lane, branch_stays) = (lane.clone(), branch_head.is_none());
-        Ok(LaneRemoved { lane, snapshot, branch_head, branch_stays })
+        Ok(LaneRemoved { lane, snapshot, branch_head, branch_stays }.into())
     }
 
     fn plan_rewind(&mut self, target: &RoomTarget, _: Timestamp) -> Result<RewindRoom, String> {

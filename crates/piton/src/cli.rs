@@ -112,9 +112,6 @@ impl Command {
                 | Self::Reject(_)
                 | Self::Abort(_)
                 | Self::Doctor(_)
-                | Self::Explain(_)
-                | Self::Schema(_)
-                | Self::Completions(_)
         )
     }
 }

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use piton_ledger::Owner;
+
 /// What a driver that lost its run can still do.
 const TAKEN_OVER_NEXT: &str = "nothing more was done here; watch the run with `piton attach`";
 
@@ -83,6 +85,20 @@ impl CommandError {
         self.hints.push(hint.into());
         self
     }
+
+    /// The refusal to touch a run that another process drives, with the commands that watch that one
+    /// and that take the run from it.
+    pub fn driven(what: &str, owner: Option<&Owner>, watch: &str, take: &str) -> Self {
+        let name = owner.map_or("another process".to_owned(), ToString::to_string);
+        let mut message = format!("{what} is driven by {name}");
+        let mut first = format!("watch it with `{watch}`");
+        if let Some(owner) = owner.filter(|owner| owner.is_stopped()) {
+            message.push_str(", which is stopped");
+            first = format!("let it go on with `kill -CONT {}`", owner.pid);
+        }
+        let error = Self::new(Kind::Driven, "run-driven", message);
+        error.hint(first).hint(format!("take it over with `{take}`"))
+    }
 }
 
 impl fmt::Display for CommandError {
@@ -105,8 +121,9 @@ impl From<piton_ledger::Error> for CommandError {
             L::Corrupt { .. } => Self::new(Kind::Blocked, "ledger-corrupt", message)
                 .hint("`piton doctor` says what is wrong")
                 .hint("`piton doctor --new-ledger` sets it aside and begins a new one"),
-            L::Held { .. } => Self::new(Kind::Driven, "run-driven", message)
-                .hint("watch it with `piton attach`, or take it over with `--takeover`"),
+            L::Held { owner } => {
+                Self::driven("the run", Some(&owner), "piton attach", "--takeover")
+            }
             L::Fenced { .. } | L::NotHeld => {
                 Self::new(Kind::Driven, "run-taken-over", message).hint(TAKEN_OVER_NEXT)
             }

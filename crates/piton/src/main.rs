@@ -9,6 +9,7 @@ mod session;
 mod ui;
 mod world;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -56,14 +57,21 @@ fn told(error: &clap::Error) -> ExitCode {
 }
 
 fn start(cli: cli::Cli) -> Result<()> {
-    if let cli::Command::Keeper { dir, .. } = &cli.command {
-        return commands::keep(dir);
-    }
+    let (json, lenient) = (cli.json, cli.command.needs_no_settings());
+    // Made only for commands that need it: others work where there is no folder any more.
+    let context = || context_of(cli.directory, json, cli.yes, lenient);
+    commands::dispatch(json, context, cli.command)
+}
+
+/// The project of the folder that is named, or that the command was called in.
+fn context_of(directory: Option<PathBuf>, json: bool, yes: bool, lenient: bool) -> Result<Context> {
     let here = || {
-        std::env::current_dir()
-            .map_err(|e| CommandError::usage("directory", format!("no current folder: {e}")))
+        std::env::current_dir().map_err(|e| {
+            CommandError::usage("directory", format!("no current folder: {e}"))
+                .hint("go to a folder that is there, or name one with `-C DIR`")
+        })
     };
-    let cwd = match cli.directory {
+    let cwd = match directory {
         Some(dir) => {
             ui::here::works_in(&dir);
             dir.canonicalize()
@@ -71,6 +79,5 @@ fn start(cli: cli::Cli) -> Result<()> {
         }
         None => here()?,
     };
-    let context = Context::new(&cwd, cli.json, cli.yes, cli.command.needs_no_settings())?;
-    commands::dispatch(&context, cli.command)
+    Context::new(&cwd, json, yes, lenient)
 }

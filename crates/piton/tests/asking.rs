@@ -232,3 +232,27 @@ fn a_checkpoint_is_recorded_with_and_without_a_driver() {
     assert_eq!(said, ["inside", "beside", "after"]);
     project.piton(&["checkpoint"]).exits(2);
 }
+
+/// If this fails, a person who means a gate that is still to come approves another one.
+#[test]
+fn a_text_that_two_gates_have_decides_nothing_until_one_of_them_is_behind() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P1\"\ngate = \"Go\"\nrun = \"true\"\n\
+         [[phase]]\nid = \"P2\"\ngate = \"Go\"\nrun = \"true\"\n",
+    );
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
+    for args in [&["approve", "r", "Go"][..], &["approve", "go"]] {
+        let said = project.piton(args).exits(2);
+        said.says("error[no-gate]")
+            .says("`piton approve r P1` for P1, which is asked now")
+            .says("`piton approve r P2` for P2, which is not asked yet");
+    }
+    project.piton(&["reject", "r", "Go"]).exits(2).says("`piton reject r P2`");
+    assert_eq!(decisions(&project), []);
+    project.piton(&["approve", "r", "P1"]).exits(0);
+    project.piton(&["approve", "r", "Go"]).exits(2).says("for P1, which is approved");
+    project.piton(&["resume", "r"]).exits(3);
+    project.piton(&["approve", "r", "Go"]).exits(0);
+    let decided: Vec<String> = decisions(&project).into_iter().map(|d| d.gate.0).collect();
+    assert_eq!(decided, ["P1", "P2"]);
+}

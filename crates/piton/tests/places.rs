@@ -335,3 +335,15 @@ lane = [{ id = "L", isolation = "worktree", run = "echo x > x.txt; exit 1" }]
     project.piton_in(&moved, &["rollback", "r", "--yes"]).exits(0);
     assert!(!moved.join(".worktrees/P1/L/x.txt").exists());
 }
+
+/// Lost: whoever looks up an error that a deleted folder caused would meet the same error.
+#[test]
+fn what_needs_no_project_works_in_a_folder_that_is_gone() {
+    let project = Project::new();
+    for line in ["explain no-run", "explain", "schema plan", "completions bash"] {
+        let said = project.sh(&format!("mkdir gone && cd gone && rmdir $PWD && $PROGRAM {line}"));
+        assert_ne!(said.exits(0).stdout, "", "{line}");
+    }
+    let said = project.sh("mkdir gone && cd gone && rmdir $PWD && $PROGRAM status");
+    said.exits(2).says("no current folder");
+}

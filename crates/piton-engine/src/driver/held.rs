@@ -26,13 +26,13 @@ const BY_SIGNAL: i32 = 128;
 impl Driver<'_> {
     /// Holds a lane up whose files can't be checkpointed.
     pub(super) fn hold_up(&mut self, lane: &LanePath, stage: Stage, why: &str) -> Result<()> {
-        self.hold(lane, stage, &format!("its files could not be checkpointed: {why}"))
+        let why = format!("its files could not be checkpointed: {why}");
+        self.hold(lane, stage, &why, "put that right, then resume")
     }
 
-    fn hold(&mut self, lane: &LanePath, stage: Stage, why: &str) -> Result<()> {
+    fn hold(&mut self, lane: &LanePath, stage: Stage, why: &str, fix: &str) -> Result<()> {
         let why = self.options.redactor.redact(why).into_owned();
-        let fix = "put that right, then resume".to_owned();
-        self.block(lane, stage, Refusal { why, fix })
+        self.block(lane, stage, Refusal { why, fix: fix.to_owned() })
     }
 
     /// Whether an outcome must wait because its files could not be checkpointed. What ends anyway
@@ -49,11 +49,24 @@ impl Driver<'_> {
             return Ok(());
         }
         self.stuck.push(attempt.clone());
-        let why = format!(
-            "{} succeeded and is not run again, but its files could not be checkpointed: {why}",
-            attempt.step.step
-        );
-        self.hold(&attempt.step.lane(), Stage::AfterLaneStart, &why)
+        let (lane, step) = (attempt.step.lane(), &attempt.step.step);
+        let (why, fix) = if self.has_lost_its_room(&lane) {
+            let again = "a resume makes it as its last checkpoint has it, and runs the step again";
+            let why = format!("{step} succeeded, but its worktree and all it did there are gone");
+            (format!("{why}; {again}"), "find out what deleted it, then resume")
+        } else {
+            let why = format!(
+                "{step} succeeded and is not run again, but its files could not be checkpointed: {why}"
+            );
+            (why, "put that right, then resume")
+        };
+        self.hold(&lane, Stage::AfterLaneStart, &why, fix)
+    }
+
+    /// Whether the worktree of a lane was deleted.
+    fn has_lost_its_room(&mut self, lane: &LanePath) -> bool {
+        let dir = self.state.lane(lane).map_or("", |l| l.dir()).to_owned();
+        !dir.is_empty() && self.world.rooms().is_some_and(|rooms| !rooms.is_there(&dir))
     }
 
     /// Records what is stuck as interrupted: nobody comes back for it.

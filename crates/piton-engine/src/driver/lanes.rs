@@ -14,7 +14,7 @@ use piton_core::{LanePath, StepPath};
 use super::Driver;
 use crate::error::{Error, Result};
 use crate::observer::Note;
-use crate::world::{Begin, Commit, Merging, Rebase, Refusal, Room, Rooms, World};
+use crate::world::{Begin, Commit, Merging, Rebase, Refusal, Removed, Room, Rooms, World};
 
 /// How often a pull request is looked at while something else goes on.
 const PULL_REQUEST_EVERY_MS: u64 = 30_000;
@@ -516,16 +516,17 @@ impl Driver<'_> {
                 let text = format!("{path}: its worktree could not be removed: {why}");
                 self.observer.note(&Note::Warning(text));
                 let (lane, branch_stays) = (path.clone(), true);
-                LaneRemoved { lane, snapshot: None, branch_head: None, branch_stays }
+                LaneRemoved { lane, snapshot: None, branch_head: None, branch_stays }.into()
             }
             Err(error) => return Err(error),
         };
-        if removed.branch_stays && removed.snapshot.is_some() {
-            let (branch, base) = (work.branch, work.base_branch);
-            let text = format!("{path}: branch {branch} stays until {base} contains it");
+        let Removed { record, why_branch_stays: why } = removed;
+        if record.branch_stays && record.snapshot.is_some() {
+            let why = why.unwrap_or_else(|| format!("until {} contains it", work.base_branch));
+            let text = format!("{path}: branch {} stays {why}", work.branch);
             self.observer.note(&Note::Warning(text));
         }
-        self.record(Event::LaneRemoved(removed))
+        self.record(Event::LaneRemoved(record))
     }
 }
 

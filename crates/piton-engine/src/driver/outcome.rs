@@ -80,7 +80,13 @@ impl Driver<'_> {
                 self.failed(&step, ended, Class::Command, &format!("{what}{}", how(ended)))
             }
             Cause::Timeout => {
-                let error = format!("it took longer than its timeout of {}", step.timeout);
+                // A step without a timeout of its own has that of the plan's budget.
+                let limit = if step.timeout == self.plan.budgets.step_time {
+                    "the budget `step_time`"
+                } else {
+                    "its timeout"
+                };
+                let error = format!("it took longer than {limit} of {}", step.timeout);
                 self.failed(&step, ended, Class::Timeout, &error)
             }
             Cause::IdleTimeout => {

@@ -98,6 +98,21 @@ pub enum Merging {
     Refused(Refusal),
 }
 
+/// What became of a lane's worktree, and of its branch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Removed {
+    /// What goes on record.
+    pub record: LaneRemoved,
+    /// Why its branch stays, if it is not that base does not contain it.
+    pub why_branch_stays: Option<String>,
+}
+
+impl From<LaneRemoved> for Removed {
+    fn from(record: LaneRemoved) -> Self {
+        Self { record, why_branch_stays: None }
+    }
+}
+
 /// A work tree that shall go back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoomTarget {
@@ -168,6 +183,10 @@ pub trait Rooms {
     fn begin(&mut self, lane: &LanePath, rules: &LaneRules, state: &RunState) -> Result<Begin>;
     /// Makes a lane's workspace; after a conflict, puts both sides into it.
     fn make_room(&mut self, lane: &LanePath, rules: &LaneRules, work: &LaneWork) -> Result<Room>;
+    /// Whether the folder of a lane is there: a step may have deleted it.
+    fn is_there(&self, _dir: &str) -> bool {
+        true
+    }
     /// Whether it can: without, lanes are recorded, but their files are not.
     fn takes_snapshots(&self) -> bool {
         true
@@ -237,7 +256,7 @@ pub trait Rooms {
         work: &LaneWork,
         artifacts: &[String],
         at: Timestamp,
-    ) -> Result<LaneRemoved>;
+    ) -> Result<Removed>;
 
     /// Snapshots a work tree that shall go back, and says what stays.
     fn plan_rewind(&mut self, target: &RoomTarget, at: Timestamp) -> Result<RewindRoom, String>;

@@ -32,8 +32,8 @@ const PAUSE_MIN: Duration = Duration::from_micros(100);
 /// processes leave the processor alone.
 const PAUSE_MAX: Duration = Duration::from_millis(2);
 
-/// How often a waiting writer looks at the holder.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often one who waits looks at the holder.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// How many looks in a row must find the same holder stopped; one alone may be a passing moment
 /// under a debugger.
@@ -67,24 +67,14 @@ impl WriteLock {
         }
         let started = Instant::now();
         let mut pause = PAUSE_MIN;
-        let mut looked = started;
-        let mut suspect = None;
-        let mut looks = 0;
+        let mut watch = Watch::over(&self.path);
         while started.elapsed() < PATIENCE {
             thread::sleep(pause);
             pause = (pause * 2).min(PAUSE_MAX);
             if self.try_hold()? {
                 return Ok(Held(&self.file));
             }
-            if looked.elapsed() >= LOOK_EVERY {
-                looked = Instant::now();
-                let stopped = self.stopped_holder();
-                looks = if stopped.is_some() && stopped == suspect { looks + 1 } else { 1 };
-                suspect = stopped;
-                if let (Some(pid), true) = (suspect, looks >= STOPPED_LOOKS) {
-                    return Err(Error::HolderStopped { pid, path: self.path.clone() });
-                }
-            }
+            watch.look()?;
         }
         Err(Error::Busy { path: self.path.clone() })
     }
@@ -105,10 +95,40 @@ impl WriteLock {
             }
         }
     }
+}
 
-    /// The holder, if it can be named and is stopped.
-    fn stopped_holder(&self) -> Option<u32> {
-        os::flock_holder(&self.path).filter(|&pid| os::process(pid).is_some_and(|p| p.stopped))
+/// The looks at the holder of the lock, of one who waits for it or for what it guards.
+#[derive(Debug)]
+pub(crate) struct Watch<'a> {
+    path: &'a Path,
+    looked: Instant,
+    suspect: Option<u32>,
+    looks: u32,
+}
+
+impl<'a> Watch<'a> {
+    /// Begins to watch over a lock file.
+    pub(crate) fn over(path: &'a Path) -> Self {
+        Self { path, looked: Instant::now(), suspect: None, looks: 0 }
+    }
+
+    /// Looks if it is time to; an error once the holder has been stopped for a while.
+    pub(crate) fn look(&mut self) -> Result<()> {
+        if self.looked.elapsed() < LOOK_EVERY {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        let holder = os::flock_holder(self.path);
+        let stopped = holder.filter(|&pid| os::process(pid).is_some_and(|p| p.stopped));
+        let same = stopped.is_some() && stopped == self.suspect;
+        self.looks = if same { self.looks + 1 } else { 1 };
+        self.suspect = stopped;
+        match stopped {
+            Some(pid) if self.looks >= STOPPED_LOOKS => {
+                Err(Error::HolderStopped { pid, path: self.path.to_owned() })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -27,7 +27,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use ahead::Ahead;
 pub use frozen::unwritable;
 pub use lock::LOCK_FILE;
-use lock::{PATIENCE, WriteLock};
+use lock::{LOOK_EVERY, PATIENCE, Watch, WriteLock};
 use schema::Format;
 
 use crate::{Error, Liveness, Owner, Result, RunKey, owner_liveness};
@@ -259,7 +259,7 @@ fn open_for_reading(dir: &Path, path: &Path) -> Result<Connection> {
         }
         other => other?,
     };
-    let (conn, format) = match patiently(|| schema::format(&conn)) {
+    let (conn, format) = match watchfully(&conn, dir, || schema::format(&conn))? {
         Err(error) if frozen::is_suspect(&error) => {
             let conn = frozen::open(dir, path)?;
             let format = schema::format(&conn)?;
@@ -317,7 +317,8 @@ fn open_for_writing(
     })?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
     let mut made = false;
-    let (format, journal) = patiently(|| Ok((schema::format(&conn)?, journal_mode(&conn)?)))?;
+    let look = || Ok((schema::format(&conn)?, journal_mode(&conn)?));
+    let (format, journal) = watchfully(&conn, dir, look)??;
     match format {
         Format::Foreign => return Err(foreign(path)),
         Format::Version(found) if found > schema::KNOWN => {
@@ -420,16 +421,41 @@ fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::R
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        let transient = matches!(
-            error.sqlite_error_code(),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::FileLockingProtocolFailed)
-        );
         let started = started.get_or_insert_with(Instant::now);
-        if !transient || started.elapsed() >= PATIENCE {
+        if !is_lock(&error) || started.elapsed() >= PATIENCE {
             return Err(error);
         }
         std::thread::sleep(RETRY_PAUSE);
     }
+}
+
+/// The same for the first look at a ledger, which may wait for whoever creates it: before it has a WAL,
+/// SQLite's lock keeps readers out too. Should that one be stopped, it is named.
+fn watchfully<T>(
+    conn: &Connection,
+    dir: &Path,
+    mut attempt: impl FnMut() -> rusqlite::Result<T>,
+) -> Result<rusqlite::Result<T>> {
+    conn.busy_timeout(LOOK_EVERY)?;
+    let lock = dir.join(LOCK_FILE);
+    let (started, mut watch) = (Instant::now(), Watch::over(&lock));
+    let found = loop {
+        match attempt() {
+            Err(error) if is_lock(&error) && started.elapsed() < PATIENCE => watch.look()?,
+            found => break found,
+        }
+        std::thread::sleep(RETRY_PAUSE);
+    };
+    conn.busy_timeout(PATIENCE)?;
+    Ok(found)
+}
+
+/// Whether an error is a lock that somebody else has.
+fn is_lock(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::FileLockingProtocolFailed)
+    )
 }
 
 /// Brackets `change` with a transaction. In WAL mode only the beginning can meet a lock.

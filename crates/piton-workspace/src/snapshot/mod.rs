@@ -266,6 +266,15 @@ pub fn is_there(dir: &Path, commit: &str) -> Result<bool, Error> {
     Ok(asked.status.success())
 }
 
+/// Those of these commits that the repository does not have, asked for all at once.
+pub fn gone<'a>(dir: &Path, commits: &[&'a str]) -> Result<Vec<&'a str>, Error> {
+    let names: String = commits.iter().flat_map(|commit| [*commit, "^{tree}\n"]).collect();
+    let asked = Git::at(dir).env("GIT_NO_LAZY_FETCH", "1").args(["cat-file", "--batch-check"]);
+    let said = asked.input(names).text()?;
+    let missing = commits.iter().zip(said.lines()).filter(|(_, line)| line.ends_with(" missing"));
+    Ok(missing.map(|(commit, _)| *commit).collect())
+}
+
 /// A path of the work tree as the system wants it.
 pub(crate) fn os_path(path: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(path))

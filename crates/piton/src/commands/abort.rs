@@ -90,7 +90,7 @@ fn ask_driver(
     let mut moved = Instant::now();
     let deadline = Instant::now() + ANSWER_WAIT;
     while Instant::now() < deadline {
-        if !row.owner.as_ref().is_some_and(|lease| piton_ledger::is_stopped(lease.owner.pid)) {
+        if !row.owner.as_ref().is_some_and(|lease| lease.owner.is_stopped()) {
             moved = Instant::now();
         } else if moved.elapsed() > STOPPED_WAIT {
             break;
@@ -106,7 +106,7 @@ fn ask_driver(
         }
         std::thread::sleep(PAUSE);
     }
-    let stopped = row.owner.as_ref().filter(|lease| piton_ledger::is_stopped(lease.owner.pid));
+    let stopped = row.owner.as_ref().filter(|lease| lease.owner.is_stopped());
     let why = match stopped {
         Some(lease) => {
             format!(

@@ -10,11 +10,12 @@ use crate::error::{CommandError, Result};
 /// Approves or rejects a gate.
 pub fn run(context: &Context, args: &GateArgs, approved: bool) -> Result<()> {
     let mut store = request::open(context)?;
+    let verb = if approved { "approve" } else { "reject" };
     let (run, gate) = names::split(&mut store, Some(&args.run_or_gate), args.gate.as_deref())?;
     let Some(gate) = gate else {
-        return Err(no_gate_given(&mut store, &args.run_or_gate, approved)?);
+        return Err(no_gate_given(&mut store, &args.run_or_gate, verb)?);
     };
-    let (loaded, place) = names::run_with_gate(&mut store, run, gate)?;
+    let (loaded, place) = names::run_with_gate(&mut store, run, gate, verb)?;
     request::refuse_inside(context, &mut store, &loaded)?;
     let message = request::message(context, &args.message)?;
     let asked = Request::Decide { gate: place.0.clone(), approved, message };
@@ -23,14 +24,9 @@ pub fn run(context: &Context, args: &GateArgs, approved: bool) -> Result<()> {
 }
 
 /// A run without a gate: which gate is meant is never guessed, however few there are.
-fn no_gate_given(
-    store: &mut piton_engine::Store,
-    run: &str,
-    approved: bool,
-) -> Result<CommandError> {
+fn no_gate_given(store: &mut piton_engine::Store, run: &str, verb: &str) -> Result<CommandError> {
     let row = Context::pick(store, Some(run), |_| true, "run")?;
     let state = store.load_row(row)?.state;
-    let verb = if approved { "approve" } else { "reject" };
     let message = format!("say which gate of run {run} you {verb}");
     let mut error = CommandError::usage("no-gate", message);
     for (place, gate) in state.open_gates() {

@@ -4,15 +4,14 @@ use clap::CommandFactory as _;
 use clap_complete::Shell as Generator;
 
 use crate::cli::{Cli, CompletionsArgs, Shell};
-use crate::context::Context;
 use crate::error::Result;
 use crate::ui;
 
 /// Prints the script.
 #[expect(clippy::unnecessary_wraps, reason = "all commands have one form")]
-pub fn run(context: &Context, args: &CompletionsArgs) -> Result<()> {
+pub fn run(as_json: bool, args: &CompletionsArgs) -> Result<()> {
     let script = script(args.shell);
-    if context.json {
+    if as_json {
         ui::data_json(&serde_json::json!({ "script": script }));
     } else {
         ui::data(script.trim_end());

@@ -7,10 +7,12 @@
 
 mod anew;
 mod checks;
+mod snapshots;
 
 use std::fmt::Write as _;
 
 use piton_core::Status;
+use piton_core::shell::quoted;
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;
@@ -107,6 +109,9 @@ fn backup(context: &Context, to: &std::path::Path) -> Result<()> {
         Err(error @ piton_ledger::Error::NoLedger { .. }) => {
             return Err(context.lost_ledger().unwrap_or_else(|| error.into()));
         }
+        Err(piton_ledger::Error::File { path, source, .. }) if path.parent() == to.parent() => {
+            return Err(unwritable(to, &source));
+        }
         done => done?,
     }
     if context.json {
@@ -115,6 +120,19 @@ fn backup(context: &Context, to: &std::path::Path) -> Result<()> {
         ui::say(&format!("copied the ledger to {}", to.display()));
     }
     Ok(())
+}
+
+/// Why no copy can be made in a folder, and what to do about it.
+fn unwritable(to: &std::path::Path, why: &std::io::Error) -> CommandError {
+    let folder = to.parent().unwrap_or(to);
+    let (shown, typed) = (folder.display(), quoted(&folder.to_string_lossy()));
+    if !folder.exists() {
+        let message = format!("there is no folder {shown}");
+        return CommandError::usage("backup-folder", message)
+            .hint(format!("make it with `mkdir -p {typed}`, or name a file in one that is there"));
+    }
+    CommandError::usage("backup-folder", format!("cannot write {}: {why}", to.display()))
+        .hint("name a file in a folder that is yours")
 }
 
 fn report(context: &Context, findings: &[Finding]) {

@@ -4,20 +4,19 @@ use piton_core::error_codes::{Entry, TABLE};
 use piton_formats::diagnostic::CODES;
 
 use crate::cli::ExplainArgs;
-use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui::{self, Look, text};
 
 /// Explains one code, or lists all.
-pub fn run(context: &Context, args: &ExplainArgs) -> Result<()> {
+pub fn run(as_json: bool, args: &ExplainArgs) -> Result<()> {
     let Some(wanted) = &args.code else {
-        list(context);
+        list(as_json);
         return Ok(());
     };
     // A code may be pasted with what stands around it.
     let wanted = wanted.trim().trim_start_matches("error").trim_matches(['[', ']', ':']);
     let entry = find(wanted).ok_or_else(|| unknown(wanted))?;
-    if context.json {
+    if as_json {
         ui::data_json(&json(entry));
     } else {
         ui::data(&explained(entry, Look::stdout().width));
@@ -43,8 +42,8 @@ fn explained(entry: &Entry, width: usize) -> String {
     format!("{}: {}\n\n{cause}\n\n{next}", entry.code, entry.title)
 }
 
-fn list(context: &Context) {
-    if context.json {
+fn list(as_json: bool) {
+    if as_json {
         let all: Vec<_> = entries().into_iter().map(json).collect();
         ui::data_json(&all);
         return;

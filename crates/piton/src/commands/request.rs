@@ -231,7 +231,7 @@ pub fn send(
 
 /// When a driver that did not answer in time will see what lies in its inbox.
 fn looks(row: &RunRow) -> String {
-    let stopped = row.owner.as_ref().filter(|lease| piton_ledger::is_stopped(lease.owner.pid));
+    let stopped = row.owner.as_ref().filter(|lease| lease.owner.is_stopped());
     match stopped.map(|lease| &lease.owner) {
         Some(owner) => format!(
             "{owner}, which is stopped, goes on (`kill -CONT {}`), or another takes over (`piton resume \

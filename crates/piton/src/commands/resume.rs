@@ -3,6 +3,7 @@
 mod report;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use piton_core::event::{Event, StepRetried, Verdict};
 use piton_core::state::{LaneState, Progress};
@@ -134,13 +135,12 @@ pub fn acquire(
         }
     }
     let taken = taken.map_err(|error| match error {
-        piton_ledger::Error::Held { owner } => CommandError::new(
-            Kind::Driven,
-            "run-driven",
-            format!("run {} is driven by {owner}", row.run_id),
-        )
-        .hint(format!("watch it with `piton attach {}`", row.run_id))
-        .hint(format!("take it over with `piton resume {} --takeover`", row.run_id)),
+        piton_ledger::Error::Held { owner } => {
+            let run = &row.run_id;
+            let (watch, take) =
+                (format!("piton attach {run}"), format!("piton resume {run} --takeover"));
+            CommandError::driven(&format!("run {run}"), Some(&owner), &watch, &take)
+        }
         other => other.into(),
     })?;
     session::epoch::lift(context, store, row, taken)
@@ -334,6 +334,9 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
         use piton_process::Fact;
         let (name, word) = match facts.fact(&format!("{step}#{attempt}")) {
             Fact::Started { .. } | Fact::Maybe if keeper.is_some() => ("step-running", RUNNING),
+            Fact::Finished(_) if lost_its_room(state, &step.lane()) => {
+                ("step-lost", "has finished, but the worktree it worked in was deleted")
+            }
             Fact::Finished(_) => ("step-running", "has finished meanwhile"),
             Fact::NotStarted => ("step-running", "was about to start"),
             _ => ("step-lost", "was in flight and its keeper is gone"),
@@ -354,6 +357,12 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
             check.add("strays", format!("without a keeper: {}", names.join(", ")));
         }
     }
+}
+
+/// Whether the worktree of a lane was deleted: what was done there since its last checkpoint is gone.
+fn lost_its_room(state: &RunState, lane: &LanePath) -> bool {
+    let dir = state.lane(lane).map_or("", |l| l.dir());
+    !dir.is_empty() && !Path::new(dir).is_dir()
 }
 
 fn say_complete(context: &Context, state: &RunState) {

@@ -6,7 +6,7 @@ mod head;
 mod plan;
 mod points;
 
-use piton_core::event::{Event, RewindIntended, RewindKind};
+use piton_core::event::{Event, LaneMerged, MergedBy, RewindIntended, RewindKind};
 use piton_core::{LanePath, RunState};
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
@@ -147,20 +147,45 @@ pub fn drive(
     let plan = store.plan(&loaded.state)?;
     let opening =
         vec![session::attached(context, &lease, &DriveArgs { takeover, ..DriveArgs::default() })];
-    let live = plan.clone();
+    let (live, before) = (plan.clone(), loaded.state.clone());
     let session = Session { rewind: Some(rewind), ..Session::new(loaded, plan, live, opening) };
     let ending = session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
     match &ending.refused {
         None => Ok(ending),
-        Some(why) => Err(not_rewound(why)),
+        Some(why) => Err(not_rewound(why, &meanwhile(&before, &ending.state))),
     }
 }
 
-/// The failure of an act that is all or nothing; if not even that could be, it does not say so.
-pub fn not_rewound(why: &str) -> CommandError {
+/// What a driver did on the way to an act that it then did not carry out.
+fn meanwhile(before: &RunState, after: &RunState) -> Vec<String> {
+    let base_of = |state: &RunState, path: &LanePath| {
+        let work = state.lane(path)?.work.as_ref()?;
+        let moved = |m: &&LaneMerged| m.by == MergedBy::Queue && m.to.is_some();
+        work.merged.as_ref().filter(moved).map(|_| work.base_branch.clone())
+    };
+    let mut all = Vec::new();
+    for (path, _) in after.lanes() {
+        if let (None, Some(base)) = (base_of(before, &path), base_of(after, &path)) {
+            all.push(format!("{path} was merged into {base}"));
+        }
+    }
+    let running = after.running();
+    let ended = before.running().into_iter().filter(|step| !running.contains(step));
+    all.extend(ended.map(|(step, attempt)| format!("attempt {attempt} of {step} ended")));
+    all
+}
+
+/// The failure of an act that is all or nothing; if not even that could be, it does not say so. What
+/// happened meanwhile is told.
+pub fn not_rewound(why: &str, meanwhile: &[String]) -> CommandError {
     if why.contains(piton_workspace::PUT_BACK_FAILED) {
         return CommandError::failed("not-rewound", why.to_owned())
             .hint("put that right and try again: what was begun is taken back first");
+    }
+    if !meanwhile.is_empty() {
+        return CommandError::failed("not-rewound", format!("nothing was taken back: {why}"))
+            .hint(format!("this did happen: {}", meanwhile.join("; ")))
+            .hint("all else is as before; look at `--dry-run`, then try again");
     }
     CommandError::failed("not-rewound", format!("nothing was changed: {why}"))
         .hint("everything is as before; put that right and try again")

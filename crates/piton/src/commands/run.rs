@@ -172,11 +172,10 @@ fn wants_resume(context: &Context, args: &RunArgs, row: &RunRow, plan: &PlanFile
 
 /// The refusal to touch a run of this plan that another process drives.
 fn driven(row: &RunRow) -> CommandError {
-    let owner = row.owner.as_ref().map(|l| l.owner.to_string()).unwrap_or_default();
-    let message = format!("run {} of this plan is driven by {owner}", row.run_id);
-    CommandError::new(Kind::Driven, "run-driven", message)
-        .hint(format!("watch it with `piton attach {}`", row.run_id))
-        .hint("take it over with `--resume --takeover`")
+    let what = format!("run {} of this plan", row.run_id);
+    let watch = format!("piton attach {}", row.run_id);
+    let owner = row.owner.as_ref().map(|lease| &lease.owner);
+    CommandError::driven(&what, owner, &watch, "--resume --takeover")
 }
 
 fn check_name(name: &str) -> Result<()> {

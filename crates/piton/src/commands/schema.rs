@@ -3,13 +3,12 @@
 use piton_formats::schema::{plan_schema, settings_schema};
 
 use crate::cli::{Document, SchemaArgs};
-use crate::context::Context;
 use crate::error::Result;
 use crate::ui;
 
 /// Prints the schema of a document; it is JSON with or without `--json`.
 #[expect(clippy::unnecessary_wraps, reason = "all commands have one form")]
-pub fn run(_: &Context, args: &SchemaArgs) -> Result<()> {
+pub fn run(args: &SchemaArgs) -> Result<()> {
     ui::data_json(&match args.document {
         Document::Plan => plan_schema(),
         Document::Settings => settings_schema(),

@@ -53,7 +53,8 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
     let (mut shown, mut picture) = (None, Picture::default());
     loop {
         // Elsewhere than on a terminal only what changed is worth a line.
-        let version = (loaded.seq, lives);
+        let stopped = loaded.row.owner.as_ref().is_some_and(|lease| lease.owner.is_stopped());
+        let version = (loaded.seq, lives, stopped);
         if draws || shown != Some(version) {
             let rerun = rerun(context, &mut store, &loaded, &in_flight, lives)?;
             if draws {

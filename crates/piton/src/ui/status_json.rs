@@ -107,6 +107,7 @@ struct Driver<'a> {
     pid: u32,
     host: &'a str,
     alive: bool,
+    stopped: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -138,6 +139,7 @@ pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) ->
             pid: lease.owner.pid,
             host: &lease.owner.host,
             alive: driver_lives,
+            stopped: lease.owner.is_stopped(),
         }),
         used: &state.used,
         checkpoints: state
@@ -311,7 +313,10 @@ mod tests {
             json!([{"step": "P1/A/fetch", "reason": "artifact x"},
                    {"step": "P1/B/work", "reason": "asked for"}])
         );
-        assert_eq!(value["driver"], json!({"pid": 42, "host": "box", "alive": true}));
+        assert_eq!(
+            value["driver"],
+            json!({"pid": 42, "host": "box", "alive": true, "stopped": false})
+        );
     }
 
     /// Lost, a run that waits for a pull request would name nothing that it waits for.

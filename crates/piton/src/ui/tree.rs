@@ -72,6 +72,12 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
         },
     );
     match &row.owner {
+        Some(lease) if driver_lives && lease.owner.is_stopped() => {
+            let (pid, run) = (lease.owner.pid, sanitize(&row.run_id));
+            line("driver", &format!("{}, which is stopped", sanitize(&lease.owner.to_string())));
+            line("next", &format!("kill -CONT {pid}"));
+            line("or", &here::told(&format!("piton resume {run} --takeover")));
+        }
         Some(lease) if driver_lives => line("driver", &sanitize(&lease.owner.to_string())),
         Some(lease) => {
             line("driver", &format!("none ({} is gone)", sanitize(&lease.owner.to_string())));

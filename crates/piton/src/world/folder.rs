@@ -5,14 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use piton_core::event::{
-    LaneBegun, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindKind, RewindRoom,
-};
+use piton_core::event::{LaneBegun, MergeIntended, Revert, RewindIntended, RewindKind, RewindRoom};
 use piton_core::lane::{Isolation, LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
 use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::{
-    Begin, Commit, Mended, Merging, Rebase, Refusal, Room, RoomTarget, Rooms,
+    Begin, Commit, Mended, Merging, Rebase, Refusal, Removed, Room, RoomTarget, Rooms,
 };
 use piton_engine::{Error, Result};
 
@@ -141,7 +139,7 @@ impl Rooms for FolderRooms {
         _: &LaneWork,
         _: &[String],
         _: Timestamp,
-    ) -> Result<LaneRemoved> {
+    ) -> Result<Removed> {
         missing()
     }
 

@@ -21,15 +21,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use piton_core::event::{
-    LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindKind, RewindRoom,
-};
+use piton_core::event::{LaneReady, MergeIntended, Revert, RewindIntended, RewindKind, RewindRoom};
 use piton_core::lane::{LaneRules, Missed, SnapshotRef};
 use piton_core::lane_state::LaneWork;
 use piton_core::plan::Command;
 use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::{
-    Begin, Commit, Mended, Merging, Rebase, Refusal, Room, RoomTarget, Rooms,
+    Begin, Commit, Mended, Merging, Rebase, Refusal, Removed, Room, RoomTarget, Rooms,
 };
 use piton_engine::{Error, Result};
 use piton_workspace::refs::{self, Fence};
@@ -305,6 +303,10 @@ impl Rooms for GitRooms {
         Ok(())
     }
 
+    fn is_there(&self, dir: &str) -> bool {
+        Path::new(dir).is_dir()
+    }
+
     fn recover(
         &mut self,
         plan: &Plan,
@@ -419,7 +421,7 @@ impl Rooms for GitRooms {
         work: &LaneWork,
         artifacts: &[String],
         at: Timestamp,
-    ) -> Result<LaneRemoved> {
+    ) -> Result<Removed> {
         let _held = self.hands.hold()?;
         self.remove_worktree(lane, work, artifacts, at)
     }

@@ -154,3 +154,19 @@ fn a_lane_killed_while_it_begins_anew_is_taken_back_to_no_files_of_before() {
     assert!(has("SL-1-01.txt") && has("SL-2-01.txt"), "{:?}", scene.subjects("main"));
     scene.nothing_left();
 }
+
+/// Lost: whoever is told that nothing was changed would not look at a base that has moved.
+#[test]
+fn a_rollback_that_first_finishes_a_merge_says_that_base_moved() {
+    let scene = armed("piton: merge lane", true);
+    assert_eq!(piton(&scene, &["run", DOCUMENT]).code, 137, "{}", calls(&scene));
+    let said = piton(&scene, &["rollback", "--lane", "SL-1", "--yes"]).exits(1);
+    said.says("nothing was taken back")
+        .says("is merged now")
+        .says("this did happen: P1/SL-1 was merged into main")
+        .silent_about("nothing was changed")
+        .silent_about("everything is as before");
+    assert!(scene.project.has("SL-1-01.txt"));
+    piton(&scene, &["rollback", "--lane", "SL-1", "--yes"]).exits(0);
+    assert!(!scene.project.has("SL-1-01.txt"));
+}

@@ -1,5 +1,6 @@
 //! What a lane finds in its worktree, and how its work becomes a commit.
 
+use super::common::Project;
 use super::scene::{DOCUMENT, LaneDoc, Scene, document, lane};
 
 /// A scene whose lanes have these keys below `[defaults]`.
@@ -257,4 +258,55 @@ fn a_worktree_whose_link_a_step_deleted_is_linked_again() {
         assert!(scene.project.has("SL-1-01.txt") && scene.project.has("SL-2-01.txt"));
         scene.nothing_left();
     }
+}
+
+/// Lost: whoever is told that a step is not run again would not expect what it does twice.
+#[test]
+fn a_step_that_deleted_its_worktree_is_said_to_run_again() {
+    let project = Project::with_plan(
+        r#"
+[[phase]]
+id = "P"
+[[phase.lane]]
+id = "L"
+isolation = "worktree"
+run = """
+echo ran >> $HOME/ran; room=$PWD; cd /
+[ $(wc -l < $HOME/ran) -gt 1 ] || rm -rf "$room"
+"""
+"#,
+    );
+    project.commit();
+    let said = project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(4);
+    said.says("its worktree and all it did there are gone")
+        .says("runs the step again")
+        .says("next: find out what deleted it, then piton resume r")
+        .silent_about("is not run again");
+    for args in [&["resume", "--dry-run"][..], &["resume"]] {
+        let said = project.piton(args).exits(0);
+        said.says("runs again: P/L/work (attempt 1) has finished, but the worktree")
+            .silent_about("has finished meanwhile");
+    }
+    let ran = std::fs::read_to_string(project.outside().join("home/ran")).unwrap();
+    assert_eq!(ran.lines().count(), 2);
+}
+
+/// Lost: a person would look for a worktree that is gone, and leave a branch that nobody needs.
+#[test]
+fn a_branch_that_can_not_be_deleted_stays_and_is_all_that_stays() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let lock = scene.project.root().join(".git/packed-refs.lock");
+    scene.agent("SL-1", &format!("echo done > SL-1-01.txt; touch {}", lock.display()));
+    scene.project.git(&["pack-refs", "--all"]);
+    let said = scene.run(&[]).exits(0);
+    said.says("the worktree of P1/SL-1 is removed, its branch stays")
+        .says("branch lane/P1/SL-1 stays because it could not be deleted")
+        .says("`piton gc` deletes it")
+        .silent_about("its worktree could not be removed")
+        .silent_about("the worktree of P1/SL-1 stays");
+    assert_eq!(scene.worktrees(), Vec::<String>::new());
+    assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
+    std::fs::remove_file(&lock).unwrap();
+    scene.project.piton(&["gc", "--yes"]).exits(0);
+    scene.nothing_left();
 }

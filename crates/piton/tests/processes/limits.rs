@@ -19,6 +19,15 @@ fn a_timeout_asks_politely_first() {
     project.wait_quiet();
 }
 
+/// Lost: whoever looks for the timeout that ended a step would find none in the plan.
+#[test]
+fn a_budget_that_ends_a_step_is_named() {
+    let plan = one_step("sleep 60", "grace = \"20s\"");
+    let project = Project::with_plan(&format!("{plan}\n[budgets]\nstep_time = \"300ms\"\n"));
+    run(&project).exits(1).says("it took longer than the budget `step_time` of 300ms");
+    assert_eq!(attempts(&project)[0]["class"], "timeout");
+}
+
 /// Lost: what a step calls to tidy up would be ended with it, and a container or a lock file stay.
 #[test]
 fn what_a_step_starts_to_tidy_up_is_left_in_peace() {

@@ -95,6 +95,10 @@ fn a_live_ledger_is_copied_consistently() {
     project.wait_for("begun");
     project.piton(&["doctor", "--backup", "copy.db"]).exits(0).says("copied the ledger");
     project.piton(&["doctor", "--backup", "copy.db"]).exits(2).says("error[backup-exists]");
+    let said = project.piton(&["doctor", "--backup", "no/such/copy.db"]).exits(2);
+    said.says("error[backup-folder]: there is no folder ").says("no/such").says("mkdir -p ");
+    let said = project.piton(&["doctor", "--backup", "copy.db/within"]).exits(2);
+    said.says("error[backup-folder]").says("copy.db/within").says("a folder that is yours");
     let other = Project::new();
     fs::create_dir_all(other.state_dir()).unwrap();
     fs::copy(project.root().join("copy.db"), other.state_dir().join("ledger.db")).unwrap();

@@ -10,6 +10,7 @@ use piton_ledger::{Liveness, RunRow, owner_liveness};
 use piton_process::{cgroup, strays};
 
 use super::Finding;
+use super::snapshots::Snapshots;
 use crate::commands::gc::{self, folders_without_run};
 use crate::commands::leftovers;
 use crate::commands::log::size;
@@ -78,6 +79,7 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
         }
     };
     let mut readable = true;
+    let mut snapshots = Snapshots::default();
     for (index, row) in rows.iter().enumerate() {
         match store.load_row(row.clone()) {
             Ok(loaded) => {
@@ -89,6 +91,7 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
                 findings.extend(driver(&loaded));
                 findings.extend(cut_short(&loaded));
                 findings.extend(processes(context, &mut store, &loaded, index < STRAY_RUNS_MAX));
+                snapshots.note(&mut store, &loaded);
             }
             Err(error) => {
                 readable = false;
@@ -100,6 +103,7 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
         }
     }
     findings.push(Finding::ok(crate::ui::text::count(rows.len(), "run")));
+    findings.extend(snapshots.gone(context));
     let refs = gc::refs(context);
     for left in leftovers::find(context, &mut store, &refs) {
         let what = format!("run {}: {}", left.run_id, left.words());
@@ -200,7 +204,7 @@ fn driver(loaded: &Loaded) -> Option<Finding> {
     let RunRow { run_id, owner, .. } = &loaded.row;
     let owner = &owner.as_ref()?.owner;
     Some(match owner_liveness(owner) {
-        Liveness::Alive if piton_ledger::is_stopped(owner.pid) => Finding::warning(format!(
+        Liveness::Alive if owner.is_stopped() => Finding::warning(format!(
             "run {run_id} is driven by {owner}, which is stopped"
         ))
         .next(format!(

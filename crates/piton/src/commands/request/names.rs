@@ -3,7 +3,7 @@
 //! A short name is enough where it fits one thing only; where it fits several, they are listed and
 //! nothing is guessed.
 
-use piton_core::request::find_gate;
+use piton_core::request::{Refusal, find_gate};
 use piton_core::state::Progress;
 use piton_core::{GateRef, RunState, StepPath};
 use piton_engine::{Loaded, Store};
@@ -36,17 +36,21 @@ pub fn run_with_gate(
     store: &mut Store,
     run: Option<&str>,
     gate: &str,
+    verb: &str,
 ) -> Result<(Loaded, GateRef)> {
     if run.is_some() {
         let row = Context::pick(store, run, |_| true, "run")?;
-        return with_gate(store.load_row(row)?, gate);
+        return with_gate(store.load_row(row)?, gate, verb);
     }
     let rows: Vec<_> = store.runs()?.into_iter().filter(unfinished).collect();
     let mut has_it = None;
     for row in rows.iter().take(RUNS_SEARCHED_MAX) {
         let loaded = store.load_row(row.clone())?;
-        let Ok((place, _)) = find_gate(&loaded.state, gate) else {
-            continue;
+        let place = match find_gate(&loaded.state, gate) {
+            Ok((place, _)) => place,
+            // An older run is not meant because it is clear there.
+            Err(Refusal::ManyGates(..)) => return with_gate(loaded, gate, verb),
+            Err(_) => continue,
         };
         if loaded.state.gates.get(&place).is_some_and(|g| g.decision.is_none()) {
             return Ok((loaded, place));
@@ -57,16 +61,36 @@ pub fn run_with_gate(
         return Ok(found);
     }
     let row = Context::pick(store, None, unfinished, "unfinished run")?;
-    with_gate(store.load_row(row)?, gate)
+    with_gate(store.load_row(row)?, gate, verb)
 }
 
-fn with_gate(loaded: Loaded, gate: &str) -> Result<(Loaded, GateRef)> {
+fn with_gate(loaded: Loaded, gate: &str, verb: &str) -> Result<(Loaded, GateRef)> {
     match find_gate(&loaded.state, gate) {
         Ok((place, _)) => Ok((loaded, place)),
+        Err(Refusal::ManyGates(text, places)) => {
+            let run = &loaded.row.run_id;
+            let message = format!("several gates of run {run} are called `{text}`");
+            let mut error = CommandError::usage("no-gate", message);
+            for place in places {
+                let stands = stands(&loaded.state, &place);
+                error = error.hint(format!("`piton {verb} {run} {place}` for {place}, {stands}"));
+            }
+            Err(error)
+        }
         Err(refusal) => {
             let hint = format!("`piton show {}` lists its gates", loaded.row.run_id);
             Err(CommandError::usage("no-gate", refusal.to_string()).hint(hint))
         }
+    }
+}
+
+/// What became of a gate so far.
+fn stands(state: &RunState, gate: &GateRef) -> &'static str {
+    match state.gates.get(gate).map(|found| &found.decision) {
+        None => "which is not asked yet",
+        Some(None) => "which is asked now",
+        Some(Some(decision)) if decision.approved => "which is approved",
+        Some(Some(_)) => "which is rejected",
     }
 }
 

@@ -195,7 +195,7 @@ impl Planned {
             // The plan says it.
             return Err(CommandError::silent(Kind::Failed));
         }
-        Err(super::not_rewound(why))
+        Err(super::not_rewound(why, &[]))
     }
 
     /// As data.

@@ -6,8 +6,8 @@ use piton_core::event::{LaneRemoved, MergeIntended};
 use piton_core::lane::SnapshotRef;
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, Timestamp};
-use piton_engine::Result;
-use piton_engine::world::{Commit, Merging, Rebase, Refusal};
+use piton_engine::world::{Commit, Merging, Rebase, Refusal, Removed};
+use piton_engine::{Error, Result};
 use piton_workspace::checks::{self, Base};
 use piton_workspace::merge::{self, Advanced, Followed, Probe};
 use piton_workspace::worktree::{self, BranchEnd, Files, Identity};
@@ -184,7 +184,7 @@ impl GitRooms {
         work: &LaneWork,
         artifacts: &[String],
         at: Timestamp,
-    ) -> Result<LaneRemoved> {
+    ) -> Result<Removed> {
         let head = branch_head(&self.root, &work.branch);
         let fence = self.fenced()?;
         let dir = Path::new(&work.dir);
@@ -227,9 +227,22 @@ impl GitRooms {
             &work.base_branch,
             &fence,
         );
-        // Merged elsewhere, as one commit perhaps: what base does not contain stays.
-        let stays = !matches!(end.map_err(of_worktree)?, BranchEnd::Deleted);
-        Ok(removed(lane, last, Some(head), stays))
+        let why = match end.map_err(of_worktree) {
+            Ok(BranchEnd::Deleted) => return Ok(removed(lane, last, Some(head), false)),
+            // Merged elsewhere, as one commit perhaps: what base does not contain stays.
+            Ok(BranchEnd::NotContained) => None,
+            Ok(BranchEnd::Moved(_)) => Some("because it has other commits by now".to_owned()),
+            Ok(BranchEnd::InUse(by)) => {
+                Some(format!("because it is checked out in {}", by.display()))
+            }
+            Ok(BranchEnd::Foreign) => Some("because it was not made for this lane".to_owned()),
+            // The worktree is gone all the same.
+            Err(Error::World(why)) => Some(format!(
+                "because it could not be deleted: {why}; put that right, then `piton gc` deletes it"
+            )),
+            Err(error) => return Err(error),
+        };
+        Ok(Removed { why_branch_stays: why, ..removed(lane, last, Some(head), true) })
     }
 }
 
@@ -238,13 +251,13 @@ fn removed(
     snapshot: Option<SnapshotRef>,
     branch_head: Option<String>,
     branch_stays: bool,
-) -> LaneRemoved {
-    LaneRemoved { lane: lane.clone(), snapshot, branch_head, branch_stays }
+) -> Removed {
+    LaneRemoved { lane: lane.clone(), snapshot, branch_head, branch_stays }.into()
 }
 
-pub(super) fn of_merge(error: merge::Error) -> piton_engine::Error {
+pub(super) fn of_merge(error: merge::Error) -> Error {
     match error {
-        merge::Error::Superseded => piton_engine::Error::TakenOver,
+        merge::Error::Superseded => Error::TakenOver,
         other => failed(other),
     }
 }
