@@ -32,6 +32,7 @@ mod recover;
 mod reopen;
 mod rewind;
 mod tasks;
+mod tested;
 mod validation;
 mod views;
 

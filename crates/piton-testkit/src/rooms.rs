@@ -5,6 +5,7 @@
 //! to fall at. Observations only fail once the driver fell.
 
 mod foreign;
+mod trouble;
 
 use std::cell::{Ref, RefCell};
 use std::rc::Rc;
@@ -16,48 +17,21 @@ use piton_core::event::{
 use piton_core::lane::{Isolation, LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, Plan, RunState, Timestamp};
+use piton_engine::Result;
 use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
 use piton_engine::world::{Mended, Removed};
-use piton_engine::{Error, Result};
 
-use crate::crash::{CrashPoint, Fallen};
+use crate::crash::CrashPoint;
 use crate::machine::SimMachine;
 use crate::repo::{BASE, MARKER, SimRepo, Tree, WORKTREES, differing, merge, place, room_of};
 use crate::verify_lanes::view_of;
+use trouble::Trouble;
 
 /// A driver's hands on repository and worktrees.
 pub(crate) struct SimRooms {
     machine: Rc<RefCell<SimMachine>>,
     crash: CrashPoint,
     epoch: u64,
-}
-
-/// Why something was not done.
-#[derive(Clone, Copy, Debug)]
-enum Trouble {
-    Fell,
-    Stale,
-}
-
-impl From<Fallen> for Trouble {
-    fn from(_: Fallen) -> Self {
-        Self::Fell
-    }
-}
-
-impl From<Trouble> for Error {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Fell => Self::World("crash".to_owned()),
-            Trouble::Stale => Self::TakenOver,
-        }
-    }
-}
-
-impl From<Trouble> for String {
-    fn from(trouble: Trouble) -> Self {
-        Error::from(trouble).to_string()
-    }
 }
 
 fn refuse(why: &str, fix: &str) -> Refusal {

@@ -2,8 +2,8 @@
 
 use piton_core::decide::{LaneAct, Unmet, unmet};
 use piton_core::event::{
-    Event, LaneBlocked, LaneCommitted, LaneMerged, LaneReady, LaneRebased, LaneRemoved,
-    MergeIntended, MergeMissed, MergedBy, StepProven, StepReset,
+    Event, LaneBlocked, LaneMerged, LaneRebased, LaneRemoved, MergeIntended, MergeMissed, MergedBy,
+    StepProven, StepReset,
 };
 use piton_core::lane::{PULL_REQUEST_STEP, SnapshotRef, Stage, TESTS_STEP};
 use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX, base_moved};
@@ -12,9 +12,10 @@ use piton_core::state::LaneState;
 use piton_core::{LanePath, StepPath};
 
 use super::Driver;
+use super::tested::has_tests_step;
 use crate::error::{Error, Result};
 use crate::observer::Note;
-use crate::world::{Begin, Commit, Merging, Rebase, Refusal, Removed, Room, Rooms, World};
+use crate::world::{Begin, Merging, Rebase, Refusal, Removed, Room, Rooms, World};
 
 /// How often a pull request is looked at while something else goes on.
 const PULL_REQUEST_EVERY_MS: u64 = 30_000;
@@ -22,15 +23,6 @@ const PULL_REQUEST_EVERY_MS: u64 = 30_000;
 const SAID_CHARS_MAX: usize = 200;
 /// So many acts for a lane without a step in between come to nothing: few are ever due.
 const ACTS_MAX: u32 = 1_000;
-
-/// Runs of a lane's tests in a row that leave other files than they ran on, before what they ran on is
-/// taken instead: the first may write what belongs to the work, such as a lock file.
-const STIRRED_TWICE: u32 = 2;
-/// The same before a lane waits for a person: something else changes its files all the time.
-const STIRRED_MAX: u32 = 5;
-
-/// The message of a lane's commit where the plan gives none.
-pub(super) const MESSAGE: &str = "{{ lane.id }}: {{ title }}";
 
 impl Driver<'_> {
     /// Carries out what was decided for a lane.
@@ -212,103 +204,6 @@ impl Driver<'_> {
         rooms.reset(&path, &dir, &before, head.as_deref(), at)
     }
 
-    fn commit_lane(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
-        self.commit()?;
-        self.fresh.clear();
-        let mut snapshot = match self.snapshot(path, "before the lane's commit") {
-            Ok(snapshot) => snapshot.unwrap_or_default(),
-            Err(why) => return self.hold_up(path, Stage::PrePr, &why),
-        };
-        let work = self.work(path);
-        let skipped = self.state.lane(path).is_some_and(LaneState::tests_are_skipped);
-        let is_due =
-            |tree: &str| !skipped && has_tests_step(lane) && !work.proven(&lane.tests(), tree);
-        if is_due(&snapshot.tree) && work.stirred >= STIRRED_TWICE {
-            snapshot = match self.clear_traces(path, snapshot) {
-                Ok(snapshot) => snapshot,
-                Err(why) => return self.hold_up(path, Stage::PrePr, &why),
-            };
-        }
-        if is_due(&snapshot.tree) {
-            if work.stirred >= STIRRED_MAX {
-                return self.block(path, Stage::PrePr, restless(path, &self.row.run_id));
-            }
-            let reason = if work.stirred > 0 {
-                "its tests changed files"
-            } else {
-                "files changed after the tests had run"
-            };
-            return self.test_again(path, snapshot, reason);
-        }
-        let template = lane.rules.message.as_deref().unwrap_or(MESSAGE);
-        let message = self.message(path, template);
-        match self.rooms()?.commit(path, &work, &snapshot, &message)? {
-            Commit::Done { commit, tree, changed } => {
-                let (lane, tests) = (path.clone(), lane.tests());
-                let event = LaneCommitted { lane, commit, tree, changed, tests };
-                self.record(Event::LaneCommitted(event))
-            }
-            Commit::Unresolved(files) => self.reopen_unsettled(path, lane, &files),
-            Commit::Refused(refusal) => self.block(path, Stage::PrePr, refusal),
-        }
-    }
-
-    pub(super) fn message(&self, path: &LanePath, template: &str) -> String {
-        let vars = piton_formats::template::Vars {
-            run_id: self.row.run_id.clone(),
-            phase: path.phase.clone(),
-            lane: path.lane.clone(),
-            step: String::new(),
-            attempt: 1,
-            spec: self.plan.spec.clone(),
-            title: self.plan.title.clone(),
-            root: self.state.root.clone(),
-            failure_context: String::new(),
-        };
-        let filled = piton_formats::template::render(template, &vars);
-        filled.unwrap_or_else(|_| format!("{}: {}", path.lane, self.plan.title))
-    }
-
-    /// Takes out of a lane's worktree what its tests changed, if that is all that changed since: what is
-    /// there then is what they ran on. It stays in the snapshot of their attempt.
-    fn clear_traces(
-        &mut self,
-        path: &LanePath,
-        present: SnapshotRef,
-    ) -> Result<SnapshotRef, String> {
-        let (work, at) = (self.work(path), self.at);
-        let Some(found) =
-            work.tested_before().filter(|_| work.tree.as_ref() == Some(&present.tree))
-        else {
-            return Ok(present);
-        };
-        self.fresh.remove(&work.dir);
-        let Some(rooms) = self.world.rooms() else { return Ok(present) };
-        rooms.reset(path, &work.dir, &found.commit, None, at)?;
-        let text = format!(
-            "{path}: its tests changed files: what they ran on is committed, what they wrote is in \
-             the snapshot of their attempt"
-        );
-        self.observer.note(&Note::Warning(text));
-        let now = self.snapshot(path, "without what its tests wrote")?;
-        Ok(now.unwrap_or(present))
-    }
-
-    /// Lets the lane's tests run once more on the files as they are now.
-    fn test_again(&mut self, path: &LanePath, snapshot: SnapshotRef, reason: &str) -> Result<()> {
-        let work = self.work(path);
-        self.record(Event::LaneReady(Box::new(LaneReady {
-            lane: path.clone(),
-            dir: work.dir,
-            branch: work.branch,
-            head: work.committed.map(|c| c.commit),
-            snapshot: Some(snapshot),
-            note: reason.to_owned(),
-        })))?;
-        let step = StepPath::new(&path.phase, &path.lane, TESTS_STEP);
-        self.record(Event::StepReset(StepReset { step, reason: reason.to_owned() }))
-    }
-
     fn rebase(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
         self.commit()?;
         self.fresh.clear();
@@ -352,21 +247,8 @@ impl Driver<'_> {
             let reason = "the tests have not passed on the tree to be merged".to_owned();
             return self.record(Event::StepReset(StepReset { step, reason }));
         }
-        // What its tests wrote when they ran again would keep its worktree from being removed, and get
-        // in the way of the next round.
-        let left = work.merging.is_none()
-            && work.tested_before().is_some_and(|found| found.tree == committed.tree);
-        if left {
-            self.commit()?;
-            self.fresh.clear();
-            let cleared = match self.snapshot(path, "before the lane's merge") {
-                Ok(Some(present)) => self.clear_traces(path, present).map(drop),
-                Ok(None) => Ok(()),
-                Err(why) => Err(why),
-            };
-            if let Err(why) = cleared {
-                return self.hold_up(path, Stage::PrePr, &why);
-            }
+        if let Err(why) = self.clear_retest(path, &work)? {
+            return self.hold_up(path, Stage::PrePr, &why);
         }
         let intent = match (&work.merging, &work.onto) {
             (Some(intent), _) => intent.clone(),
@@ -533,19 +415,4 @@ impl Driver<'_> {
 pub(super) fn rooms_of(world: &mut dyn World) -> Result<&mut dyn Rooms> {
     let missing = "lanes in worktrees need a git repository";
     world.rooms().ok_or_else(|| Error::World(missing.to_owned()))
-}
-
-/// Why a lane whose files never come to rest goes no further by itself.
-fn restless(path: &LanePath, run: &str) -> Refusal {
-    Refusal {
-        why: format!("its files changed {STIRRED_MAX} times while its tests ran"),
-        fix: format!(
-            "see what changes them (`piton diff` between two snapshots of {path}/{TESTS_STEP}), end \
-             it or let git ignore what it writes, then `piton resume {run}`"
-        ),
-    }
-}
-
-fn has_tests_step(lane: &Lane) -> bool {
-    lane.steps.iter().any(|s| s.role == piton_core::lane::Role::Tests)
 }

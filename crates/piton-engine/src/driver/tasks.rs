@@ -7,7 +7,7 @@ use piton_core::plan::{Lane, Step};
 use piton_core::{LanePath, StepPath};
 
 use super::Driver;
-use super::lanes::MESSAGE;
+use super::tested::MESSAGE;
 use crate::error::Result;
 use crate::world::Commit;
 

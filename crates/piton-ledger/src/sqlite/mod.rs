@@ -14,6 +14,7 @@ mod lock;
 pub(crate) mod schema;
 mod sound;
 mod store;
+mod wal;
 
 use std::cell::RefCell;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -29,6 +30,7 @@ pub use frozen::unwritable;
 pub use lock::LOCK_FILE;
 use lock::{LOOK_EVERY, PATIENCE, Watch, WriteLock};
 use schema::Format;
+use wal::WAL_BYTES_MAX;
 
 use crate::{Error, Liveness, Owner, Result, RunKey, owner_liveness};
 
@@ -38,13 +40,6 @@ pub const DATABASE_FILE: &str = "ledger.db";
 /// Commits between two looks at the size of the WAL. SQLite checkpoints by itself; this is only
 /// the safety net for a WAL that readers kept from being reset.
 const WAL_LOOK_EVERY: u32 = 64;
-
-/// The size from which the WAL is emptied by force: four times what the automatic checkpoint
-/// (1,000 pages) leaves, because a cold open reads all of it at about 3 MB per millisecond.
-const WAL_BYTES_MAX: u64 = 16 << 20;
-
-/// How long a forced checkpoint waits for readers, while other writers wait for it.
-const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The pause between attempts when SQLite reports a lock without having waited itself.
 const RETRY_PAUSE: Duration = Duration::from_millis(2);
@@ -182,10 +177,10 @@ impl Sqlite {
         self.uncarried = true;
         if last {
             // Others who read keep it from being emptied, and nothing rests on it.
-            empty_wal(&self.conn, Duration::ZERO);
+            wal::empty(&self.conn, Duration::ZERO);
             (self.uncarried, self.leased) = (false, false);
         } else if self.commits == 0 {
-            bound_wal(&self.conn, &self.path, &mut self.wal_bytes_max);
+            wal::bound(&self.conn, &self.path, &mut self.wal_bytes_max);
         }
         drop(held);
         self.commits = (self.commits + 1) % WAL_LOOK_EVERY;
@@ -239,7 +234,7 @@ impl Drop for Sqlite {
         if let Some(Ok(Some(_held))) = held
             && identity(&self.path) == self.identity
         {
-            empty_wal(&self.conn, Duration::ZERO);
+            wal::empty(&self.conn, Duration::ZERO);
         }
     }
 }
@@ -469,28 +464,6 @@ fn commit<T>(conn: &Connection, change: impl FnOnce(&Connection) -> Result<T>) -
         conn.prepare_cached("ROLLBACK")?.execute(())?;
     }
     result
-}
-
-/// Empties the WAL if it outgrew its limit. Best effort: the commit before it is safe either way,
-/// and if a reader stands in the way the next try comes when the WAL has doubled.
-fn bound_wal(conn: &Connection, path: &Path, bytes_max: &mut u64) {
-    let bytes = fs::metadata(frozen::wal(path)).map_or(0, |metadata| metadata.len());
-    if bytes < *bytes_max {
-        return;
-    }
-    let emptied = empty_wal(conn, CHECKPOINT_PATIENCE);
-    *bytes_max = if emptied { WAL_BYTES_MAX } else { bytes.saturating_mul(2) };
-}
-
-/// Carries the WAL into the database and empties it; says whether it is empty now. Readers are waited
-/// for so long; what they keep from being carried over stays in the WAL.
-fn empty_wal(conn: &Connection, patience: Duration) -> bool {
-    let emptied = conn.busy_timeout(patience).and_then(|()| {
-        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, i64>(0))
-    });
-    // Setting a timeout has no way to fail on an open connection.
-    let _ = conn.busy_timeout(PATIENCE);
-    matches!(emptied, Ok(0))
 }
 
 /// Numbers of ours to SQLite's; sequences and epochs never come near the limit.
