@@ -241,6 +241,9 @@ pub struct GateDecided {
     pub approved: bool,
     /// Who decided.
     pub by: String,
+    /// When, where that was before it could be recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
     /// What they said.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,

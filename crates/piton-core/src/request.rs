@@ -220,6 +220,7 @@ fn decide_gate(
         gate,
         approved,
         by: by.to_owned(),
+        at: None,
         message: message.to_owned(),
         plan_hash: state.plan_hash.clone().unwrap_or_else(|| crate::hash::Sha::of(b"")),
         artifacts,

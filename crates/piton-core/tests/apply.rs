@@ -233,6 +233,7 @@ fn a_decision_stands_and_a_question_keeps_its_time() {
         gate: gate.clone(),
         approved: true,
         by: "ada".to_owned(),
+        at: None,
         message: "go".to_owned(),
         plan_hash: run.plan.hash(),
         artifacts: vec![],

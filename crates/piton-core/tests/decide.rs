@@ -139,6 +139,7 @@ fn a_gate_is_asked_about_once_and_holds_only_what_is_behind_it() {
             gate: gate.clone(),
             approved,
             by: "ada".to_owned(),
+            at: None,
             message: String::new(),
             plan_hash: piton_core::hash::Sha::of(b""),
             artifacts: vec![],

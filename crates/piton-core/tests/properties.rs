@@ -97,6 +97,7 @@ fn approve_all(run: &mut Run) {
             gate,
             approved: true,
             by: "ada".to_owned(),
+            at: None,
             message: String::new(),
             plan_hash: Sha::of(b""),
             artifacts: vec![],

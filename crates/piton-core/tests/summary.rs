@@ -102,6 +102,7 @@ fn a_gate_that_was_asked_makes_its_phase_wait() {
             gate: GateRef("P2".to_owned()),
             approved,
             by: "ada".to_owned(),
+            at: None,
             message: String::new(),
             plan_hash: piton_core::hash::Sha::of(b""),
             artifacts: Vec::new(),

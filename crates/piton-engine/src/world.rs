@@ -74,6 +74,8 @@ pub struct Ended {
     pub cause: Cause,
     /// What the system said, where a command could not be started.
     pub error: Option<String>,
+    /// When it ended.
+    pub at: Timestamp,
     /// How long it took.
     pub duration: Millis,
     /// Where its output lies.
@@ -176,6 +178,8 @@ pub trait World {
     /// Observes declared inputs below a folder (the root where it is empty): paths and globs, those
     /// that exist.
     fn inputs(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>>;
+    /// Whether a file below a folder was changed after a moment, as far as its times tell.
+    fn changed_after(&mut self, dir: &str, path: &str, at: Timestamp) -> bool;
     /// Observes the checked-out commit.
     fn head(&mut self) -> Option<String>;
     /// Observes the gates of the plan's document whose boxes are ticked, and the document.

@@ -186,6 +186,7 @@ fn events(p: &Parts) -> Vec<Event> {
             gate: gate(),
             approved: p.flag,
             by: by(),
+            at: None,
             message: text(),
             plan_hash: sha(),
             artifacts: files(),

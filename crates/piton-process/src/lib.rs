@@ -27,7 +27,7 @@ pub use client::Keeper;
 pub use error::{Error, Result};
 pub use fence::highest_epoch;
 pub use journal::{Fact, Journal, JournalFacts};
-pub use lock::{had_keeper, keeper_alive, keeper_elsewhere};
+pub use lock::{had_keeper, keeper_alive, keeper_elsewhere, keeper_environment};
 pub use os::Tether;
 pub use protocol::{
     Cause, ChildReport, Dropped, Env, Event, Exit, Leftover, NewFile, NotStarted, Part, Range,

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::os;
+use crate::os::{self, Pid};
 use crate::processes::number;
 
 /// The file's name in the run directory.
@@ -62,6 +62,13 @@ pub(crate) fn take(dir: &Path) -> Result<Option<Held>> {
 /// Whether a keeper ever held this run directory.
 pub fn had_keeper(dir: &Path) -> bool {
     dir.join(LOCK).exists()
+}
+
+/// The environment that the living keeper of a run directory was started with: that of the driver
+/// whose steps it holds, which may know more than this process.
+pub fn keeper_environment(dir: &Path) -> Vec<(String, String)> {
+    let pid = keeper_alive(dir).and_then(|pid| Pid::try_from(pid).ok());
+    pid.map(os::environment).unwrap_or_default()
 }
 
 /// The pid of the keeper that holds this run directory, if one lives.

@@ -277,7 +277,7 @@ impl SimMachine {
             (behaviour.duration, Cause::Exited)
         };
         let (since, ends_at, room) = (self.now, self.now.after(length), order.room.clone());
-        self.write(&room, &behaviour.begins, attempt.number);
+        self.write(&room, &behaviour.begins, attempt.number, self.now);
         let behaviour = Box::new(behaviour);
         self.set(attempt, Entry::Running { behaviour, room, since, ends_at, cause });
         Ok(())
@@ -333,7 +333,7 @@ impl SimMachine {
         let exited = cause == Cause::Exited;
         if exited {
             let found = SimRepo::tree_id(&self.tree(&room));
-            self.write(&room, &behaviour.writes, attempt.number);
+            self.write(&room, &behaviour.writes, attempt.number, at);
             if let Some((path, text)) = &behaviour.breaks_on
                 && self.text(&place(&room, path)).is_some_and(|found| found.contains(text))
             {
@@ -358,6 +358,7 @@ impl SimMachine {
             signal: if exited { behaviour.signal } else { Some(SIGTERM) },
             cause,
             error: None,
+            at,
             duration: at.since(since),
             logs: LogRanges { stdout: (0, behaviour.log_bytes), ..LogRanges::default() },
         };

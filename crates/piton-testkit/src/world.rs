@@ -18,6 +18,7 @@ use piton_engine::{Error, Result, World};
 
 use crate::crash::{CrashPoint, Fallen};
 use crate::machine::{Effect, SimMachine, Stale};
+use crate::repo::place;
 use crate::rooms::SimRooms;
 use crate::script::Behaviour;
 
@@ -75,6 +76,10 @@ impl World for SimWorld {
         self.crash.check().map_err(fell)?;
         let machine = self.machine.borrow();
         Ok(paths.iter().map(|path| (path.clone(), machine.hash(path))).collect())
+    }
+
+    fn changed_after(&mut self, dir: &str, path: &str, at: Timestamp) -> bool {
+        self.machine.borrow().changed_after(&place(dir, path), at)
     }
 
     fn inputs(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>> {

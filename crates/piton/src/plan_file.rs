@@ -269,13 +269,22 @@ pub fn knowing(redactor: &Redactor, plan: &Plan, names: &Names) -> Redactor {
     redactor.clone().and(variables.map(|(name, value)| (name.as_str(), value.as_str())), names)
 }
 
-/// The redactor for what a run wrote: it knows what this process knows, and what the plan's file
-/// says as far as it can still be read.
-pub fn redactor_of_run(context: &Context, recorded_path: &str) -> Redactor {
+/// The redactor for what the steps of a run say: it also knows the secrets of the environment that its
+/// living keeper has from the driver that started it. Whoever looks, or goes on, may not.
+pub fn redactor_beside_keeper(context: &Context, run_id: &str) -> Redactor {
+    let known = piton_process::keeper_environment(&context.run_dir(run_id));
+    let known = known.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    context.redactor.clone().and(known, &context.settings.secrets)
+}
+
+/// The redactor for what a run wrote: it knows what this process and the run's keeper know, and what
+/// the plan's file says as far as it can still be read.
+pub fn redactor_of_run(context: &Context, run_id: &str, recorded_path: &str) -> Redactor {
     let root = &context.project.root;
     let full = root.join(recorded_path);
+    let redactor = redactor_beside_keeper(context, run_id);
     let Some(text) = full.is_file().then(|| std::fs::read_to_string(full).ok()).flatten() else {
-        return context.redactor.clone();
+        return redactor;
     };
     let input = Input {
         file: recorded_path,
@@ -285,8 +294,8 @@ pub fn redactor_of_run(context: &Context, recorded_path: &str) -> Redactor {
         read: &|name| read_prompt(&root.join(name)),
     };
     match read_plan(&input) {
-        Ok((plan, _)) => knowing(&context.redactor, &plan, &context.settings.secrets),
-        Err(_) => context.redactor.clone(),
+        Ok((plan, _)) => knowing(&redactor, &plan, &context.settings.secrets),
+        Err(_) => redactor,
     }
 }
 

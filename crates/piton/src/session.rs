@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use piton_core::event::{DriverAttached, Event, RunAborted, Verdict};
 use piton_core::plan::OnFailure;
+use piton_core::redact::Redactor;
 use piton_core::{LanePath, Limits, Plan, RunState, Timestamp};
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, World as _};
@@ -24,7 +25,7 @@ pub use self::views::{has_views, set_views_aside, views, write_views};
 use crate::cli::DriveArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
-use crate::plan_file::knowing;
+use crate::plan_file::{knowing, redactor_beside_keeper};
 use crate::ui;
 use crate::world::remarks;
 use crate::world::rooms::{GitRooms, LaneOptions};
@@ -196,7 +197,8 @@ pub fn drive(
     }
     // What was asked for when it began holds for whoever goes on.
     let retries = args.retries.or(state.retries);
-    let redactor = knowing(&context.redactor, &live, &context.settings.secrets);
+    let known = redactor_beside_keeper(context, &session.loaded.row.run_id);
+    let redactor = knowing(&known, &live, &context.settings.secrets);
     let options = Options {
         limits: Limits {
             jobs: args.jobs.unwrap_or(context.settings.jobs) as usize,
@@ -222,7 +224,7 @@ pub fn drive(
     let mut screen = if context.json && !streams {
         Screen::Plain(ui::Plain::new())
     } else {
-        screen(context, &world, &run_dir, &live, retries)
+        screen(context, &world, &run_dir, &live, (retries, &options.redactor))
     };
     let ending = {
         let mut both = ui::Both(screen.as_observer(), &mut tally);
@@ -295,7 +297,7 @@ fn screen(
     world: &RealWorld,
     run_dir: &std::path::Path,
     plan: &Plan,
-    retries: Option<u32>,
+    (retries, redactor): (Option<u32>, &Redactor),
 ) -> Screen {
     use std::io::IsTerminal as _;
     if context.json {
@@ -306,7 +308,7 @@ fn screen(
         return Screen::Plain(ui::Plain::new());
     }
     let (running, run_dir) = (world.running(), run_dir.to_owned());
-    let redactor = knowing(&context.redactor, plan, &context.settings.secrets);
+    let redactor = redactor.clone();
     let tail = Box::new(move |step: &piton_core::StepPath| {
         let begins = *running.borrow().get(step)?;
         last_line(&run_dir, step, begins, &redactor)

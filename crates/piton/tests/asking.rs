@@ -6,6 +6,7 @@ mod common;
 
 use common::{Project, wait_until};
 use piton_core::event::{Event, GateDecided};
+use rustix::process::Signal;
 
 /// One lane goes on, another and a whole phase wait.
 const PLAN: &str = r#"
@@ -188,6 +189,45 @@ fn a_step_can_not_decide_about_its_own_run() {
     // A person still can.
     project.piton(&["approve", "P2"]).exits(0);
     project.piton(&["resume"]).exits(0);
+}
+
+/// If this fails, a run that a person made to decide about another one can't.
+#[test]
+fn a_step_of_another_run_may_decide() {
+    let project = Project::with_plan("[[phase]]\nid = \"P\"\ngate = \"Go\"\nrun = \"true\"\n");
+    project.write("other.toml", "[[phase]]\nid = \"Q\"\nrun = \"$PROGRAM approve r P\"\n");
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
+    project.piton(&["run", "other.toml"]).exits(0);
+    project.piton(&["resume", "r"]).exits(0);
+}
+
+/// If this fails, a decision is on record with the time at which a stopped driver woke up.
+#[test]
+fn a_decision_is_as_old_as_the_word_of_the_person() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P\"\nrun = \"touch begun; while [ ! -e go ]; do sleep 0.02; done\"\n\n\
+         [[phase]]\nid = \"Q\"\ngate = \"Go\"\nrun = \"true\"\n",
+    );
+    let driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+    project.wait_for("begun");
+    driver.signal(Signal::STOP);
+    let before = now();
+    project.piton(&["approve", "r", "Q"]);
+    let after = now();
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    driver.signal(Signal::CONT);
+    project.write("go", "");
+    driver.wait().exits(0);
+    let decided = project.events("r").into_iter().find_map(|event| match event {
+        Event::GateDecided(decided) => decided.at,
+        _ => None,
+    });
+    assert!(decided.is_some_and(|at| (before..=after).contains(&at.0)), "{decided:?}");
+}
+
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or_default()
 }
 
 /// If this fails, an agent leaves a program behind that approves when nobody looks.

@@ -424,7 +424,7 @@ fn a_step_changed_while_it_runs_runs_again_as_it_is_now() {
     let driver = project.spawn(&["resume"]);
     wait_until("the driver", || driver.stderr().contains("driven by"));
     project.write("go", "");
-    driver.wait().exits(0).says("its definition in the plan changed while it ran");
+    driver.wait().exits(0).says("its definition in the plan changed since it began");
     assert_eq!(project.lines("ran.txt"), ["old", "end", "new", "end", "last"]);
     project.piton(&["run", "plan.toml"]).exits(0).says("is complete");
 }
@@ -487,4 +487,63 @@ fn a_dry_run_says_that_the_spec_is_missing() {
     let said = project.piton(&["run", "plan.toml", "--dry-run"]).exits(0);
     said.says("warning: the spec missing.md is not there: a run would be refused");
     project.piton(&["run", "plan.toml"]).exits(4).says("error[spec-missing]");
+}
+
+/// A step that copies what it reads, and one after it that waits for a person.
+const COPIES: &str = r#"
+[[phase]]
+id = "P1"
+inputs = ["in.txt"]
+artifacts = ["out.txt"]
+run = "while [ ! -e go ]; do sleep 0.02; done; cp in.txt out.txt; echo ran >> ran.txt"
+
+[[phase]]
+id = "P2"
+gate = "G"
+run = "true"
+"#;
+
+/// The plan with its first step ended while no driver lived.
+fn ended_alone(plan: &str) -> Project {
+    let project = Project::with_plan(plan);
+    project.write("in.txt", "1");
+    let mut driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+    project.wait_for(".git/piton/runs/r/keeper.journal");
+    wait_until("the step", || project.status_json("r")["phases"][0]["status"] == "running");
+    driver.kill();
+    project.write("go", "");
+    let journal = project.state_dir().join("runs/r/keeper.journal");
+    wait_until("its end", || {
+        std::fs::read_to_string(&journal).is_ok_and(|text| text.contains("\"exited\""))
+    });
+    project
+}
+
+/// If this fails, what a person edits after a step ended passes for the step's own doing, and its stale
+/// output for finished work.
+#[test]
+fn an_input_edited_after_a_step_ended_alone_is_named() {
+    let project = ended_alone(COPIES);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    project.write("in.txt", "2");
+    project.piton(&["resume", "r"]).exits(3).says("input in.txt changed");
+    assert_eq!((project.read("out.txt"), project.lines("ran.txt").len()), ("2".to_owned(), 2));
+
+    let project = ended_alone(COPIES);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    project.write("out.txt", "mine");
+    project.piton(&["resume", "r"]).exits(3).says("artifact out.txt was changed after the step");
+    assert_eq!(project.lines("ran.txt").len(), 1);
+}
+
+/// If this fails, finished work is redone in another way without a word from anybody.
+#[test]
+fn a_step_that_ended_alone_and_changed_since_needs_a_persons_word() {
+    let project = ended_alone(COPIES);
+    project.write("plan.toml", &COPIES.replace("echo ran", "echo anew"));
+    let said = project.piton(&["resume", "r"]).exits(4);
+    said.says("finished steps changed in the plan: P1/main/work").says("--accept-plan");
+    assert_eq!(project.lines("ran.txt"), ["ran"]);
+    project.piton(&["resume", "r", "--accept-plan"]).exits(3);
+    assert_eq!(project.lines("ran.txt"), ["ran", "anew"]);
 }

@@ -134,7 +134,8 @@ fn files(project: &Project) -> Vec<(String, u64)> {
 fn a_driver_at_work_that_is_taken_over_leaves() {
     let project = Project::with_plan(TWO);
     let old = driven(&project);
-    let new = project.spawn(&["run", "plan.toml", "--resume", "--takeover"]);
+    // What is taken over is gone on with.
+    let new = project.spawn(&["run", "plan.toml", "--takeover"]);
     wait_until("the new one drives", || attached(&project).len() == 2);
     old.wait().exits(5).says("error[run-taken-over]").says("piton attach");
     let_go(&project);

@@ -1,8 +1,8 @@
 //! Requests of other processes, turned into events by the one who may append.
 
-use piton_core::Event;
 use piton_core::event::RunAborted;
 use piton_core::request::{self, Request};
+use piton_core::{Event, Timestamp};
 
 use super::Driver;
 use crate::error::Result;
@@ -46,7 +46,7 @@ impl Driver<'_> {
                 Ok(Request::Archive) => {
                     format!("{REFUSED}the run is driven by this process; abort it first")
                 }
-                Ok(request) => self.carry_out(&request, &asked.from)?,
+                Ok(request) => self.carry_out(&request, &asked.from, Timestamp(asked.at))?,
                 Err(error) => format!("{REFUSED}the request is not understood: {error}"),
             };
             self.observer.note(&Note::Request { answer: answer.clone() });
@@ -62,12 +62,14 @@ impl Driver<'_> {
         Ok(!self.answered.is_empty() || self.abort.is_some() != aborting)
     }
 
-    fn carry_out(&mut self, request: &Request, by: &str) -> Result<String> {
+    fn carry_out(&mut self, request: &Request, by: &str, asked: Timestamp) -> Result<String> {
         match request::turn(&self.state, request, by) {
             Ok(events) => {
                 let words = describe(&events);
-                for event in events {
-                    match &event {
+                for mut event in events {
+                    match &mut event {
+                        // The driver may have been stopped since.
+                        Event::GateDecided(e) => e.at = Some(asked).filter(|at| *at < self.at),
                         Event::StepReset(e) => drop(self.restarts.remove(&e.step)),
                         Event::StepRetried(e) => drop(self.restarts.remove(&e.step)),
                         _ => {}

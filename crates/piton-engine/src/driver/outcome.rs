@@ -57,7 +57,7 @@ impl Driver<'_> {
         let outcome = match ended.cause {
             // Begun under an earlier plan: whatever came of it is no evidence for the step of now.
             Cause::Exited if begun_as != Some(step.definition()) => Outcome::Interrupted {
-                why: "its definition in the plan changed while it ran".to_owned(),
+                why: "its definition in the plan changed since it began".to_owned(),
             },
             Cause::Exited if ended.code == Some(0) => {
                 match self.seal(ended, &step, reported.artifacts) {
@@ -103,7 +103,7 @@ impl Driver<'_> {
         };
         let facts = self.redacted(reported.facts);
         let inputs = match outcome {
-            Outcome::Succeeded => self.changed_inputs(&step, &ended.attempt),
+            Outcome::Succeeded => self.changed_inputs(&step, ended),
             _ => self.left_changed(&step, &ended.attempt),
         };
         self.finish(
@@ -182,6 +182,15 @@ impl Driver<'_> {
             SealError::Unfit(what) => format!("it succeeded, but {}", what.join(", ")),
             SealError::Failed(why) => format!("an artifact could not be recorded: {why}"),
         })?;
+        for file in &sealed {
+            if self.world.changed_after(&dir, &file.path, ended.at) {
+                let (step, path) = (&ended.attempt.step, self.options.redactor.redact(&file.path));
+                let text = format!(
+                    "{step}: artifact {path} was changed after the step had ended; what it is now is recorded"
+                );
+                self.observer.note(&Note::Warning(text));
+            }
+        }
         // Paths are recorded as they are: files are found by them.
         let redactor = &self.options.redactor;
         let shown = sealed.iter().map(|file| (redactor.redact(&file.path), file));
@@ -240,15 +249,27 @@ impl Driver<'_> {
 
     /// The inputs of a step that changed while it ran: it counts as its own doing, as when an agent
     /// edits what it was given, and is no reason to run it again.
-    fn changed_inputs(&mut self, step: &Step, attempt: &Attempt) -> Option<Vec<FileHash>> {
+    fn changed_inputs(&mut self, step: &Step, ended: &Ended) -> Option<Vec<FileHash>> {
         if step.inputs.is_empty() {
             return None;
         }
         // One that can't be read any more stays on record as it was given.
-        let dir = self.room(attempt);
+        let dir = self.room(&ended.attempt);
         let now = self.world.inputs(&dir, &step.inputs).ok()?;
-        let before = self.state.step(&attempt.step).map(|s| &s.inputs);
-        Some(now).filter(|now| before != Some(now))
+        let before = self.state.step(&ended.attempt.step).map(|s| s.inputs.clone());
+        let before = before.unwrap_or_default();
+        // Nor is what somebody did since it ended, as when nobody drove the run.
+        let mut left = Vec::new();
+        for file in now {
+            let given = before.iter().find(|f| f.path == file.path);
+            if given == Some(&file) || !self.world.changed_after(&dir, &file.path, ended.at) {
+                left.push(file);
+            } else {
+                left.extend(given.cloned());
+                self.recheck_inputs = true;
+            }
+        }
+        (left != before).then_some(left)
     }
 
     /// Files on record that an attempt changed and then did not succeed, of those it declares: they

@@ -26,13 +26,14 @@ pub(crate) use other::Free;
 pub use other::Tether;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::{
-    Waiting, all, become_subreaper, boot_id, close_inherited, command_line, ignore_signals,
-    is_exiting, memory_file, namespace, now_ticks, one, peer_pid, punch_hole, signal, socket_path,
-    spawn, spawn_into, variable, wait_gone,
+    Waiting, all, become_subreaper, boot_id, close_inherited, command_line, environment,
+    ignore_signals, is_exiting, memory_file, namespace, now_ticks, one, peer_pid, punch_hole,
+    signal, socket_path, spawn, spawn_into, variable, wait_gone,
 };
 #[cfg(target_os = "linux")]
 pub(crate) use table::{
-    all, boot_id, command_line, is_exiting, namespace, one, signal, variable, wait_gone,
+    all, boot_id, command_line, environment, is_exiting, namespace, one, signal, variable,
+    wait_gone,
 };
 
 use std::ffi::{CStr, CString};

@@ -129,6 +129,10 @@ pub(crate) fn variable(_pid: Pid, _name: &str) -> Option<String> {
     None
 }
 
+pub(crate) fn environment(_pid: Pid) -> Vec<(String, String)> {
+    Vec::new()
+}
+
 pub(crate) fn command_line(_pid: Pid) -> Vec<String> {
     Vec::new()
 }

@@ -74,11 +74,18 @@ pub(crate) fn is_exiting(pid: Pid) -> bool {
 /// Reads a variable of the environment that a process was started with; none if it has none, or
 /// if it may not be read.
 pub(crate) fn variable(pid: Pid, name: &str) -> Option<String> {
-    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    environ.split(|&byte| byte == 0).find_map(|entry| {
-        let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-        Some(String::from_utf8_lossy(value).into_owned())
-    })
+    environment(pid).into_iter().find_map(|(own, value)| (own == name).then_some(value))
+}
+
+/// Reads the environment that a process was started with; nothing if it may not be read.
+pub(crate) fn environment(pid: Pid) -> Vec<(String, String)> {
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let pair = |entry: &[u8]| {
+        let at = entry.iter().position(|&byte| byte == b'=')?;
+        Some((text(&entry[..at]), text(&entry[at + 1..])))
+    };
+    environ.split(|&byte| byte == 0).filter_map(pair).collect()
 }
 
 /// Reads the arguments of a process.

@@ -1,5 +1,6 @@
 //! The files of the machine: of the root and of worktrees alike, by their whole path.
 
+use piton_core::Timestamp;
 use piton_core::event::FileHash;
 use piton_core::hash::Sha;
 use piton_engine::world::SealError;
@@ -11,13 +12,21 @@ use crate::repo::{Tree, is_seen, place};
 pub(super) struct SimFile {
     pub(super) bytes: Option<Vec<u8>>,
     pub(super) durable: Option<Vec<u8>>,
+    /// When it was last changed.
+    changed: Timestamp,
 }
 
 impl SimMachine {
     /// Puts a file there, durably, as a person does.
     pub fn put(&mut self, path: &str, text: &str) {
         let bytes = Some(text.as_bytes().to_vec());
-        self.files.insert(path.to_owned(), SimFile { durable: bytes.clone(), bytes });
+        let file = SimFile { durable: bytes.clone(), bytes, changed: self.now };
+        self.files.insert(path.to_owned(), file);
+    }
+
+    /// Whether a file was changed after a moment.
+    pub(crate) fn changed_after(&self, path: &str, at: Timestamp) -> bool {
+        self.files.get(path).is_some_and(|file| file.changed > at)
     }
 
     /// Takes a file away.
@@ -54,14 +63,22 @@ impl SimMachine {
         self.files.get(path)?.bytes.as_ref().map(|bytes| Sha::of(bytes))
     }
 
-    pub(super) fn write(&mut self, room: &str, files: &[(String, String)], attempt: u32) {
+    pub(super) fn write(
+        &mut self,
+        room: &str,
+        files: &[(String, String)],
+        attempt: u32,
+        at: Timestamp,
+    ) {
         for (path, text) in files {
             let text = text.replace("{attempt}", &attempt.to_string());
             if room.is_empty() {
-                self.files.entry(path.clone()).or_default().bytes = Some(text.into_bytes());
+                let file = self.files.entry(path.clone()).or_default();
+                (file.bytes, file.changed) = (Some(text.into_bytes()), at);
             } else {
                 // What a power cut does to the files of a worktree is not simulated.
                 self.put(&place(room, path), &text);
+                self.files.entry(place(room, path)).or_default().changed = at;
             }
         }
     }

@@ -45,7 +45,7 @@ pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
         said(context, &row.run_id, "removed the run, which never began");
         return Ok(());
     }
-    let message = context.redactor.redact(&args.message).into_owned();
+    let message = super::request::message(context, &loaded, &args.message)?;
     if Context::driver_lives(&row) {
         return ask_driver(context, &mut store, &row, args.cancel, message);
     }

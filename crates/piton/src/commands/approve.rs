@@ -17,7 +17,7 @@ pub fn run(context: &Context, args: &GateArgs, approved: bool) -> Result<()> {
     };
     let (loaded, place) = names::run_with_gate(&mut store, run, gate, verb)?;
     request::refuse_inside(context, &mut store, &loaded)?;
-    let message = request::message(context, &args.message)?;
+    let message = request::message(context, &loaded, &args.message)?;
     let asked = Request::Decide { gate: place.0.clone(), approved, message };
     let sent = request::send(&mut store, &loaded, &asked, Target::Gate(&place))?;
     request::report(context, &mut store, &loaded.row.run_id, &[sent])

@@ -125,7 +125,7 @@ fn observer(
         return Box::new(Plain::new());
     }
     let run_dir = context.run_dir(&loaded.row.run_id);
-    let redactor = redactor_of_run(context, &loaded.state.plan_path);
+    let redactor = redactor_of_run(context, &loaded.row.run_id, &loaded.state.plan_path);
     let ends = Rc::clone(ends);
     let live = Live::new(Box::new(move |step| {
         let begins = ends.borrow().get(&step.lane()).copied().unwrap_or_default();

@@ -28,7 +28,7 @@ pub fn run(context: &Context, args: &CheckpointArgs) -> Result<()> {
     };
     let loaded = store.load_row(row)?;
     request::refuse_unbegun(&loaded)?;
-    let message = request::message(context, &args.message)?;
+    let message = request::message(context, &loaded, &args.message)?;
     // Where the run works, not where the command was given: the two may be different work trees.
     let elsewhere = context.of_run(&loaded.state.root)?;
     let there = elsewhere.as_ref().unwrap_or(context);

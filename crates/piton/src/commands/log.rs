@@ -49,7 +49,7 @@ pub fn run(context: &Context, args: &LogArgs) -> Result<()> {
         (false, true) => Form::Terminal,
         (false, false) => Form::Plain,
     };
-    let redactor = redactor_of_run(context, &loaded.state.plan_path);
+    let redactor = redactor_of_run(context, &loaded.row.run_id, &loaded.state.plan_path);
     let mut view = View {
         args,
         dir: context.run_dir(&loaded.row.run_id).join("logs"),

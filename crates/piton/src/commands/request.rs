@@ -23,6 +23,7 @@ use serde::Serialize;
 use super::show::history;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
+use crate::plan_file::redactor_of_run;
 use crate::ui;
 
 /// How long a command waits for the driver: it looks into its inbox many times a second, so only a
@@ -73,7 +74,7 @@ pub fn unfinished(row: &RunRow) -> bool {
 
 /// Refuses to decide about a run from inside one of its own steps: agents cannot approve themselves.
 pub fn refuse_inside(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()> {
-    if is_marked(loaded) || below_keeper(context, store)? {
+    if is_marked(loaded) || below_keeper(context, store, &loaded.row.run_id)? {
         return Err(inside(loaded));
     }
     refuse_unseen(context, loaded)
@@ -161,25 +162,26 @@ fn inside(loaded: &Loaded) -> CommandError {
         .hint("give the command in a terminal of your own")
 }
 
-/// Whether a keeper of this project is above this process: the environment can be changed by a
-/// step, its ancestors cannot.
-fn below_keeper(context: &Context, store: &mut Store) -> Result<bool> {
+/// Whether the keeper of a run is above this process: the environment can be changed by a step, its
+/// ancestors cannot.
+fn below_keeper(context: &Context, store: &mut Store, run_id: &str) -> Result<bool> {
     let dirs: Vec<_> = store.runs()?.iter().map(|r| context.run_dir(&r.run_id)).collect();
     let dirs: Vec<_> = dirs.iter().map(std::path::PathBuf::as_path).collect();
     let above = piton_process::strays::keepers_above(&dirs);
-    let runs = context.project.state_dir.join("runs");
-    Ok(above.into_iter().filter_map(|a| a.dir).any(|dir| dir.starts_with(&runs)))
+    let own = context.run_dir(run_id);
+    Ok(above.into_iter().filter_map(|a| a.dir).any(|dir| dir == own))
 }
 
-/// A person's message as it may be kept: without secrets, not too long.
-pub fn message(context: &Context, text: &str) -> Result<String> {
+/// A person's message about a run as it may be kept: without secrets, not too long.
+pub fn message(context: &Context, loaded: &Loaded, text: &str) -> Result<String> {
     if text.len() > MESSAGE_BYTES_MAX {
         let problem =
             format!("the message has {} bytes; {MESSAGE_BYTES_MAX} are the most", text.len());
         return Err(CommandError::usage("message-too-long", problem)
             .hint("say it shorter, and put the rest into a file of the project"));
     }
-    Ok(context.redactor.redact(text).into_owned())
+    let redactor = redactor_of_run(context, &loaded.row.run_id, &loaded.state.plan_path);
+    Ok(redactor.redact(text).into_owned())
 }
 
 /// Refuses to ask anything of a run whose first event is not recorded yet.

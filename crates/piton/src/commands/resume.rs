@@ -295,7 +295,7 @@ fn compare(
             format!("{was}, where it began, is not this project any more; steps run in {now}");
         check.add("root-moved", message);
     }
-    in_flight(context, &loaded.state, &loaded.row.run_id, &mut check);
+    in_flight(context, &loaded.state, &loaded.row.run_id, &mut check, args.accept_plan);
     let _ = world.now();
     let mut ticks =
         ticks::look(&root, (&check.plan, file.as_ref()), &loaded.state, args.accept_gates);
@@ -326,7 +326,7 @@ fn recorded(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<Pla
 }
 
 /// Names what is in flight, from the outside: nothing is touched yet.
-fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Check) {
+fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Check, accepted: bool) {
     let dir = context.run_dir(run_id);
     let keeper = piton_process::keeper_alive(&dir);
     let facts = piton_process::Journal::read(&dir).unwrap_or_default();
@@ -342,6 +342,17 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
             _ => ("step-lost", "was in flight and its keeper is gone"),
         };
         let message = format!("{step} (attempt {attempt}) {word}");
+        let done =
+            matches!(facts.fact(&format!("{step}#{attempt}")), Fact::Finished(e) if e.success());
+        let begun_as = state.step(&step).and_then(|s| s.definition.clone());
+        let changed = check.plan.step(&step).is_some_and(|s| Some(s.definition()) != begun_as);
+        if done && changed && !accepted {
+            // It is finished, though nobody was there to record it.
+            check.differences.retain(|d| d.name != "plan-changed");
+            let message = format!("finished steps changed in the plan: {message}");
+            check.add("plan-changed-finished", message);
+            continue;
+        }
         if check.plan.step(&step).is_some() {
             check.add(name, message);
             continue;

@@ -148,10 +148,10 @@ fn is_final(status: &str) -> bool {
 /// Whether the earlier run is to be resumed; asks where that is open.
 fn wants_resume(context: &Context, args: &RunArgs, row: &RunRow, plan: &PlanFile) -> Result<bool> {
     let complete = row.status == Status::Complete.as_str();
-    if args.resume || complete || args.drive.dry_run || context.yes {
+    if args.resume || args.drive.takeover || complete || args.drive.dry_run || context.yes {
         return Ok(true);
     }
-    if Context::driver_lives(row) && !args.drive.takeover {
+    if Context::driver_lives(row) {
         return Err(driven(row));
     }
     if !context.interactive || context.json {

@@ -1,12 +1,13 @@
 //! Files of the project: finding them by path or glob, hashing them, making them durable.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use globset::GlobBuilder;
+use piton_core::Timestamp;
 use piton_core::event::FileHash;
 use piton_core::hash::Sha;
 use piton_engine::world::SealError;
@@ -75,6 +76,16 @@ pub fn observe(root: &Path, patterns: &[String], own: &[PathBuf]) -> io::Result<
         }
     }
     Ok(found)
+}
+
+/// Whether a file was changed after a moment: its contents, or what leads to them.
+pub fn changed_after(path: &Path, at: Timestamp) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    // The moment is known to the millisecond: what is stamped within it was there.
+    let changed =
+        |about: &fs::Metadata| about.ctime() * 1000 + about.ctime_nsec() / 1_000_000 > at.0;
+    fs::metadata(path).is_ok_and(|about| changed(&about))
+        || fs::symlink_metadata(path).is_ok_and(|about| changed(&about))
 }
 
 /// Hashes artifacts and syncs them with the folders that lead to them. `own` is what Piton writes

@@ -246,6 +246,10 @@ impl World for RealWorld {
         files::observe(&self.root.join(dir), patterns, &self.own).map_err(failed)
     }
 
+    fn changed_after(&mut self, dir: &str, path: &str, at: Timestamp) -> bool {
+        files::changed_after(&self.root.join(dir).join(path), at)
+    }
+
     fn head(&mut self) -> Option<String> {
         self.keeper.let_go();
         self.project.head()

@@ -144,6 +144,40 @@ fn messages_of_people_are_redacted() {
     assert!(!bytes.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()));
 }
 
+/// Lost: the same of secrets that only the plan knows.
+#[test]
+fn messages_of_people_are_redacted_by_what_the_plan_knows() {
+    let project = Project::with_plan(&format!(
+        "[[phase]]\nid = \"P\"\ngate = \"Go\"\nrun = \"true\"\nenv = {{ DEPLOY_TOKEN = \"{SECRET}\" }}\n"
+    ));
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
+    let told = format!("it was {SECRET}");
+    for args in [&["checkpoint", "-m"][..], &["reject", "r", "P", "-m"], &["abort", "r", "-m"]] {
+        project.piton(&[args, &[&told]].concat()).exits(0).silent_about(SECRET);
+    }
+    let bytes = state(&project.state_dir());
+    assert!(!bytes.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()));
+}
+
+/// Lost: what a step says while nobody drives would be recorded by whoever goes on from a shell that
+/// does not know the secret.
+#[test]
+fn what_a_step_said_before_a_resume_that_does_not_know_its_secret_is_nowhere() {
+    let project = Project::with_plan(
+        &LEAK.replace("cp \"", "touch begun; while [ ! -e go ]; do sleep 0.02; done\ncp \""),
+    );
+    let mut first = project.command(PITON);
+    first.env("DEPLOY_TOKEN", SECRET).args(["run", "plan.toml", "--run-id", "r"]);
+    let mut driver = project.start(&mut first);
+    project.wait_for("begun");
+    driver.kill();
+    project.write("go", "");
+    let ran = project.piton(&["resume", "r"]).exits(1);
+    nothing_leaked(&project, &ran, SECRET, |args| {
+        project.finish(project.command(PITON).env("DEPLOY_TOKEN", SECRET).args(args))
+    });
+}
+
 /// Lost: a run could be resumed only from a shell that knows the same secrets, and one that does
 /// not would record them.
 #[test]

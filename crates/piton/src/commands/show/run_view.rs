@@ -171,6 +171,7 @@ pub(super) fn told(store: &mut Store, loaded: &Loaded) -> Result<Told> {
 }
 
 fn decided(e: &GateDecided, at: Timestamp) -> Decided {
+    let at = e.at.unwrap_or(at);
     Decided {
         gate: e.gate.to_string(),
         approved: e.approved,

@@ -1,7 +1,7 @@
 //! The end of an attempt, in the engine's words instead of the keeper's.
 
-use piton_core::Millis;
 use piton_core::event::LogRanges;
+use piton_core::{Millis, Timestamp};
 use piton_engine::world::{Attempt, Cause, Ended};
 use piton_process::protocol::{self, Exit};
 use signal_hook::consts::{SIGHUP, SIGTERM};
@@ -33,6 +33,7 @@ pub(super) fn ended_of(attempt: &Attempt, exit: &Exit) -> Ended {
             protocol::Cause::NotStarted => Cause::NotStarted,
         },
         error: exit.error.clone(),
+        at: Timestamp(i64::try_from(exit.ended_ms).unwrap_or(i64::MAX)),
         duration: Millis(exit.duration_ms),
         logs: LogRanges {
             stdout: range(exit.stdout),
