@@ -230,7 +230,7 @@ impl<'a> Driver<'a> {
         }
         if self.options.rewind.is_some() {
             self.options.limits.draining = true;
-            self.end_all("it is taken back")?;
+            self.end_all("the run stops so that work can be taken back")?;
         }
         if self.abort.is_none() && self.options.rewind.is_none() {
             self.look_at_validations()?;

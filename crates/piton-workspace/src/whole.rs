@@ -121,8 +121,8 @@ pub fn submodules_only_here(dir: &Path) -> Result<Vec<PathBuf>, Error> {
 /// stashed, every commit of a branch is at a remote.
 fn is_elsewhere(dir: &Path) -> bool {
     if fs::symlink_metadata(dir.join(".git")).is_err() {
-        // A submodule that was never filled.
-        return true;
+        // A submodule that was never filled, unless somebody put a file there.
+        return fs::read_dir(dir).map_or(true, |mut names| names.next().is_none());
     }
     let status = ["status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none"];
     let own = ["rev-list", "-n", "1", "HEAD", "--branches", "--glob=refs/stash", "--not"];

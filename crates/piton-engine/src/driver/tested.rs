@@ -95,13 +95,17 @@ impl Driver<'_> {
         self.fresh.remove(&work.dir);
         let Some(rooms) = self.world.rooms() else { return Ok(present) };
         rooms.reset(path, &work.dir, &found.commit, None, at)?;
-        let text = format!(
-            "{path}: its tests changed files: what they ran on is committed, what they wrote is in \
-             the snapshot of their attempt"
-        );
-        self.observer.note(&Note::Warning(text));
-        let now = self.snapshot(path, "without what its tests wrote")?;
-        Ok(now.unwrap_or(present))
+        let (tree, now) = (&found.tree, self.snapshot(path, "without what its tests wrote")?);
+        let now = now.unwrap_or(present);
+        // What no snapshot holds can't be brought back, and keeps the lane from being committed so.
+        if now.tree == *tree {
+            let text = format!(
+                "{path}: its tests changed files: what they ran on is committed, what they wrote is \
+                 in the snapshot of their attempt"
+            );
+            self.observer.note(&Note::Warning(text));
+        }
+        Ok(now)
     }
 
     /// Takes out what the tests wrote when they ran again on what is to be merged: it would keep the
@@ -146,8 +150,9 @@ fn restless(path: &LanePath, run: &str) -> Refusal {
     Refusal {
         why: format!("its files changed {STIRRED_MAX} times while its tests ran"),
         fix: format!(
-            "see what changes them (`piton diff` between two snapshots of {path}/{TESTS_STEP}), end \
-             it or let git ignore what it writes, then `piton resume {run}`"
+            "see what changes them (`piton diff` between two snapshots of {path}/{TESTS_STEP}; a file \
+             too large for one is named by `piton status`), end it or let git ignore what it writes, \
+             then `piton resume {run}`"
         ),
     }
 }

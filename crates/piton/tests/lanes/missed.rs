@@ -91,9 +91,13 @@ fn a_worktree_with_a_repository_of_its_own_in_it_stays_and_is_named() {
 /// nothing was done keeps no worktree.
 #[test]
 fn a_worktree_with_new_commits_in_a_submodule_stays() {
-    for (work, stays) in
-        [("cd mod && echo z > z && git add -A && git commit -qm z", 1), ("echo 1 > 1", 0)]
-    {
+    let fills = "git -c protocol.file.allow=always submodule update --init";
+    for (setup, work, stays) in [
+        (fills, "cd mod && echo z > z && git add -A && git commit -qm z", 1),
+        (fills, "echo 1 > 1", 0),
+        ("true", "echo 1 > 1", 0),
+        ("true", "echo 1 > 1; echo z > mod/z", 1),
+    ] {
         let project = project("");
         let other = project.outside().join("other").display().to_string();
         project.sh(&format!(
@@ -101,7 +105,6 @@ fn a_worktree_with_new_commits_in_a_submodule_stays() {
         ));
         let allow = ["-c", "protocol.file.allow=always"];
         project.git(&[&allow[..], &["submodule", "--quiet", "add", &other, "mod"]].concat());
-        let setup = "git -c protocol.file.allow=always submodule update --init";
         project.write("plan.toml", &plan(&format!("setup = \"{setup}\"\nrun = \"{work}\"")));
         project.commit();
         project.piton(&["run", "plan.toml"]).exits(0);
