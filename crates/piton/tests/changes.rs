@@ -526,6 +526,8 @@ fn an_input_edited_after_a_step_ended_alone_is_named() {
     let project = ended_alone(COPIES);
     std::thread::sleep(std::time::Duration::from_millis(20));
     project.write("in.txt", "2");
+    let planned = project.piton(&["resume", "r", "--dry-run"]).exits(0);
+    planned.says("has finished meanwhile").silent_about("cp in.txt out.txt");
     project.piton(&["resume", "r"]).exits(3).says("input in.txt changed");
     assert_eq!((project.read("out.txt"), project.lines("ran.txt").len()), ("2".to_owned(), 2));
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use piton_core::event::{Event, StepRetried, Verdict};
+use piton_core::hash::Sha;
 use piton_core::state::{LaneState, Progress};
 use piton_core::{LanePath, Plan, RunState, StepPath, apply};
 use piton_engine::resume::{Accepts, Check, Severity, check};
@@ -370,6 +371,19 @@ fn in_flight(context: &Context, state: &RunState, run_id: &str, check: &mut Chec
     }
 }
 
+/// The steps that succeeded while nobody drove the run, with what each began as.
+fn finished_alone(context: &Context, loaded: &Loaded) -> Vec<(StepPath, Option<Sha>)> {
+    let facts = piton_process::Journal::read(&context.run_dir(&loaded.row.run_id));
+    let facts = facts.unwrap_or_default();
+    let succeeded = |(step, attempt): &(StepPath, u32)| {
+        let fact = facts.fact(&format!("{step}#{attempt}"));
+        matches!(fact, piton_process::Fact::Finished(exit) if exit.success())
+    };
+    let begun_as = |step: &StepPath| loaded.state.step(step).and_then(|s| s.definition.clone());
+    let found = loaded.state.running().into_iter().filter(succeeded);
+    found.map(|(step, _)| (step.clone(), begun_as(&step))).collect()
+}
+
 /// Whether the worktree of a lane was deleted: what was done there since its last checkpoint is gone.
 fn lost_its_room(state: &RunState, lane: &LanePath) -> bool {
     let dir = state.lane(lane).map_or("", |l| l.dir());
@@ -401,6 +415,14 @@ fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs)
     let mut state = loaded.state.clone();
     for event in &check.events {
         let _ = apply(&mut state, now(), event);
+    }
+    // What the next driver finds finished does not run, whoever records it.
+    for (path, step) in finished_alone(context, loaded) {
+        if check.plan.step(&path).is_some_and(|s| Some(s.definition()) == step)
+            && let Some(step) = super::status::shown_step(&mut state, &path)
+        {
+            step.progress = Progress::Done;
+        }
     }
     let found = dry_run::Found { reruns: &all_reruns(&loaded.state, &check), resume };
     dry_run::print(context, &check.plan, &state, found, args);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use piton_core::evidence::{self, Rerun};
 use piton_core::state::{Progress, StepState};
 use piton_core::summary::run_status;
-use piton_core::{Status, StepPath};
+use piton_core::{RunState, Status, StepPath};
 use piton_engine::resume::leave_out_unrecorded;
 use piton_engine::{Loaded, Store, World as _};
 
@@ -102,13 +102,18 @@ fn settle_ended(context: &Context, loaded: &mut Loaded) {
             Fact::Finished(exit) => exit.code,
             _ => None,
         };
-        let lanes = loaded.state.phases.iter_mut().filter(|p| p.id == step.phase);
-        let steps = lanes.flat_map(|p| &mut p.lanes).filter(|l| l.id == step.lane);
-        for found in steps.flat_map(|l| &mut l.steps).filter(|s| s.id == step.step) {
+        if let Some(found) = shown_step(&mut loaded.state, &step) {
             found.progress = Progress::Pending;
             found.exit_code = code;
         }
     }
+}
+
+/// A step of a state that is only shown.
+pub fn shown_step<'a>(state: &'a mut RunState, path: &StepPath) -> Option<&'a mut StepState> {
+    let phase = state.phases.iter_mut().find(|p| p.id == path.phase)?;
+    let lane = phase.lanes.iter_mut().find(|l| l.id == path.lane)?;
+    lane.steps.iter_mut().find(|s| s.id == path.step)
 }
 
 /// Draws where a run stands over what was drawn before, as much as the screen has room for.
