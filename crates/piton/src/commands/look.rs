@@ -34,7 +34,15 @@ fn taken(
     let work = lane.and_then(|l| loaded.state.lane(l)).and_then(|l| l.work.as_ref());
     let dir = work.map(|w| w.dir.clone()).unwrap_or_default();
     let taken = rooms(context, loaded)?.look(lane, &dir, to, now());
-    taken.map_err(|why| CommandError::failed("snapshot", why))
+    taken.map_err(|why| {
+        let (error, run) = (CommandError::failed("snapshot", why), &loaded.row.run_id);
+        if dir.is_empty() {
+            return error;
+        }
+        error.hint(format!(
+            "`piton resume {run}` makes a worktree whole again, or says what it lacks"
+        ))
+    })
 }
 
 /// The workspaces of a run, for whoever does not drive it.
