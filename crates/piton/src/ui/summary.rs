@@ -32,6 +32,8 @@ enum Due {
 /// Counts what happens while a driver works.
 #[derive(Debug, Default)]
 pub struct Tally {
+    /// Whether nothing is said of what to type next.
+    pub no_way_on: bool,
     began_at: Option<Timestamp>,
     last_at: Timestamp,
     /// Steps of which an attempt was started or ended.
@@ -144,7 +146,8 @@ impl Tally {
         }
         // Paths and commands are not wrapped: they are there to be copied.
         let _ = writeln!(out, "  logs: {}", sanitize(&logs.to_string_lossy()));
-        for (index, command) in next_commands(state, verdict).iter().enumerate() {
+        let next = if self.no_way_on { Vec::new() } else { next_commands(state, verdict) };
+        for (index, command) in next.iter().enumerate() {
             let label = if index == 0 { "next:" } else { "  or:" };
             let _ = writeln!(out, "  {label} {command}");
         }
