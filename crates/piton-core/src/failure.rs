@@ -1,9 +1,5 @@
 //! Failures: their class, read from what the attempt left, and what follows from it.
 
-use std::sync::OnceLock;
-
-use regex::Regex;
-
 use crate::budget::Budgets;
 use crate::event::{Class, Next};
 use crate::plan::Step;
@@ -11,6 +7,7 @@ use crate::state::StepState;
 use crate::time::{Millis, Timestamp};
 
 mod reset;
+mod signs;
 
 /// Lines of output that are looked at: a cause stands near the end.
 pub const LINES_LOOKED_AT: usize = 20;
@@ -51,78 +48,6 @@ pub struct Classified {
     pub reset: Option<Timestamp>,
 }
 
-const NETWORK: &[&str] = &[
-    "could not resolve host",
-    "temporary failure in name resolution",
-    "temporary failure resolving",
-    "unable to resolve host",
-    "name or service not known",
-    "no such host",
-    "nodename nor servname provided",
-    "network is unreachable",
-    "network is down",
-    "spurious network error",
-    "connection timed out",
-    "connection reset by peer",
-    "connection was reset",
-    "connection refused",
-    "api error: connection error",
-    "connection aborted",
-    "couldn't connect to server",
-    "could not connect to server",
-    "failed to establish a new connection",
-    "empty reply from server",
-    "no route to host",
-    "host is unreachable",
-    "host is down",
-    "enotfound",
-    "econnreset",
-    "econnrefused",
-    "enetunreach",
-    "ehostunreach",
-    "etimedout",
-    "eai_again",
-    "socket hang up",
-    "fetch failed",
-    "i/o timeout",
-    "remote end hung up unexpectedly",
-    "tls handshake timeout",
-    "502 bad gateway",
-    "503 service unavailable",
-    "504 gateway time",
-];
-
-const RATE_LIMIT: &[&str] = &[
-    "rate limit",
-    "rate_limit",
-    "ratelimit",
-    "too many requests",
-    "usage limit reached",
-    "-hour limit reached",
-    "weekly limit reached",
-    "hit your limit",
-    "hit your usage limit",
-    "quota exceeded",
-    "resource_exhausted",
-    "overloaded_error",
-];
-
-/// The status of an answer that stands for something that passes by itself: `HTTP/2 429`, `"status":
-/// 429`, `returned error: 503`.
-fn status(text: &str) -> Option<Class> {
-    static PATTERN: OnceLock<Option<Regex>> = OnceLock::new();
-    let made = PATTERN.get_or_init(|| {
-        let word = r"\b(?:http(?:/\d(?:\.\d)?)?|error|(?:http[ _-]?)?(?:status)?[ _-]?code|status)";
-        Regex::new(&format!(r#"{word}["']?[:=]?[ ("']{{0,2}}(429|529|502|503|504)\b"#)).ok()
-    });
-    let codes = made.as_ref()?.captures_iter(text).map(|found| match &found[1] {
-        "429" | "529" => Class::RateLimit,
-        _ => Class::Network,
-    });
-    // A limit says more: it may name when it ends.
-    codes.min_by_key(|class| *class != Class::RateLimit)
-}
-
 /// Reads the class of a failure from the end of its output.
 ///
 /// A failing test is a failing test whatever it prints: its output is about the code.
@@ -131,14 +56,11 @@ pub fn classify(remains: Remains<'_>, now: Timestamp) -> Classified {
         return Classified { class: Class::Test, reset: None };
     }
     let from = remains.lines.len().saturating_sub(LINES_LOOKED_AT);
-    let text = remains.lines[from..].join("\n").to_lowercase();
-    let status = status(&text);
-    if status == Some(Class::RateLimit) || RATE_LIMIT.iter().any(|sign| text.contains(sign)) {
-        let reset = reset::find(&text, now, remains.offset_secs);
-        return Classified { class: Class::RateLimit, reset };
-    }
-    if status == Some(Class::Network) || NETWORK.iter().any(|sign| text.contains(sign)) {
-        return Classified { class: Class::Network, reset: None };
+    let text = signs::said(&remains.lines[from..]);
+    if let Some(class) = signs::class(&text) {
+        let limited = class == Class::RateLimit;
+        let ends = || reset::find(&text.to_lowercase(), now, remains.offset_secs);
+        return Classified { class, reset: limited.then(ends).flatten() };
     }
     let class = if remains.is_agent { Class::Agent } else { Class::Command };
     Classified { class, reset: None }

@@ -8,6 +8,18 @@ use crate::status::Status;
 
 /// The status of a lane.
 pub fn lane_status(state: &RunState, phase: &PhaseState, lane: &LaneState) -> Status {
+    unless_ended(state, begun_status(state, phase, lane))
+}
+
+/// In a run that a person ended nothing waits any more: what did stands as the run does.
+fn unless_ended(state: &RunState, status: Status) -> Status {
+    match (state.ended, status) {
+        (Some(ended), Status::Retrying | Status::Parked | Status::Waiting) => ended,
+        _ => status,
+    }
+}
+
+fn begun_status(state: &RunState, phase: &PhaseState, lane: &LaneState) -> Status {
     if lane.is_over() {
         let skipped = lane.steps.iter().all(|s| matches!(s.progress, Progress::Skipped { .. }));
         return if skipped { Status::Skipped } else { Status::Complete };
@@ -71,11 +83,12 @@ pub fn step_status(
 ) -> Status {
     if lane.is_running() && lane.work.as_ref().is_some_and(|w| w.blocked.is_some()) {
         let ended = matches!(step.progress, Progress::Running { .. });
-        return if ended { Status::Blocked } else { step.status() };
+        return if ended { Status::Blocked } else { unless_ended(state, step.status()) };
     }
     let waits = || tasks_status(state, phase, lane, &step.id);
     let open = Some(step).filter(|s| s.progress == Progress::Pending);
-    open.and_then(|_| waits()).unwrap_or_else(|| step.status())
+    let status = open.and_then(|_| waits()).unwrap_or_else(|| step.status());
+    unless_ended(state, status)
 }
 
 fn waits(state: &RunState, gate: &GateRef) -> bool {
@@ -149,6 +162,9 @@ fn combine(parts: &[Status]) -> Status {
         Status::Retrying,
         Status::Parked,
         Status::Waiting,
+        Status::Aborted,
+        Status::Cancelled,
+        Status::Archived,
         Status::Blocked,
         Status::RolledBack,
     ] {
@@ -247,7 +263,7 @@ fn is_held(state: &RunState) -> bool {
     state.phases.iter().any(held)
 }
 
-/// The step where the run stands: the first that runs, else the first that is not over.
+/// The step where the run stands, or would go on: the first that runs, else the first that is not over.
 pub fn current(state: &RunState) -> Option<StepPath> {
     let running = state.running().into_iter().next().map(|(path, _)| path);
     running.or_else(|| state.steps().find(|(_, s)| !s.progress.is_over()).map(|(path, _)| path))

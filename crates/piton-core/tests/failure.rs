@@ -47,6 +47,72 @@ fn output_decides_the_class() {
     assert_eq!(class_of("test rate_limit_is_kept ... FAILED", true, true).class, Class::Test);
 }
 
+/// Lost: a failing test of code that deals with limits would wait for hours, and its retries be unused.
+#[test]
+fn names_are_no_signs() {
+    for text in [
+        "test rate_limit_works ... FAILED",
+        "test rate_limit ... FAILED",
+        "test api::rate_limited_user ... FAILED",
+        "test src/api.rs - rate_limit (line 3) ... FAILED",
+        "---- rate_limit::tests::works stdout ----",
+        "---- rate_limit_exceeded stdout ----",
+        "thread 'rate_limit_exceeded' panicked at src/rate_limit.rs:5:9:\nleft: 1",
+        "failures:\n    rate_limit_exceeded\n    api::econnrefused\ntest result: FAILED. 0 passed",
+        "        FAIL [   0.005s] api tests::rate_limited",
+        "FAILED tests/test_ratelimit.py::test_rate_limit - assert 1 == 2",
+        "FAILED tests/test_api.py::test_codes[rate_limit_error] - assert 1 == 2",
+        "tests/rate_limit.py:12: AssertionError",
+        "____________ rate_limit_error ____________",
+        "FAIL: rate_limit (tests.rate_limit.Works)",
+        "--- FAIL: TestRateLimit (0.00s)",
+        "--- FAIL: TestAnswers/too_many_requests (0.00s)",
+        "FAIL src/ratelimit/index.test.ts > rate limit exceeded",
+        "  ✓ answers 429 Too Many Requests (5 ms)",
+        "  ✕ says connection refused (5 ms)",
+        "  ● limits › says too many requests",
+        "not ok 3 - rate limit exceeded",
+        "    at checkRateLimit (/app/rateLimit.ts:4:3)",
+        "at com.example.RateLimiter.check(RateLimiter.java:12)",
+        "error[E0425]: cannot find function `rate_limit_error` in this scope",
+        "NameError: name 'rate_limit' is not defined",
+        "make: *** [Makefile:3: test-ratelimit] Error 1",
+        "the corporate limit is 5",
+        "{\"type\":\"rate_limit_event\",\"rate_limit_info\":{\"status\":\"allowed\"}}",
+        "test network_unreachable_is_reported ... FAILED",
+        "FAILED tests/test_net.py::test_connection_refused - assert 1 == 2",
+        "test net::econnreset_is_seen ... FAILED",
+        "test eai_again ... FAILED",
+        "    src/enotfound.rs:3:5",
+    ] {
+        assert_eq!(class_of(text, false, false).class, Class::Command, "{text}");
+    }
+    for (text, class) in [
+        ("{\"error\":{\"type\":\"rate_limit_error\",\"message\":\"no\"}}", Class::RateLimit),
+        ("{'error': {'code': 'rate_limit_exceeded'}}", Class::RateLimit),
+        ("{\"error\":\"rate_limit\"}", Class::RateLimit),
+        ("openai.RateLimitError: slow down", Class::RateLimit),
+        ("OpenAI::RateLimitError (slow down)", Class::RateLimit),
+        ("ErrorKind::RateLimited", Class::RateLimit),
+        ("code:rate_limit_exceeded", Class::RateLimit),
+        ("ERR_RATE_LIMITED", Class::RateLimit),
+        ("\"reason\": \"userRateLimitExceeded\"", Class::RateLimit),
+        ("StatusCode.RESOURCE_EXHAUSTED", Class::RateLimit),
+        ("x-ratelimit-reset: 1763240000", Class::RateLimit),
+        ("API rate limit exceeded for user ID 1.", Class::RateLimit),
+        ("429 Too Many Requests", Class::RateLimit),
+        ("You've hit your usage limit.", Class::RateLimit),
+        ("✗ rate limit exceeded", Class::RateLimit),
+        ("thread 'main' panicked at src/main.rs:5:9:\nrate limit exceeded", Class::RateLimit),
+        ("Errno::ECONNREFUSED: Failed to open TCP connection", Class::Network),
+        ("FAILED tests/test_x.py::test_y - OSError: Network is unreachable", Class::Network),
+        ("test net::works ... Connection refused (os error 111)", Class::Network),
+        ("{ errno: -111, code: 'ECONNREFUSED' }", Class::Network),
+    ] {
+        assert_eq!(class_of(text, false, false).class, class, "{text}");
+    }
+}
+
 #[test]
 fn only_the_end_of_the_output_is_looked_at() {
     let mut text = "connection refused\n".to_owned();

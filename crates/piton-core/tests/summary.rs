@@ -3,11 +3,12 @@
 mod support;
 
 use piton_core::event::{
-    Class, DriverLeft, Event, GateAsked, GateDecided, LaneBlocked, Next, RunAborted, StepSkipped,
-    Verdict,
+    Class, DriverLeft, Event, GateAsked, GateDecided, LaneBlocked, Next, RunAborted, RunArchived,
+    StepSkipped, Verdict,
 };
 use piton_core::summary::{
     current, lane_status, phase_status, progress, run_status, standing, standing_verdict,
+    step_status,
 };
 use piton_core::{GateRef, Status};
 use piton_testkit::plans;
@@ -207,6 +208,37 @@ fn what_was_ended_with_its_run_is_not_shown_at_work() {
     assert_eq!(standing(Status::Running, live, false, true), Status::Running, "it is merged");
     assert_eq!(standing(Status::Running, live, false, false), Status::Pending, "another lane runs");
     assert_eq!(standing(Status::Running, live, true, false), Status::Running);
+}
+
+/// Lost: a run that was ended for good would count down to an attempt that never comes.
+#[test]
+fn nothing_waits_in_a_run_that_was_ended() {
+    let by = || "ada".to_owned();
+    let abort = |cancel| Event::RunAborted(RunAborted { by: by(), message: String::new(), cancel });
+    let until = piton_core::Timestamp(9_000_000);
+    for (event, ended) in [
+        (abort(false), Status::Aborted),
+        (abort(true), Status::Cancelled),
+        (Event::RunArchived(RunArchived { by: by() }), Status::Archived),
+    ] {
+        for (class, next) in
+            [(Class::Test, Next::Retry { at: until }), (Class::RateLimit, Next::Wait { until })]
+        {
+            let mut run = run();
+            run.attempt("P1/A/one", failed(class, next));
+            run.take(event.clone());
+            let (phase, gate) = (&run.state.phases[0], GateRef("P1/B".to_owned()));
+            let lane = &phase.lanes[0];
+            assert_eq!(step_status(&run.state, phase, lane, &lane.steps[0]), ended);
+            assert_eq!(step_status(&run.state, phase, lane, &lane.steps[1]), Status::Pending);
+            assert_eq!(statuses(&run), (ended, ended, ended));
+            let (name, asked_at, decision) = ("Go".to_owned(), until, None);
+            let asked = piton_core::state::GateState { name, asked_at, decision };
+            run.state.gates.insert(gate, asked);
+            let phase = &run.state.phases[0];
+            assert_eq!(lane_status(&run.state, phase, &phase.lanes[1]), ended, "for a person");
+        }
+    }
 }
 
 /// Lost: a run that a person had freed would still be called blocked, and nothing would be named that

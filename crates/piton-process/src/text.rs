@@ -5,20 +5,26 @@
 /// The longest line that is shown, in characters; beyond it a log line is data, not a message.
 pub const SHOWN_CHARS_MAX: usize = 500;
 
+/// The most indentation that stays: beyond it the line would be cut before it says anything.
+const INDENT_CHARS_MAX: usize = 100;
+
 /// The mark at the end of a line that was cut.
 const CUT: char = '…';
 
 /// Makes a line plain: invalid UTF-8 replaced, text overwritten by a carriage return left out
 /// (the last segment that is not empty stays), escape sequences and control characters removed,
-/// tabs as spaces, blanks at both ends trimmed, cut at [`SHOWN_CHARS_MAX`].
+/// tabs behind the indentation as spaces, blanks at the end trimmed, cut at [`SHOWN_CHARS_MAX`].
+///
+/// The indentation stays: it is what makes a traceback or a diff readable.
 pub fn sanitize(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let mut shown = String::new();
     for segment in text.split('\r') {
         let plain = plain(segment);
-        let trimmed = plain.trim();
-        if !trimmed.is_empty() {
-            trimmed.clone_into(&mut shown);
+        let text = plain.trim_start();
+        if !text.is_empty() {
+            let indent = plain[..plain.len() - text.len()].chars().take(INDENT_CHARS_MAX);
+            shown = indent.chain(text.trim_end().replace('\t', " ").chars()).collect();
         }
     }
     if let Some((at, _)) = shown.char_indices().nth(SHOWN_CHARS_MAX) {
@@ -42,7 +48,7 @@ fn plain(text: &str) -> String {
                 _ => {}
             },
             '\u{9b}' => skip_control_sequence(&mut chars),
-            '\t' => plain.push(' '),
+            '\t' => plain.push('\t'),
             // Marks that reorder or hide text could make a log say what it does not.
             '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
             char if char.is_control() => {}
@@ -83,6 +89,9 @@ mod tests {
             (b"\x1b]0;title\x07text", "text"),
             (b"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
             (b" 10%\r 50%\r100%\r\n", "100%"),
+            (b"  two\tthree \t\n", "  two three"),
+            (b"\x1b[31m\t at four\x1b[0m  \r\n", "\t at four"),
+            (b"\t \r\n", ""),
             (b"a\x08\x00b\tc", "ab c"),
             (b"bad \xff byte", "bad \u{fffd} byte"),
             (b"\x1b[2J\x1b[H", ""),
@@ -97,5 +106,7 @@ mod tests {
     fn long_lines_are_cut() {
         let line = "ä".repeat(SHOWN_CHARS_MAX + 10);
         assert_eq!(sanitize(line.as_bytes()).chars().count(), SHOWN_CHARS_MAX + 1);
+        let far = sanitize(format!("{}x", " ".repeat(10_000)).as_bytes());
+        assert!(far.chars().count() == INDENT_CHARS_MAX + 1 && far.ends_with('x'));
     }
 }

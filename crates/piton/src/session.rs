@@ -49,6 +49,8 @@ pub struct Session {
     pub opening: Vec<Event>,
     /// An abort to carry out instead of going on.
     pub abort: Option<RunAborted>,
+    /// Whether the run is set aside right after: then no way on is told.
+    pub aside: bool,
     /// A rollback, restore or undo to carry out instead of going on.
     pub rewind: Option<Rewind>,
     /// Whether nothing but a rollback that was cut short is to be finished.
@@ -219,6 +221,7 @@ pub fn drive(
         notify: true,
     };
     let mut tally = ui::Tally::default();
+    tally.no_way_on = session.aside;
     // A command that ends a run answers with one object; its events are no answer.
     let streams = context.json && options.abort.is_none();
     let mut screen = if context.json && !streams {
@@ -241,7 +244,7 @@ pub fn drive(
     } else {
         let look = ui::Look::stderr();
         ui::say_as_is(tally.render(&ending.state, ending.verdict, &logs, &look).trim_end());
-        if ending.verdict != Verdict::RolledBack {
+        if ending.verdict != Verdict::RolledBack && !session.aside {
             say_lanes(context, &ending.state, Told::Stuck);
         }
     }
@@ -252,8 +255,19 @@ impl Session {
     /// A run about to go on.
     pub fn new(loaded: Loaded, plan: Plan, live: Plan, opening: Vec<Event>) -> Self {
         let (open_gates, doubted_gates) = (BTreeMap::new(), BTreeMap::new());
-        let (abort, rewind, settle) = (None, None, false);
-        Self { loaded, plan, live, opening, abort, rewind, settle, open_gates, doubted_gates }
+        let (abort, aside, rewind, settle) = (None, false, None, false);
+        Self {
+            loaded,
+            plan,
+            live,
+            opening,
+            abort,
+            aside,
+            rewind,
+            settle,
+            open_gates,
+            doubted_gates,
+        }
     }
 
     /// The state as it will be once the opening events are applied; enough to find the root.

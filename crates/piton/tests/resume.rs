@@ -229,7 +229,9 @@ fn starting_fresh_ends_what_still_runs_of_the_old_run() {
     driver.kill();
     let old = project.run_id();
     project.write("plan.toml", OPEN);
-    project.piton(&["run", "plan.toml", "--fresh", "--run-id", "new"]).exits(3);
+    let said = project.piton(&["run", "plan.toml", "--fresh", "--run-id", "new"]).exits(3);
+    // Nobody is told to go on with what can't be gone on with any more.
+    said.says(&format!("archived {old}")).silent_about(&format!("resume {old}"));
     assert_eq!(project.status(&old), "archived");
     project.write("go", "");
     project.wait_quiet();

@@ -127,17 +127,19 @@ fn ask_driver(
 /// Ends a run that nobody drives, its steps first.
 fn end_alone(context: &Context, store: &mut Store, run_id: &str, event: RunAborted) -> Result<()> {
     let what = if event.cancel { "cancelled the run" } else { "aborted the run" };
-    drive_to_the_end(context, store, run_id, event)?;
+    drive_to_the_end(context, store, run_id, event, false)?;
     said(context, run_id, what);
     Ok(())
 }
 
-/// Drives a run that nobody drives just far enough to end what runs, then records the abort.
+/// Drives a run that nobody drives just far enough to end what runs, then records the abort. `aside` if
+/// the run is set aside right after.
 fn drive_to_the_end(
     context: &Context,
     store: &mut Store,
     run_id: &str,
     event: RunAborted,
+    aside: bool,
 ) -> Result<()> {
     let row = store.load(run_id)?.row;
     let lease = acquire(context, store, &row, false)?;
@@ -150,7 +152,8 @@ fn drive_to_the_end(
     let plan = plan_of(store, &loaded)?;
     let opening = vec![session::attached(context, &lease, &DriveArgs::default())];
     let live = plan.clone();
-    let session = Session { abort: Some(event), ..Session::new(loaded, plan, live, opening) };
+    let abort = Some(event);
+    let session = Session { abort, aside, ..Session::new(loaded, plan, live, opening) };
     session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
     Ok(())
 }
@@ -186,12 +189,13 @@ pub fn forget_unbegun(store: &mut Store, run_id: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Ends what still runs of a run that nobody drives, if anything does.
-pub fn end_steps(context: &Context, store: &mut Store, run_id: &str, why: &str) -> Result<()> {
+/// Ends what still runs of a run that nobody drives, if anything does, before it is archived.
+pub fn end_steps(context: &Context, store: &mut Store, run_id: &str) -> Result<()> {
     let loaded = store.load(run_id)?;
     if loaded.state.running().is_empty() {
         return Ok(());
     }
-    let event = RunAborted { by: Context::who(), message: why.to_owned(), cancel: false };
-    drive_to_the_end(context, store, run_id, event)
+    let message = "the run was archived".to_owned();
+    let event = RunAborted { by: Context::who(), message, cancel: false };
+    drive_to_the_end(context, store, run_id, event, true)
 }

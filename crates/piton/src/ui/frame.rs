@@ -92,7 +92,8 @@ fn rows(scene: &Scene<'_>, compact: bool) -> Vec<Row> {
             }
         }
     }
-    for (place, gate) in scene.state.open_gates() {
+    let open = scene.state.open_gates().filter(|_| scene.state.ended.is_none());
+    for (place, gate) in open {
         let mark = scene.look.symbol(Status::Waiting);
         let command = format!("piton approve {} {place}", words::run_id(scene.state));
         rows.push(
@@ -248,6 +249,9 @@ fn step_rows(
                     rows.push(Row::new(Rank::Output, indent + 2).flex(DIM, output));
                 }
             }
+        }
+        Progress::Waiting { .. } if scene.state.ended.is_some() => {
+            rows.push(row.put(NOTE, status.as_str()).flex(DIM, last_error()));
         }
         progress @ Progress::Waiting { .. } => {
             let until = progress.waits_until(scene.now).unwrap_or(scene.now);

@@ -130,7 +130,7 @@ pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) ->
         title: &state.title,
         plan: &state.plan_path,
         status: run,
-        current: current(state),
+        current: current(state).filter(|_| state.ended.is_none()),
         phases: phases(state, run),
         waiting_for: waiting_for(state),
         rerun: again(state, rerun),
@@ -249,6 +249,9 @@ fn again<'a>(state: &'a RunState, rerun: &'a [Rerun]) -> Vec<Again<'a>> {
 }
 
 fn waiting_for(state: &RunState) -> Vec<Waiting<'_>> {
+    if state.ended.is_some() {
+        return Vec::new();
+    }
     let gates = state.open_gates().map(|(gate, g)| Waiting::Gate {
         gate: &gate.0,
         name: &g.name,
@@ -268,8 +271,11 @@ pub fn pending_rerun(step: &StepState) -> Option<&str> {
     if step.progress == Progress::Pending { step.rerun.as_deref() } else { None }
 }
 
-/// When the first parked step goes on.
+/// When the first parked step goes on; none does in a run that was ended.
 pub fn parked_until(state: &RunState) -> Option<Timestamp> {
+    if state.ended.is_some() {
+        return None;
+    }
     let steps = state.phases.iter().flat_map(|p| &p.lanes).flat_map(|l| &l.steps);
     steps
         .filter_map(|s| match s.progress {
@@ -329,6 +335,27 @@ mod tests {
         let value = serde_json::to_value(status(&loaded, true, &[])).unwrap();
         let wanted = json!({"lane": "P1/B", "pull_request": "https://forge/1"});
         assert_eq!(value["waiting_for"][1], wanted);
+    }
+
+    /// Lost: a program would wait for a run that was ended.
+    #[test]
+    fn a_run_that_was_ended_waits_for_nothing() {
+        let mut loaded = loaded();
+        let (since, until) = (Timestamp(5_000), Timestamp(9_000_000));
+        let parked = Progress::Waiting { since, until, class: Class::RateLimit };
+        loaded.state.phases[0].lanes[0].steps[1].progress = parked;
+        let value = serde_json::to_value(status(&loaded, false, &[])).unwrap();
+        assert_eq!(value["parked_until"], "1970-01-01T02:30:00Z");
+        loaded.state.ended = Some(Status::Cancelled);
+        let value = serde_json::to_value(status(&loaded, false, &[])).unwrap();
+        for key in ["parked_until", "current"] {
+            assert_eq!(value[key], serde_json::Value::Null, "{key}");
+        }
+        assert_eq!(value["waiting_for"], json!([]));
+        let lane = &value["phases"][0]["lanes"][0];
+        for part in [&value["phases"][0], lane, &lane["steps"][1]] {
+            assert_eq!(part["status"], "cancelled", "{part}");
+        }
     }
 
     #[test]

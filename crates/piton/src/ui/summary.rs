@@ -3,11 +3,11 @@
 //!
 //! [`Tally`] only counts events; it decides nothing and prints nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use piton_core::event::{BudgetExhausted, Next, Outcome, StepFinished, Verdict};
+use piton_core::event::{BudgetExhausted, Class, Next, Outcome, StepFinished, Verdict};
 use piton_core::lane_state::LaneWork;
 use piton_core::state::{Progress, StepState};
 use piton_core::{Event, LanePath, Millis, RunState, Status, StepPath, Timestamp};
@@ -21,15 +21,27 @@ use super::{here, lane_words, words};
 /// Most steps that a summary names per kind; `piton status` names them all.
 const NAMED_MAX: usize = 10;
 
+/// What the next attempt of a failed step will have been.
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    Retry,
+    /// One after a wait for what passes by itself.
+    Wait,
+}
+
 /// Counts what happens while a driver works.
 #[derive(Debug, Default)]
 pub struct Tally {
+    /// Whether nothing is said of what to type next.
+    pub no_way_on: bool,
     began_at: Option<Timestamp>,
     last_at: Timestamp,
     /// Steps of which an attempt was started or ended.
     ran: BTreeSet<StepPath>,
     /// Steps that were settled meanwhile without an attempt: proven by another, or joined.
     settled: BTreeSet<StepPath>,
+    /// Steps that failed and are to be tried again.
+    due: BTreeMap<StepPath, Due>,
     retried: usize,
     waited: usize,
     interrupted: usize,
@@ -61,11 +73,38 @@ impl Tally {
     fn finished(&mut self, e: &StepFinished) {
         self.ran.insert(e.step.clone());
         match &e.outcome {
-            Outcome::Failed { next: Next::Retry { .. }, .. } => self.retried += 1,
-            Outcome::Failed { next: Next::Wait { .. }, .. } => self.waited += 1,
+            Outcome::Failed { next: Next::Retry { .. }, .. } => {
+                self.due.insert(e.step.clone(), Due::Retry);
+            }
+            Outcome::Failed { next: Next::Wait { .. }, .. } => {
+                self.due.insert(e.step.clone(), Due::Wait);
+            }
             Outcome::Interrupted { .. } => self.interrupted += 1,
             _ => {}
         }
+    }
+
+    /// A step starts: a retry or a wait that was due is one now. A driver that leaves before has not
+    /// seen it.
+    fn started(&mut self, step: &StepPath) {
+        self.ran.insert(step.clone());
+        match self.due.remove(step) {
+            Some(Due::Retry) => self.retried += 1,
+            Some(Due::Wait) => self.waited += 1,
+            None => {}
+        }
+    }
+
+    /// What the driver before left to be tried again.
+    fn attached(&mut self, state: &RunState) {
+        let due = state.steps().filter_map(|(path, step)| match step.progress {
+            Progress::Waiting { class: Class::Network | Class::RateLimit, .. } => {
+                Some((path, Due::Wait))
+            }
+            Progress::Waiting { .. } => Some((path, Due::Retry)),
+            _ => None,
+        });
+        self.due.extend(due);
     }
 
     /// The summary for people, on stderr; `logs` is the folder of the run's logs.
@@ -107,7 +146,8 @@ impl Tally {
         }
         // Paths and commands are not wrapped: they are there to be copied.
         let _ = writeln!(out, "  logs: {}", sanitize(&logs.to_string_lossy()));
-        for (index, command) in next_commands(state, verdict).iter().enumerate() {
+        let next = if self.no_way_on { Vec::new() } else { next_commands(state, verdict) };
+        for (index, command) in next.iter().enumerate() {
             let label = if index == 0 { "next:" } else { "  or:" };
             let _ = writeln!(out, "  {label} {command}");
         }
@@ -185,12 +225,13 @@ impl Observer for Tally {
         self.last_at = self.last_at.max(at);
         match event {
             Event::StepStarted(e) => {
-                self.ran.insert(e.step.clone());
+                self.started(&e.step);
                 if let Some(reason) = state.step(&e.step).and_then(|s| s.rerun.as_deref()) {
                     self.redo(&e.step, reason);
                 }
             }
             Event::StepFinished(e) => self.finished(e),
+            Event::DriverAttached(_) => self.attached(state),
             Event::BudgetExhausted(e) => self.exhausted = Some(e.clone()),
             Event::StepProven(e) => drop(self.settled.insert(e.step.clone())),
             Event::LaneJoined(e) => drop(self.settled.insert(e.step.clone())),
@@ -331,7 +372,7 @@ fn after_failure(state: &RunState, run: &str, resume: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use piton_core::event::{Class, StepStarted};
+    use piton_core::event::StepStarted;
     use piton_core::hash::Sha;
 
     use super::super::fixture::{done, failed, lane, state};
@@ -344,6 +385,21 @@ mod tests {
             definition: Sha("d".to_owned()),
             inputs: Vec::new(),
             before: None,
+        })
+    }
+
+    fn attach() -> Event {
+        Event::DriverAttached(piton_core::event::DriverAttached {
+            epoch: 2,
+            pid: 1,
+            host: "box".to_owned(),
+            head: None,
+            takeover: false,
+            base: None,
+            retries: None,
+            seed_dirty: false,
+            keep_going: false,
+            driven_until: None,
         })
     }
 
@@ -418,6 +474,31 @@ mod tests {
              \x20   or: piton abort r-1\n\
              \x20   or: piton log r-1 --step P1/A/build\n"
         );
+    }
+
+    /// Lost: a driver that was stopped at once would claim retries and waits that never were.
+    #[test]
+    fn only_what_happened_is_counted() {
+        let at = Timestamp(9_000_000);
+        for (next, class, words) in [
+            (Next::Retry { at }, Class::Command, "1 step run, 1 retried"),
+            (Next::Wait { until: at }, Class::RateLimit, "1 step run, 1 waited out"),
+        ] {
+            let mut state = state();
+            state.phases[0].lanes[0] = lane("A", vec![failed("build")]);
+            let mut first = Tally::default();
+            first.event(1, Timestamp(1), &start("build", 1), &state);
+            first.event(2, Timestamp(2), &finish("build", failure(next)), &state);
+            assert_eq!(first.counts(&state), "1 step run");
+            // Whoever goes on tries again what the one before left.
+            let waits = Progress::Waiting { since: Timestamp(2), until: at, class };
+            state.phases[0].lanes[0].steps[0].progress = waits;
+            let mut second = Tally::default();
+            second.event(3, Timestamp(3), &attach(), &state);
+            assert_eq!(second.counts(&state), "0 steps run");
+            second.event(4, at, &start("build", 2), &state);
+            assert_eq!(second.counts(&state), words);
+        }
     }
 
     /// Lost: nobody would know who said no, or that the last step was dearer than it might be.

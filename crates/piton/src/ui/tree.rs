@@ -246,6 +246,9 @@ impl<'a> Tree<'a> {
         };
         let name = sanitize(&gate.name);
         match &gate.decision {
+            None if self.state.ended.is_some() => {
+                self.words(indent, &format!("gate \"{name}\" was not decided"));
+            }
             None => {
                 let asked = self.now.since(gate.asked_at);
                 self.words(
@@ -293,7 +296,7 @@ impl<'a> Tree<'a> {
         };
         match step.progress {
             Progress::Running { since } => add(&format!("for {}", self.now.since(since))),
-            progress @ Progress::Waiting { .. } => {
+            progress @ Progress::Waiting { .. } if self.state.ended.is_none() => {
                 let due = || "due now".to_owned();
                 add(&progress.waits_until(self.now).map_or_else(due, |until| {
                     let left = until.since(self.now);
@@ -350,6 +353,24 @@ mod tests {
              \x20 ⏸ main waiting\n\
              \x20   ○ work pending\n"
         );
+    }
+
+    /// Lost: a run that was ended for good would count down to an attempt that never comes.
+    #[test]
+    fn a_run_that_was_ended_waits_for_nothing() {
+        let mut loaded = loaded();
+        loaded.row.owner = None;
+        let (since, until) = (Timestamp(5_000), Timestamp(9_000_000));
+        let waits = Progress::Waiting { since, until, class: piton_core::event::Class::Command };
+        let step = StepState { progress: waits, ..failed("build") };
+        loaded.state.phases[0].lanes[0].steps[1] = step;
+        loaded.state.ended = Some(Status::Cancelled);
+        let text = render(&loaded, false, &[], NOW, &Look::plain(80));
+        let whole = "⊗ P1 cancelled, 1/4\n  ⊗ A cancelled\n    ✓ fetch complete, 1m 05s, 1 artifact\n    \
+             ⊗ build cancelled, 1.5s, 2 attempts, exit 7\n      exit 7: the linker said no\n    \
+             ○ pack pending\n  ○ B pending\n    ○ work pending\n⊗ P2 cancelled, 0/1\n  \
+             gate \"Spec approval\" was not decided\n";
+        assert!(text.contains(whole), "{text}");
     }
 
     #[test]

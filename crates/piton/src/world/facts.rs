@@ -5,6 +5,7 @@
 //! one is reported and never fails the step.
 
 use std::io::Read as _;
+use std::ops::Range;
 use std::path::Path;
 
 use piton_core::event::Facts;
@@ -22,6 +23,9 @@ const TOKENS_MAX: u64 = 1_000_000_000_000;
 const DOLLARS_MAX: f64 = 1_000_000.0;
 /// Problems that are named; a step can make as many as it likes.
 const PROBLEMS_MAX: usize = 5;
+/// Faults after which the rest is not read: what follows so many is no list of facts, and looking for
+/// where each of them ends takes time.
+const FAULTS_MAX: usize = 1000;
 /// Characters of a value that is quoted in a problem.
 const QUOTED_CHARS: usize = 60;
 
@@ -43,19 +47,36 @@ pub fn read(path: &Path) -> Reported {
 }
 
 /// What the objects say; `cut` if the file goes on.
+///
+/// What can't be read costs the rest of its line, not what follows.
 fn parse(bytes: &[u8], cut: bool) -> Reported {
     let mut said = Said::default();
-    for value in serde_json::Deserializer::from_slice(bytes).into_iter::<Value>() {
-        match value {
-            Ok(Value::Object(map)) => map.iter().for_each(|(key, value)| said.add(key, value)),
-            Ok(_) => said.problem("PITON_OUTPUT holds JSON that is no object".to_owned()),
-            // The object that begins before the end is not whole.
-            Err(error) if cut && error.is_eof() => break,
-            Err(error) => {
-                said.problem(format!("PITON_OUTPUT is not JSON: {error}"));
-                break;
-            }
+    let mut bytes = bytes.to_vec();
+    let (mut from, mut faults) = (0, 0);
+    while faults < FAULTS_MAX {
+        let rest = &bytes[from..];
+        let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Value>();
+        let Some(error) = values.find_map(|value| said.value(value).err()) else { break };
+        // An object that goes on behind the end is not whole.
+        if cut && error.is_eof() {
+            break;
         }
+        faults += 1;
+        let begins = from + values.byte_offset();
+        if let Some(number) = number_at(&bytes, from, &error) {
+            // As a text it is refused by name, and what stands beside it counts.
+            let text = [b"\"", &bytes[number.clone()], b"\""].concat();
+            bytes.splice(number, text);
+            from = begins;
+            continue;
+        }
+        let line = bytes[..begins].split(|b| *b == b'\n').count();
+        said.problem(format!("PITON_OUTPUT is not JSON in line {line}: {}", what(&error)));
+        let Some(end) = bytes[begins..].iter().position(|b| *b == b'\n') else { break };
+        from = begins + end;
+    }
+    if faults == FAULTS_MAX {
+        said.problem(format!("the rest was not read after {FAULTS_MAX} such faults"));
     }
     if cut {
         said.problem(format!(
@@ -63,6 +84,28 @@ fn parse(bytes: &[u8], cut: bool) -> Reported {
         ));
     }
     said.done()
+}
+
+/// An error in words, without its place: that counts from where reading began.
+fn what(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place).unwrap_or(&text).to_owned()
+}
+/// The number that an error is about, if it is one that is too large to be read at all; `from` is
+/// where reading began.
+fn number_at(bytes: &[u8], from: usize, error: &serde_json::Error) -> Option<Range<usize>> {
+    if !what(error).starts_with("number out of range") {
+        return None;
+    }
+    let mut lines = bytes[from..].split_inclusive(|b| *b == b'\n');
+    let before: usize = lines.by_ref().take(error.line().checked_sub(1)?).map(<[u8]>::len).sum();
+    let at = from + before + error.column();
+    let is_part = |b: &u8| b.is_ascii_digit() || b"+-.eE".contains(b);
+    let (before, after) = bytes.split_at_checked(at)?;
+    let start = at - before.iter().rev().take_while(|b| is_part(b)).count();
+    let end = at + after.iter().take_while(|b| is_part(b)).count();
+    (start < end).then_some(start..end)
 }
 
 /// What was said so far, and what was wrong with it.
@@ -75,6 +118,15 @@ struct Said {
 impl Said {
     fn problem(&mut self, text: String) {
         self.problems.push(text);
+    }
+
+    /// Takes what a value says, and gives back an error.
+    fn value(&mut self, value: serde_json::Result<Value>) -> serde_json::Result<()> {
+        match value? {
+            Value::Object(map) => map.iter().for_each(|(key, value)| self.add(key, value)),
+            _ => self.problem("PITON_OUTPUT holds JSON that is no object".to_owned()),
+        }
+        Ok(())
     }
 
     fn done(mut self) -> Reported {
@@ -219,6 +271,46 @@ mod tests {
         let said = parse(b"{\"tokens\": 3} oops", false);
         assert_eq!(said.facts.tokens, 3);
         assert!(said.problem.is_some());
+    }
+
+    /// Lost: one line that is no JSON, and all that an agent used after it would cost nothing.
+    #[test]
+    fn a_bad_line_costs_only_itself() {
+        for (text, tokens, lines) in [
+            ("{\"tokens\":7}\nnot json\n{\"tokens\":5}\n", 12, &[2][..]),
+            ("not json\n\n{\"tokens\":7}\n{\"tokens\":5}", 12, &[1]),
+            ("{\"tokens\":7\n{\"tokens\":5}\n", 5, &[1]),
+            ("[\"open\",\n{\"tokens\":5}\n", 5, &[1]),
+            ("{\"tokens\":7} oops\n{\"tokens\":5}{\"tokens\":1}", 13, &[1]),
+            ("{\n  \"tokens\":\n  7\n}\n\noops\n{\n\"tokens\": 5}", 12, &[6]),
+            ("\u{fffd}\n{\"tokens\":5}\noops", 5, &[1, 3]),
+        ] {
+            let said = parse(text.as_bytes(), false);
+            assert_eq!(said.facts.tokens, tokens, "{text}");
+            let problem = said.problem.unwrap_or_default();
+            let named = |line| problem.contains(&format!("is not JSON in line {line}: "));
+            assert!(lines.iter().all(named), "{problem}");
+            assert_eq!(problem.matches("PITON_OUTPUT").count(), lines.len(), "{problem}");
+        }
+        let said = parse("[\n".repeat(200_000).as_bytes(), false);
+        assert!(said.problem.is_some_and(|p| p.contains("more")), "it ends");
+    }
+
+    /// Lost: what stands beside a number that is too large for any machine.
+    #[test]
+    fn a_number_beyond_reading_costs_only_itself() {
+        for text in [
+            "{\"cost_usd\":1e400,\"tokens\":3}",
+            "{\"tokens\": 1}\n{\"cost_usd\": -12.5E+999999999999 ,\n \"tokens\": {\"a\": 2}}",
+            "{\"tokens\":{\"a\":3,\"b\":1e999}}",
+            "{\"tokens\":3,\"other\":[1e999]}",
+        ] {
+            let said = parse(text.as_bytes(), false);
+            assert_eq!(said.facts.tokens, 3, "{text}");
+            let problem = said.problem.unwrap_or_default();
+            assert!(!problem.contains("is not JSON"), "{problem}");
+            assert_eq!(problem.is_empty(), text.contains("other"), "{problem}");
+        }
     }
 
     #[test]

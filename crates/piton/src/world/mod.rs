@@ -190,7 +190,9 @@ pub fn last_line(
 ) -> Option<String> {
     let (stdout, stderr) = lane_logs(run_dir, step);
     let log = AttemptLog::of_running(&stdout, &stderr, out, err);
-    tail::last_lines(&log, Selection::Both, 1, redactor).ok()?.pop()
+    let line = tail::last_lines(&log, Selection::Both, 1, redactor).ok()?.pop()?;
+    // It stands alone: its indentation says nothing.
+    Some(line.trim_start().to_owned())
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
@@ -263,7 +265,7 @@ impl World for RealWorld {
     fn answer(&mut self, ended: &Ended, redactor: &Redactor) -> Option<String> {
         let log = self.log_of(ended);
         let lines = tail::last_lines(&log, Selection::Stdout, ANSWER_LINES, redactor);
-        lines.unwrap_or_default().into_iter().rev().find(|line| !line.trim().is_empty())
+        lines.unwrap_or_default().pop().map(|line| line.trim_start().to_owned())
     }
 
     fn reported(&mut self, attempt: &Attempt) -> Reported {

@@ -172,6 +172,8 @@ mod tests {
     fn empty_lines_are_skipped() -> io::Result<()> {
         let out = b"one\n\n  \ntwo\n\x1b[31mthree\x1b[0m\r\n\n";
         assert_eq!(tail(out, b"", 2)?, ["two", "three"]);
+        let nested = b"one\n  two\n\tthree\n";
+        assert_eq!(tail(nested, b"", 3)?, ["one", "  two", "\tthree"], "as they were written");
         assert_eq!(tail(b"", b"", 2)?, [""; 0]);
         Ok(())
     }

@@ -55,7 +55,14 @@ fn a_parked_run_says_until_when() {
         driver.stderr().contains("parked:        P/L/s waits until ")
     });
     driver.signal(super::common::Signal::TERM);
-    driver.wait().exits(143).says("for the reset of a rate limit");
+    driver.wait().exits(143).says("for the reset of a rate limit").silent_about("waited out");
+    // Nor that it goes on when it was ended for good.
+    project.piton(&["abort", RUN, "--cancel"]).exits(0).silent_about("waited out");
+    project.piton(&["status", RUN]).exits(0).says("s cancelled").silent_about("until");
+    let step = project.piton(&["show", &format!("{RUN}/P/L/s")]).exits(0);
+    step.says("P/L/s: cancelled");
+    let status = project.status_json(RUN);
+    assert!(status["parked_until"].is_null() && status["current"].is_null(), "{status}");
 }
 
 /// Lost: waiting for a network that never comes back would have no end.

@@ -92,7 +92,7 @@ pub fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()>
         return Ok(());
     }
     // What still runs of it is ended first: nothing of a run that was set aside may go on.
-    let ended = abort::end_steps(context, store, &row.run_id, "the run was archived");
+    let ended = abort::end_steps(context, store, &row.run_id);
     let archived = ended.and_then(|()| session::carry_out(store, &row.run_id, &Request::Archive));
     if let Err(error) = archived {
         // Of several who start the plan anew at once, one goes on and the others are told who does.

@@ -6,6 +6,7 @@ use piton_core::event::{Event, FileHash, LogRanges, Next, Outcome, StepFinished}
 use piton_core::plan::Step;
 use piton_core::redact::Redactor;
 use piton_core::state::StepState;
+use piton_core::summary::step_status;
 use piton_core::{StepPath, Timestamp};
 use piton_engine::{Loaded, Store};
 use serde::Serialize;
@@ -54,6 +55,10 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, path: &StepPa
         return Err(CommandError::usage("no-step", format!("there is no step {path} in this run"))
             .hint(format!("`piton status {}` shows its steps", loaded.row.run_id)));
     };
+    let phase = loaded.state.phase(&path.phase);
+    let status = phase
+        .zip(loaded.state.lane(&path.lane()))
+        .map_or(state.status(), |(phase, lane)| step_status(&loaded.state, phase, lane, state));
     let happened = happened(store, loaded, path)?;
     let plan = store.plan(&loaded.state).ok();
     let step = plan.as_ref().and_then(|p| p.step(path));
@@ -61,7 +66,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, path: &StepPa
         ui::data_json(&json!({
             "run_id": loaded.row.run_id,
             "step": path,
-            "status": state.status(),
+            "status": status,
             "attempts": state.attempts,
             "exit_code": state.exit_code,
             "definition": step.map(|s| redacted(context, s)),
@@ -74,7 +79,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, path: &StepPa
         }));
         return Ok(());
     }
-    let mut out = format!("{} {path}: {}\n", loaded.row.run_id, state.status());
+    let mut out = format!("{} {path}: {status}\n", loaded.row.run_id);
     if let Some(step) = step {
         definition(&mut out, context, step);
     }

@@ -1,0 +1,165 @@
+//! The signs of a rate limit and of a network that is not there, in the output of a failed attempt.
+//!
+//! Code is about such things too. What names a test, a function, a module or a file says nothing about
+//! this attempt, so names are told from what a program says: reports of tests are left out, and a sign
+//! of one word counts only where it stands as programs write it.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use regex::Regex;
+
+use crate::event::Class;
+
+/// What programs say of the network, in words.
+const NETWORK: &[&str] = &[
+    "could not resolve host",
+    "temporary failure in name resolution",
+    "temporary failure resolving",
+    "unable to resolve host",
+    "name or service not known",
+    "no such host",
+    "nodename nor servname provided",
+    "network is unreachable",
+    "network is down",
+    "spurious network error",
+    "connection timed out",
+    "connection reset by peer",
+    "connection was reset",
+    "connection refused",
+    "api error: connection error",
+    "connection aborted",
+    "couldn't connect to server",
+    "could not connect to server",
+    "failed to establish a new connection",
+    "empty reply from server",
+    "no route to host",
+    "host is unreachable",
+    "host is down",
+    "socket hang up",
+    "fetch failed",
+    "i/o timeout",
+    "remote end hung up unexpectedly",
+    "tls handshake timeout",
+    "502 bad gateway",
+    "503 service unavailable",
+    "504 gateway time",
+];
+
+/// What programs say of a limit, in words.
+const RATE_LIMIT: &[&str] = &[
+    "rate limit",
+    "too many requests",
+    "usage limit reached",
+    "-hour limit reached",
+    "weekly limit reached",
+    "hit your limit",
+    "hit your usage limit",
+    "quota exceeded",
+];
+
+/// The same as one word: a code, or the type of an error. The whole word must be one of these.
+const RATE_LIMIT_WORD: &str = r"^(?:(?i:rate_?limit(?:ed|s)?(?:_?(?:error|exceeded|exception|reached|hit|type|reset(?:_?at)?))*|resource_exhausted|overloaded_error)|(?:[A-Z0-9]+_)+RATE_?LIMIT(?:ED|_ERROR|_EXCEEDED|_REACHED)|[A-Z][A-Za-z]*RateLimit(?:ed|Exceeded)?(?:Error|Exception)|userRateLimitExceeded)$";
+const NETWORK_WORD: &str =
+    "^(?i:enotfound|econnreset|econnrefused|enetunreach|ehostunreach|etimedout|eai_again)$";
+
+/// A pattern of this file, compiled once.
+macro_rules! pattern {
+    ($text:expr) => {{
+        static CELL: OnceLock<Option<Regex>> = OnceLock::new();
+        CELL.get_or_init(|| Regex::new($text).ok()).as_ref()
+    }};
+}
+
+/// The lines as one text, without what only names tests.
+pub(super) fn said(lines: &[String]) -> String {
+    let mut text = String::new();
+    let mut in_list = false;
+    for line in lines {
+        // The names of failed tests follow, one in each line.
+        in_list = line.trim() == "failures:" || in_list && is_name(line.trim());
+        if !in_list {
+            text.push_str(&without_name(line));
+            text.push('\n');
+        }
+    }
+    text.pop();
+    text
+}
+
+fn is_name(line: &str) -> bool {
+    line.chars().all(|c| c.is_alphanumeric() || "_:".contains(c))
+}
+
+/// A line without the name of the test that it reports on.
+fn without_name(line: &str) -> std::borrow::Cow<'_, str> {
+    // Cargo's test runners, those of Go, Python and JavaScript, and TAP.
+    let report = r"^\s*(?:---- .* stdout ----|(?:FAIL|PASS)\s+(?:\[|\S+\.[a-z]+\b)|=== (?:RUN|PAUSE|CONT) |--- (?:FAIL|PASS|SKIP): |(?:FAIL|ERROR): \S+ \(\S+\)|_{3,} .* _{3,}$|(?:not )?ok \d+\b|[✓✔√] |[✕×✗✘✖] .*\(?\d+(?:\.\d+)? ?m?s\)?$|● .* › )";
+    if pattern!(report).is_some_and(|report| report.is_match(line)) {
+        return "".into();
+    }
+    let name = r"^\s*(?:test \S.*? \.\.\.|thread '[^']*'|(?:FAILED|ERROR|PASSED) \S+::\S+)";
+    pattern!(name).map_or(line.into(), |name| name.replace(line, ""))
+}
+
+/// The class that a text speaks of, if any. A limit says more than a network: it may name when it ends.
+pub(super) fn class(text: &str) -> Option<Class> {
+    let lower = text.to_lowercase();
+    let status = status(&lower);
+    let spoken = |signs: &[&str]| signs.iter().any(|sign| speaks(&lower, sign));
+    let word = |known: Option<&Regex>| known.is_some_and(|known| has_word(text, known));
+    if status == Some(Class::RateLimit) || spoken(RATE_LIMIT) || word(pattern!(RATE_LIMIT_WORD)) {
+        return Some(Class::RateLimit);
+    }
+    let is_network =
+        status == Some(Class::Network) || spoken(NETWORK) || word(pattern!(NETWORK_WORD));
+    is_network.then_some(Class::Network)
+}
+
+/// Whether a text has a sign that does not begin in the middle of a word.
+fn speaks(text: &str, sign: &str) -> bool {
+    let begins = |at: usize| !sign.starts_with(is_part) || !text[..at].ends_with(is_part);
+    text.match_indices(sign).any(|(at, _)| begins(at))
+}
+
+/// The status of an answer that stands for something that passes by itself: `HTTP/2 429`, `"status":
+/// 429`, `returned error: 503`.
+fn status(text: &str) -> Option<Class> {
+    let word = r"\b(?:http(?:/\d(?:\.\d)?)?|error|(?:http[ _-]?)?(?:status)?[ _-]?code|status)";
+    let made = pattern!(&format!(r#"{word}["']?[:=]?[ ("']{{0,2}}(429|529|502|503|504)\b"#));
+    let codes = made?.captures_iter(text).map(|found| match &found[1] {
+        "429" | "529" => Class::RateLimit,
+        _ => Class::Network,
+    });
+    codes.min_by_key(|class| *class != Class::RateLimit)
+}
+
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Whether a text has a word that is known, and that is no name where it stands.
+fn has_word(text: &str, known: &Regex) -> bool {
+    let words = pattern!(r"\w+").into_iter().flat_map(|word| word.find_iter(text));
+    words.into_iter().any(|word| known.is_match(word.as_str()) && !is_name_at(text, word.range()))
+}
+
+/// Whether a word is the name of a file, a module or a function there.
+fn is_name_at(text: &str, at: Range<usize>) -> bool {
+    let (word, before, after) = (&text[at.clone()], &text[..at.start], &text[at.end..]);
+    let is_file = after.strip_prefix('.').is_some_and(|rest| rest.starts_with(is_part));
+    if is_file || after.starts_with(['/', '\\']) {
+        return true;
+    }
+    // Types and constants are written so where an error is told, with what they belong to.
+    if word.contains(char::is_uppercase) {
+        return false;
+    }
+    let header = ["-reset", "-limit", "-remaining", "-policy", "-used", "-resource"];
+    let in_dashes = before.ends_with('-') && !before.to_lowercase().ends_with("x-")
+        || after.starts_with('-') && !header.iter().any(|end| after.starts_with(end));
+    let is_quoted = before.ends_with('\'') && word == "rate_limit";
+    let is_inside = before.ends_with("::") || before.ends_with(['.', '/', '\\', '`']);
+    let is_called = after.starts_with('(') || after.starts_with("::");
+    is_inside || is_called || is_quoted || in_dashes
+}
