@@ -190,6 +190,9 @@ impl GitRooms {
         rules: &LaneRules,
         work: &LaneWork,
     ) -> Result<Room> {
+        if let Some(refusal) = self.refuses_touch(work) {
+            return Ok(Room::Refused(refusal));
+        }
         let fence = self.fenced()?;
         if let Some((onto, head)) = &work.conflict {
             return self.place_conflict(lane, work, onto, head);
