@@ -106,3 +106,46 @@ fn steps_start_while_a_rebase_is_under_way() {
     run(&project).exits(0);
     assert_eq!((&*project.read("a.txt"), &*project.read("two.txt")), ("Bq\n", "two\n"));
 }
+
+/// A lane whose work is committed, and can't go to base because of a file that is in the way there.
+fn held_up() -> Project {
+    let project = project(&[("L1", "")]);
+    let root = project.root().display().to_string();
+    let keys = format!("run = \"echo w > work.txt; echo mine > {root}/work.txt\"");
+    project.write("plan.toml", &format!("{}{keys}\n", project.read("plan.toml")));
+    project.commit();
+    run(&project).exits(4).says("work.txt");
+    fs::remove_file(project.root().join("work.txt")).unwrap();
+    project
+}
+
+/// Lost: the work of a lane whose worktree a person used to look at something else would be taken back
+/// and called nothing.
+#[test]
+fn a_lane_whose_branch_a_person_left_is_not_concluded() {
+    for (away, said) in [
+        (&["checkout", "-q", "--detach", "main"][..], "no branch is checked out"),
+        (&["switch", "-qc", "look", "main"], "look is checked out"),
+    ] {
+        let project = held_up();
+        in_room(&project, "L1", away).exits(0);
+        let refused = project.piton(&["resume", "r"]).exits(4);
+        refused.says(said).says("L1 switch lane/P1/L1").says("piton resume r");
+        assert_eq!(project.git(&["show", "lane/P1/L1:work.txt"]), "w\n");
+        in_room(&project, "L1", &["switch", "-q", "lane/P1/L1"]).exits(0);
+        project.piton(&["resume", "r"]).exits(0);
+        assert_eq!(project.read("work.txt"), "w\n");
+    }
+}
+
+/// Lost: what a person put right on top of a lane's work, on a branch of their own.
+#[test]
+fn commits_on_top_of_a_lanes_own_are_taken_wherever_they_are() {
+    let project = held_up();
+    in_room(&project, "L1", &["switch", "-qc", "mine"]).exits(0);
+    fs::write(project.root().join(".worktrees/P1/L1/more.txt"), "more\n").unwrap();
+    in_room(&project, "L1", &["add", "more.txt"]).exits(0);
+    in_room(&project, "L1", &["commit", "-qm", "more"]).exits(0);
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!((&*project.read("work.txt"), &*project.read("more.txt")), ("w\n", "more\n"));
+}
