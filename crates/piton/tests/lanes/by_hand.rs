@@ -149,3 +149,23 @@ fn commits_on_top_of_a_lanes_own_are_taken_wherever_they_are() {
     project.piton(&["resume", "r"]).exits(0);
     assert_eq!((&*project.read("work.txt"), &*project.read("more.txt")), ("w\n", "more\n"));
 }
+
+/// Lost: a lane would begin from, and go to, a base that is not what the person has before them.
+#[test]
+fn preconditions_hold_for_a_lane_that_begins_again_too() {
+    let project = project(&[("L1", "run = \"echo w > work.txt\"")]);
+    run(&project).exits(0);
+    project.piton(&["rollback", "r", "--yes"]).exits(0);
+    project.write("a.txt", "dirty\n");
+    // The refusal is no start from them.
+    for _ in 0..2 {
+        project.piton(&["resume", "r"]).exits(4).says("a.txt").says("--seed-dirty");
+    }
+    project.git(&["checkout", "-q", "--", "a.txt"]);
+    project.git(&["switch", "-qc", "other"]);
+    project.piton(&["resume", "r"]).exits(4).says("other").says("git switch main");
+    assert!(!project.has("work.txt"));
+    project.git(&["switch", "-q", "main"]);
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!(project.read("work.txt"), "w\n");
+}
