@@ -413,6 +413,19 @@ fn what_a_person_puts_right_after_the_tests_failed_is_merged() {
     assert_eq!(starts(&rig, "P/B/work"), 1);
 }
 
+/// Lost: tests that failed because of base would fail for ever, whoever puts base right.
+#[test]
+fn tests_that_failed_because_of_base_run_again_on_the_base_of_now() {
+    let rig = breaks_b();
+    assert_eq!(run(&rig).verdict, Verdict::Failed);
+    rig.machine.borrow_mut().commit_as_person("a", "mended");
+    let step = StepPath::new("P", "B", "tests");
+    ask(&rig, &Request::Retry { step, again: false, downstream: false });
+    let ending = run(&rig);
+    is_whole("", &rig, &ending, Care::MayRunAgain, &[("a", "mended"), ("b", "work")]);
+    assert_eq!((starts(&rig, "P/B/work"), starts(&rig, "P/B/tests")), (1, 3));
+}
+
 /// Two lanes whose tests leave a file each.
 fn reporting(text: &str) -> Rig {
     let mut script = Script::default();

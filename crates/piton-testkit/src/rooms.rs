@@ -228,6 +228,10 @@ impl Rooms for SimRooms {
         false
     }
 
+    fn tip(&mut self, branch: &str) -> Option<String> {
+        self.repo().head(branch)
+    }
+
     fn make_room(&mut self, lane: &LanePath, _: &LaneRules, work: &LaneWork) -> Result<Room> {
         if work.conflict.is_some() {
             self.put_conflict(lane, work)?;

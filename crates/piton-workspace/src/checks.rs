@@ -18,14 +18,48 @@ use crate::{Project, refs};
 /// How many paths a refusal names: enough to recognise them, few enough to read.
 const PATHS_NAMED_MAX: usize = 10;
 
-/// Files in a git folder that say an operation is under way, and how it is ended.
-const UNDER_WAY: [(&str, &str, &str); 6] = [
-    ("MERGE_HEAD", "a merge", "git merge --continue, or git merge --abort"),
-    ("rebase-merge", "a rebase", "git rebase --continue, or git rebase --abort"),
-    ("rebase-apply", "a rebase", "git rebase --continue, or git rebase --abort"),
-    ("CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --continue, or git cherry-pick --abort"),
-    ("REVERT_HEAD", "a revert", "git revert --continue, or git revert --abort"),
-    ("BISECT_LOG", "a bisection", "git bisect reset"),
+/// An operation of git that stops half way and is ended by a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The file in a git folder that says that it is under way.
+    file: &'static str,
+    /// What it is, with its article.
+    pub what: &'static str,
+    /// The git commands that end it, without `git`.
+    pub ends: &'static [&'static str],
+}
+
+impl Operation {
+    /// Whether it is a merge: all that it is about is in the work tree and the index.
+    pub fn is_merge(&self) -> bool {
+        *self == MERGE
+    }
+}
+
+const MERGE: Operation =
+    Operation { file: "MERGE_HEAD", what: "a merge", ends: &["merge --continue", "merge --abort"] };
+const REBASE: Operation = Operation {
+    file: "rebase-merge",
+    what: "a rebase",
+    ends: &["rebase --continue", "rebase --abort"],
+};
+
+/// All of them; a rebase leaves files of the others too, and names itself.
+const UNDER_WAY: [Operation; 6] = [
+    REBASE,
+    Operation { file: "rebase-apply", ..REBASE },
+    MERGE,
+    Operation {
+        file: "CHERRY_PICK_HEAD",
+        what: "a cherry-pick",
+        ends: &["cherry-pick --continue", "cherry-pick --abort"],
+    },
+    Operation {
+        file: "REVERT_HEAD",
+        what: "a revert",
+        ends: &["revert --continue", "revert --abort"],
+    },
+    Operation { file: "BISECT_LOG", what: "a bisection", ends: &["bisect reset"] },
 ];
 
 /// Why something is not begun, and what to do about it.
@@ -197,15 +231,26 @@ fn git_dir(dir: &Path) -> Option<PathBuf> {
 }
 
 fn settled_in(dir: &Path, git_dir: Option<&Path>) -> Result<(), Refusal> {
-    let Some(git_dir) = git_dir else { return Ok(()) };
-    match UNDER_WAY.iter().find(|(file, ..)| git_dir.join(file).exists()) {
+    match git_dir.and_then(|git_dir| found_in(git_dir).next()) {
         None => Ok(()),
-        Some((_, what, end)) => Err(Refusal::new(
-            "under-way",
-            format!("{what} is under way in {}", dir.display()),
-            format!("end it first: {end}"),
-        )),
+        Some(found) => {
+            let ends: Vec<String> = found.ends.iter().map(|end| format!("git {end}")).collect();
+            Err(Refusal::new(
+                "under-way",
+                format!("{} is under way in {}", found.what, dir.display()),
+                format!("end it first: {}", ends.join(", or ")),
+            ))
+        }
     }
+}
+
+/// The operations that are under way in a work tree.
+pub fn under_way(dir: &Path) -> Vec<Operation> {
+    git_dir(dir).iter().flat_map(|git_dir| found_in(git_dir)).collect()
+}
+
+fn found_in(git_dir: &Path) -> impl Iterator<Item = Operation> {
+    UNDER_WAY.into_iter().filter(|operation| git_dir.join(operation.file).exists())
 }
 
 fn is_below(path: &str, own: &str) -> bool {

@@ -8,6 +8,8 @@
 
 mod common;
 
+#[path = "lanes/by_hand.rs"]
+mod by_hand;
 #[path = "lanes/conflicts.rs"]
 mod conflicts;
 #[path = "lanes/contract.rs"]

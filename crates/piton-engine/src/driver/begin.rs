@@ -1,7 +1,8 @@
 //! How an attempt begins: its inputs and files are looked at, then its start is recorded.
 
+use piton_core::LanePath;
 use piton_core::event::{Event, StepStarted};
-use piton_core::lane::{SnapshotRef, Stage};
+use piton_core::lane::{SnapshotRef, Stage, TESTS_STEP};
 
 use super::Driver;
 use crate::error::{Error, Result};
@@ -13,6 +14,10 @@ impl Driver<'_> {
             return Ok(());
         };
         let (definition, patterns) = (step.definition(), step.inputs.clone());
+        if attempt.step.step == TESTS_STEP && self.catches_up(&attempt.step.lane())? {
+            self.again = true;
+            return Ok(());
+        }
         let inputs = if patterns.is_empty() {
             Ok(Vec::new())
         } else {
@@ -46,6 +51,41 @@ impl Driver<'_> {
             Some(why) => self.not_started(attempt, &why),
             None => self.place_order(attempt),
         }
+    }
+
+    /// Puts a lane on the base of now before its tests run again, where they ran on what is to be merged
+    /// and base moved since: what they failed on may be put right there. Whether anything was done. Where
+    /// somebody put it right in the worktree, the tests run on that.
+    fn catches_up(&mut self, path: &LanePath) -> Result<bool> {
+        let (work, at) = (self.work(path), self.at);
+        let (Some(onto), Some(committed)) = (&work.onto, &work.committed) else {
+            return Ok(false);
+        };
+        let Some(lane) = self.plan.lane(path).cloned() else { return Ok(false) };
+        if work.merging.is_some() || work.merged.is_some() {
+            return Ok(false);
+        }
+        if self.rooms()?.tip(&work.base_branch).is_none_or(|tip| tip == *onto) {
+            return Ok(false);
+        }
+        self.commit()?;
+        // What can't be checkpointed is told when the tests begin.
+        let Ok(Some(present)) = self.snapshot(path, "before it is put on base") else {
+            return Ok(false);
+        };
+        if present.tree != committed.tree {
+            let found = work.tests_found.as_ref().filter(|found| found.tree == committed.tree);
+            let Some(found) = found.filter(|_| work.tree.as_ref() == Some(&present.tree)) else {
+                return Ok(false);
+            };
+            // All that differs is what the tests wrote; it stays in the snapshot of their attempt.
+            self.fresh.remove(&work.dir);
+            if self.rooms()?.reset(path, &work.dir, &found.commit, None, at).is_err() {
+                return Ok(false);
+            }
+        }
+        self.rebase(path, &lane)?;
+        Ok(true)
     }
 
     /// The files an attempt finds: those it starts from are checkpointed first.

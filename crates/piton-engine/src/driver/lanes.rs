@@ -204,7 +204,7 @@ impl Driver<'_> {
         rooms.reset(&path, &dir, &before, head.as_deref(), at)
     }
 
-    fn rebase(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
+    pub(super) fn rebase(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
         self.commit()?;
         self.fresh.clear();
         let work = self.work(path);

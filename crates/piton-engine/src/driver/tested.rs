@@ -25,11 +25,15 @@ impl Driver<'_> {
     pub(super) fn commit_lane(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
         self.commit()?;
         self.fresh.clear();
+        // Before tests run on what nobody means to leave so.
+        let work = self.work(path);
+        if let Some(refusal) = self.rooms()?.in_hand(path, &work)? {
+            return self.block(path, Stage::PrePr, refusal);
+        }
         let mut snapshot = match self.snapshot(path, "before the lane's commit") {
             Ok(snapshot) => snapshot.unwrap_or_default(),
             Err(why) => return self.hold_up(path, Stage::PrePr, &why),
         };
-        let work = self.work(path);
         let skipped = self.state.lane(path).is_some_and(LaneState::tests_are_skipped);
         let is_due =
             |tree: &str| !skipped && has_tests_step(lane) && !work.proven(&lane.tests(), tree);

@@ -213,6 +213,11 @@ pub trait Rooms {
         at: Timestamp,
     ) -> Result<(), String>;
 
+    /// Why a lane's branch and HEAD are not to be touched now: somebody is about to do something with
+    /// them.
+    fn in_hand(&mut self, _lane: &LanePath, _work: &LaneWork) -> Result<Option<Refusal>> {
+        Ok(None)
+    }
     /// Commits what a lane left uncommitted.
     fn commit(
         &mut self,

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use piton_core::event::LaneBegun;
-use piton_core::lane::{LaneRules, Stage, TaskOf};
+use piton_core::lane::{LaneRules, Stage, StageStatus, TaskOf};
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Refusal, Room};
 use piton_formats::lanes::naming::task_branch;
+use piton_formats::template::quote_for_shell;
 use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
 use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
@@ -45,8 +46,13 @@ impl GitRooms {
         };
         let before = state.lane(lane).and_then(|l| l.work.as_deref());
         let again = before.filter(|work| work.begins_again());
+        if let (true, Some(refusal)) = (again.is_some(), self.switched(&base.branch)) {
+            return Ok(Begin::Refused(refusal));
+        }
         let seeded = again.is_some_and(|work| {
-            work.record(Stage::BeforeLaneStart).is_some_and(|r| r.snapshot.is_some())
+            // A refusal has the snapshot that it was taken back to.
+            let start = work.record(Stage::BeforeLaneStart);
+            start.is_some_and(|r| r.status != StageStatus::Blocked && r.snapshot.is_some())
         });
         let mut snapshot = None;
         if let Some(dir) = &base.worktree {
@@ -56,8 +62,6 @@ impl GitRooms {
                     let taken = self.take(None, "", &format!("seed of {lane}"), now());
                     snapshot = Some(recorded(&taken.map_err(failed)?));
                 }
-                // It did not start from them the first time either.
-                Err(found) if found.code == "dirty" && again.is_some() => {}
                 Err(found) => return Ok(Begin::Refused(refusal(found))),
             }
         }
@@ -100,6 +104,23 @@ impl GitRooms {
             }
             _ => Ok(base),
         }
+    }
+
+    /// Why a lane does not begin again: another branch than its base is checked out, and nobody named
+    /// that one.
+    fn switched(&self, base: &str) -> Option<Refusal> {
+        let found = Project::known(&self.root).ok()?.branch();
+        if self.options.base.is_some() || found.as_deref() == Some(base) {
+            return None;
+        }
+        let (found, word) = (found.as_deref().unwrap_or("no branch"), quote_for_shell(base));
+        let run = &self.run_id;
+        Some(Refusal {
+            why: format!("it goes to {base}, and {found} is checked out here"),
+            fix: format!(
+                "`git switch {word}`, then `piton resume {run}`; or `piton resume {run} --base {word}`"
+            ),
+        })
     }
 
     fn base(&mut self, wanted: Option<&str>) -> Result<checks::Base, checks::Refusal> {
@@ -190,6 +211,9 @@ impl GitRooms {
         rules: &LaneRules,
         work: &LaneWork,
     ) -> Result<Room> {
+        if let Some(refusal) = self.refuses_touch(work) {
+            return Ok(Room::Refused(refusal));
+        }
         let fence = self.fenced()?;
         if let Some((onto, head)) = &work.conflict {
             return self.place_conflict(lane, work, onto, head);

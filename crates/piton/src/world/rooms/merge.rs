@@ -30,7 +30,8 @@ impl GitRooms {
         message: &str,
     ) -> Result<Commit> {
         self.linked_again(lane, work)?;
-        if let Some(refusal) = self.refuses_commit(lane, work, snapshot) {
+        let refusal = self.refuses_touch(work);
+        if let Some(refusal) = refusal.or_else(|| self.refuses_commit(lane, work, snapshot)) {
             return Ok(Commit::Refused(refusal));
         }
         let unresolved = self.unresolved(work, &snapshot.tree)?;
@@ -59,6 +60,9 @@ impl GitRooms {
         let Some(head) = branch_head(&self.root, &work.branch) else {
             return gone(format!("branch {} is gone", work.branch));
         };
+        if let Some(refusal) = self.refuses_touch(work) {
+            return Ok(Rebase::Refused(refusal));
+        }
         let (onto, start) = (base.commit, work.base_sha.clone().unwrap_or_default());
         // Its files move with it; what nobody committed stands in its snapshots.
         self.take(Some(lane), &work.dir, "before it is put on base", at()).map_err(failed)?;

@@ -14,8 +14,9 @@ use piton_workspace::checks::{self, Base};
 use piton_workspace::merge::{self, Advanced, Probe};
 use piton_workspace::refs::{self, Transaction};
 use piton_workspace::restore::{self, Change, Kept, Scope};
+use piton_workspace::snapshot::{self, Meta, Snapshot};
 use piton_workspace::worktree::{self, Identity};
-use piton_workspace::{Git, Project, snapshot, synced};
+use piton_workspace::{Git, Project, synced};
 
 use super::begin::at;
 use super::{GitRooms, STAY, names, noted, recorded, spec};
@@ -319,6 +320,39 @@ impl GitRooms {
         let Some(head) = head else { return Ok(()) };
         let fence = self.fenced().map_err(|e| e.to_string())?;
         worktree::move_to(Path::new(dir), head, STAY, &fence).map_err(|e| e.to_string())
+    }
+
+    /// Snapshots a workspace that shall become what another snapshot is.
+    pub(super) fn take_before(
+        &mut self,
+        lane: Option<&LanePath>,
+        dir: &str,
+        to: &str,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<Snapshot, String> {
+        let fence = self.fenced().map_err(|e| e.to_string())?;
+        let message = format!("{}: {why}", self.run_id);
+        let meta = Meta { message: &message, at: at.0 };
+        let (chain, rules) = (self.chain(lane), self.rules_of(dir));
+        let taker = self.taker(dir)?;
+        restore::present(taker, &rules, &chain, &fence, &meta, to).map_err(|e| e.to_string())
+    }
+
+    /// Takes files back to a snapshot; what is there is snapshotted first.
+    pub(super) fn go_back(
+        &mut self,
+        lane: Option<&LanePath>,
+        dir: &str,
+        to: &str,
+        scope: &Scope,
+        at: Timestamp,
+    ) -> Result<(), String> {
+        let present = self.take_before(lane, dir, to, "before going back", at)?;
+        let (workspace, rules) = (self.workspace(dir), self.rules_of(dir));
+        let plan = restore::plan(&workspace, &rules, &present, to, scope);
+        let plan = plan.map_err(|e| e.to_string())?;
+        restore::execute(&workspace, &rules, &plan).map(drop).map_err(|e| e.to_string())
     }
 
     /// Makes one work tree what a snapshot says, with its branch at a commit.
