@@ -27,12 +27,13 @@ fn a_lane_that_begins_again_starts_from_the_base_of_now_and_says_so() {
     scene.project.piton(&["rollback", "--yes"]).exits(0);
     let seen = scene.outside("seen");
     scene.agent("SL-1", &format!("cat README > {}; exit 1", seen.display()));
+    scene.resume(&[]).exits(4).says("dirt.txt");
+    scene.project.remove("dirt.txt");
     scene.resume(&[]).exits(1).says("base moved from").says(&base[..10]);
     assert_eq!(scene.told("seen"), ["moved on"]);
     assert_eq!(scene.record("SL-1", "before_lane_start")["base_sha"], base.trim());
     scene.usual_agent("SL-1");
     scene.resume(&[]).exits(0);
-    scene.project.remove("dirt.txt");
     scene.nothing_left();
 }
 
