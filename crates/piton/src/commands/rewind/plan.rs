@@ -42,6 +42,8 @@ pub struct Planned {
     pub head: Option<HeadLeft>,
     /// Who drives the run, and ends first.
     pub driver: Option<String>,
+    /// Whether lanes that are merged go to their start although another point was asked for.
+    pub to_the_start: bool,
 }
 
 /// What happens to one work tree.
@@ -69,6 +71,7 @@ impl Planned {
             cut_short: ui::lane_words::cut_short(&loaded.state),
             head: None,
             driver: None,
+            to_the_start: false,
         };
         if rewind.targets.is_empty() && rewind.merges.is_empty() {
             return Ok(planned);
@@ -157,6 +160,12 @@ impl Planned {
         }
         self.say_head();
         for base in &self.bases {
+            if self.to_the_start {
+                let (lane, start) = (&base.lane, Stage::BeforeLaneStart);
+                ui::say(&format!(
+                    "{lane}: it is merged, so it goes back to {start}, and all its steps run again"
+                ));
+            }
             ui::say(&base.words(self.kind));
             say_changes(&base.changes);
             if base.seeded {
