@@ -159,31 +159,16 @@ fn failures_are_recorded_where_they_happened() {
     let until = Next::Wait { until: Timestamp(2_000_000) };
     let rows: &[Row] = &[
         (Class::Command, later, None, Some(StageStatus::Retrying)),
-        (
-            Class::Command,
-            Next::Fail,
-            Some((Stage::AfterLaneStart, StageStatus::Failed)),
-            None,
-        ),
+        (Class::Command, Next::Fail, Some((Stage::AfterLaneStart, StageStatus::Failed)), None),
         (
             Class::Test,
             later,
             Some((Stage::AfterLaneTests, StageStatus::Failed)),
             Some(StageStatus::Retrying),
         ),
-        (
-            Class::Test,
-            Next::Fail,
-            Some((Stage::AfterLaneTests, StageStatus::Failed)),
-            None,
-        ),
+        (Class::Test, Next::Fail, Some((Stage::AfterLaneTests, StageStatus::Failed)), None),
         (Class::Network, until, None, None),
-        (
-            Class::Network,
-            Next::Fail,
-            Some((Stage::AfterLaneStart, StageStatus::Failed)),
-            None,
-        ),
+        (Class::Network, Next::Fail, Some((Stage::AfterLaneStart, StageStatus::Failed)), None),
     ];
     for (class, next, shown, retry) in rows {
         let mut run = in_room();

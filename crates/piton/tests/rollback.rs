@@ -15,6 +15,8 @@ mod failing;
 mod gone;
 #[path = "rollback/in_place.rs"]
 mod in_place;
+#[path = "rollback/in_the_way.rs"]
+mod in_the_way;
 #[path = "rollback/killed.rs"]
 mod killed;
 #[path = "rollback/names.rs"]

@@ -3,8 +3,7 @@
 use super::records::{Failure, context_of, filled, put, record_failure, tested};
 use super::{Illegal, import, tasks};
 use crate::event::{
-    Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Outcome, StepFinished,
-    StepStarted,
+    Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Outcome, StepFinished, StepStarted,
 };
 use crate::id::{LanePath, StepPath};
 use crate::lane::{PULL_REQUEST_STEP, SETUP_STEP, SnapshotRef, Stage, StageStatus, TESTS_STEP};

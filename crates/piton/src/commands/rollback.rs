@@ -55,16 +55,18 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     // only taken over when that is said.
     let takeover = args.takeover || planned.driver.is_some();
     let ending = rewind::drive(context, &mut store, &run_id, made, takeover)?;
-    prompt(context, &run_id, &ending.state, planned.head.as_ref());
+    prompt(context, &run_id, &ending.state, &planned);
     Ok(())
 }
 
 /// What the recovery contract wants to be said after a rollback.
-fn prompt(context: &Context, run_id: &str, state: &RunState, head: Option<&rewind::HeadLeft>) {
+fn prompt(context: &Context, run_id: &str, state: &RunState, planned: &rewind::Planned) {
     let last = state.undo.last();
     let rooms = last.map(|u| u.rooms.as_slice()).unwrap_or_default();
     let kept: Vec<String> = rooms.iter().flat_map(|r| &r.keep).map(|k| names::shown(k)).collect();
+    let (head, stays) = (planned.head.as_ref(), planned.stays());
     if context.json {
+        let kept: Vec<&String> = kept.iter().chain(stays.iter().map(|(path, _)| path)).collect();
         ui::data_json(&serde_json::json!({
             "run_id": run_id,
             "rolled_back": last.map(|u| u.words.clone()),
@@ -97,6 +99,9 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, head: Option<&rewin
     for path in kept {
         let path = ui::text::sanitize(&path);
         ui::say(&format!("  stays:           {path} (not made by this run; --exact removes it)"));
+    }
+    for (path, why) in stays {
+        ui::say(&format!("  stays:           {} ({why})", ui::text::sanitize(&path)));
     }
     if let Some(head) = head {
         ui::say(&head.words());

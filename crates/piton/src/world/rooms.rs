@@ -5,6 +5,7 @@
 //! epoch.
 
 mod asked;
+mod back;
 mod base;
 mod begin;
 mod conflict;
@@ -33,7 +34,7 @@ use piton_engine::{Error, Result};
 use piton_workspace::refs::{self, Fence};
 use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Taker, Workspace};
 use piton_workspace::worktree::{self, Files, Spec};
-use piton_workspace::{Project, checks, restore};
+use piton_workspace::{Project, checks};
 
 pub use rewind::Preview;
 pub use stays::held_alone;
@@ -204,39 +205,6 @@ impl GitRooms {
             self.takers.insert(dir.to_owned(), taker);
         }
         self.takers.get_mut(dir).ok_or_else(|| "no work tree".to_owned())
-    }
-
-    /// Snapshots a workspace that shall become what another snapshot is.
-    fn take_before(
-        &mut self,
-        lane: Option<&LanePath>,
-        dir: &str,
-        to: &str,
-        why: &str,
-        at: Timestamp,
-    ) -> Result<Snapshot, String> {
-        let fence = self.fenced().map_err(|e| e.to_string())?;
-        let message = format!("{}: {why}", self.run_id);
-        let meta = Meta { message: &message, at: at.0 };
-        let (chain, rules) = (self.chain(lane), self.rules_of(dir));
-        let taker = self.taker(dir)?;
-        restore::present(taker, &rules, &chain, &fence, &meta, to).map_err(|e| e.to_string())
-    }
-
-    /// Takes files back to a snapshot; what is there is snapshotted first.
-    fn go_back(
-        &mut self,
-        lane: Option<&LanePath>,
-        dir: &str,
-        to: &str,
-        scope: &restore::Scope,
-        at: Timestamp,
-    ) -> Result<(), String> {
-        let present = self.take_before(lane, dir, to, "before going back", at)?;
-        let (workspace, rules) = (self.workspace(dir), self.rules_of(dir));
-        let plan = restore::plan(&workspace, &rules, &present, to, scope);
-        let plan = plan.map_err(|e| e.to_string())?;
-        restore::execute(&workspace, &rules, &plan).map(drop).map_err(|e| e.to_string())
     }
 }
 

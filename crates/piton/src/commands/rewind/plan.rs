@@ -133,6 +133,15 @@ impl Planned {
         previews.into_iter().any(|preview| !preview.kept.is_empty())
     }
 
+    /// Paths that stay although the checkpoint says otherwise, and why; those that appeared outside
+    /// the run apart, which are recorded.
+    pub fn stays(&self) -> Vec<(String, String)> {
+        let previews = self.rooms.iter().filter_map(|room| room.preview.as_ref());
+        let kept = previews.flat_map(|preview| &preview.kept);
+        let kept = kept.filter(|kept| kept.why != KeptWhy::Foreign);
+        kept.map(|kept| (plain(&kept.path), why_kept(kept.why, self.kind))).collect()
+    }
+
     /// Whether a path, or one below it, changes or is kept from changing.
     pub fn touches(&self, path: &[u8]) -> bool {
         let is_in = |found: &[u8]| {

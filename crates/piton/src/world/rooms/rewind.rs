@@ -74,7 +74,8 @@ impl GitRooms {
         let keep = self.staying(target, present)?;
         let before = snapshot::load(&self.root, present).map_err(said)?;
         let workspace = self.workspace(&target.dir);
-        let scope = scope(&target.paths, &keep, target.beside.as_deref());
+        let own = target.lane.is_some();
+        let scope = Scope { own, ..scope(&target.paths, &keep, target.beside.as_deref()) };
         let rules = self.rules_of(&target.dir);
         let plan = restore::plan(&workspace, &rules, &before, &target.target, &scope);
         let plan = plan.map_err(said)?;
@@ -315,7 +316,8 @@ impl GitRooms {
             stands.iter().flatten().try_for_each(|from| self.keep_commits(from, head))?;
         }
         // While its index is that of the attempt, it is known which of its files were tracked.
-        self.go_back(Some(lane), dir, to, &Scope::default(), at)?;
+        let scope = Scope { own: true, ..Scope::default() };
+        self.go_back(Some(lane), dir, to, &scope, at)?;
         let Some(head) = head else { return Ok(()) };
         let fence = self.fenced().map_err(|e| e.to_string())?;
         worktree::move_to(Path::new(dir), head, STAY, &fence).map_err(|e| e.to_string())
@@ -352,7 +354,7 @@ impl GitRooms {
         // After a failure the way leads back to the present, which was taken beside the target.
         let forth = target == room.target;
         let beside = if forth { room.beside.as_deref() } else { Some(room.target.as_str()) };
-        let scope = scope(&room.paths, &keep, beside);
+        let scope = Scope { own: room.lane.is_some(), ..scope(&room.paths, &keep, beside) };
         let dir = if room.lane.is_some() { room.dir.as_str() } else { "" };
         self.go_back(room.lane.as_ref(), dir, target, &scope, at())
     }
@@ -383,5 +385,6 @@ fn scope(paths: &[String], keep: &[String], beside: Option<&str>) -> Scope {
         beside: beside.map(str::to_owned),
         paths: paths.iter().map(|path| OsString::from_vec(names::bytes(path)).into()).collect(),
         keep: keep.iter().map(|path| names::bytes(path)).collect(),
+        own: false,
     }
 }
