@@ -19,6 +19,8 @@ mod in_place;
 mod in_the_way;
 #[path = "rollback/killed.rs"]
 mod killed;
+#[path = "rollback/large.rs"]
+mod large;
 #[path = "rollback/names.rs"]
 mod names;
 #[path = "rollback/odd.rs"]

@@ -200,6 +200,8 @@ pub fn started(state: &mut RunState, at: Timestamp, event: &StepStarted) {
     {
         step.before = event.before.as_ref().map(|b| b.commit.clone());
         step.before_head = event.before.as_ref().and_then(|b| b.head.clone());
+        let lacks = event.before.as_ref().filter(|b| !b.degraded.is_empty());
+        step.before_tree = lacks.map(|b| b.tree.clone());
     }
 }
 
@@ -299,7 +301,7 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
     let Some(lane) = state.lane_mut(&event.lane) else { return };
     let Some(from) = lane.steps.iter().position(|s| s.id == event.step.step) else { return };
     for (index, step) in lane.steps.iter_mut().enumerate().skip(from) {
-        (step.before, step.before_head) = (None, None);
+        (step.before, step.before_head, step.before_tree) = (None, None, None);
         let stays = matches!(step.progress, Progress::Pending | Progress::Skipped { .. });
         if index > from && stays {
             continue;
@@ -409,6 +411,7 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
         branch: work.branch.clone(),
         head_from: None,
         head_to: event.branch_head.clone(),
+        large: None,
     };
     super::rewind::push(
         state,

@@ -94,7 +94,11 @@ impl Driver<'_> {
         };
         self.fresh.remove(&work.dir);
         let Some(rooms) = self.world.rooms() else { return Ok(present) };
-        rooms.reset(path, &work.dir, &found.commit, None, at)?;
+        let tree = (!found.degraded.is_empty()).then_some(found.tree.as_str());
+        let told = rooms.reset(path, &work.dir, &found.commit, (None, tree), at)?;
+        if let Some(text) = told {
+            self.observer.note(&Note::Warning(text));
+        }
         let text = format!(
             "{path}: its tests changed files: what they ran on is committed, what they wrote is in \
              the snapshot of their attempt"

@@ -385,5 +385,7 @@ fn lane_target(
         Stage::AfterLaneStart => began.map_or(record.event, |r| r.event + 1),
         _ => record.event,
     };
-    Ok((event, commit.map(|commit| target(&commit, head))))
+    // What a fresh worktree has of files that no snapshot holds is what the commit has.
+    let large = head.clone().filter(|_| starts);
+    Ok((event, commit.map(|commit| RoomTarget { large, ..target(&commit, head) })))
 }

@@ -277,7 +277,7 @@ impl RoomPlan {
 
     fn changes(&self) -> bool {
         let moves = |(_, from, to): &(String, Option<String>, String)| from.as_ref() != Some(to);
-        self.preview.as_ref().is_none_or(|p| !p.changes.is_empty())
+        self.preview.as_ref().is_none_or(|p| !p.changes.is_empty() || !p.large.is_empty())
             || self.branch.as_ref().is_some_and(moves)
     }
 
@@ -317,6 +317,7 @@ impl RoomPlan {
             "deleted": deleted,
             "kept": kept,
             "lacking": gone,
+            "large": preview.large.iter().map(|path| plain(path)).collect::<Vec<String>>(),
             "branch": self.branch.as_ref().map(|(name, from, to)| {
                 json!({"name": name, "from": from, "to": to})
             }),
@@ -343,6 +344,13 @@ fn say_files(name: &str, preview: &Preview, kind: RewindKind) {
         ui::say(&format!("  lacks   {path} (not in the checkpoint: {why}; it stays away)"));
     }
     more(preview.gone.len());
+    for path in preview.large.iter().take(PATHS_NAMED_MAX) {
+        let (path, aside) = (shown(path), preview.aside.display());
+        ui::say(&format!(
+            "  large   {path} (becomes what git has of it; if it is another now, that goes to {aside})"
+        ));
+    }
+    more(preview.large.len());
 }
 
 /// Names the files that change.
