@@ -157,7 +157,7 @@ fn a_retry_that_was_taken_back_stays_so_when_the_lane_needs_none() {
     };
     begins(&mut run);
     run.start("P/A/work", Vec::new());
-    let outcome = failed(Class::Command, Next::Retry { at: Timestamp(2_000_000) });
+    let outcome = failed(Class::Command, Next::Retry { at: piton_core::Timestamp(2_000_000) });
     let Event::StepFinished(mut event) = finished("P/A/work", 1, outcome, vec![]) else {
         unreachable!("it is the end of a step")
     };
