@@ -391,6 +391,9 @@ pub struct RewindRoom {
     /// Where the branch goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_to: Option<String>,
+    /// A commit or tree with the files that are too large for the target, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub large: Option<String>,
 }
 
 /// Commits of base that are taken back by a commit of their own.

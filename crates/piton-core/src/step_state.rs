@@ -78,6 +78,9 @@ pub struct StepState {
     /// Where the branch of its lane stood then.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub before_head: Option<String>,
+    /// The tree with all that was there, where the snapshot of those files lacks some.
+    #[serde(rename = "bt", default, skip_serializing_if = "Option::is_none")]
+    pub before_tree: Option<String>,
 }
 
 /// Where a step stands.

@@ -157,13 +157,13 @@ fn a_retry_that_was_taken_back_stays_so_when_the_lane_needs_none() {
     };
     begins(&mut run);
     run.start("P/A/work", Vec::new());
-    let outcome = failed(Class::Command, Next::Fail);
+    let outcome = failed(Class::Command, Next::Retry { at: piton_core::Timestamp(2_000_000) });
     let Event::StepFinished(mut event) = finished("P/A/work", 1, outcome, vec![]) else {
         unreachable!("it is the end of a step")
     };
     event.retries_max = Some(1);
     run.take(Event::StepFinished(event));
-    assert_eq!(status(&run, "P/A", Stage::RetryAttempt), Some(StageStatus::Failed));
+    assert_eq!(status(&run, "P/A", Stage::RetryAttempt), Some(StageStatus::Retrying));
     let work = run.state.lane(&lane_path("P/A")).and_then(|l| l.work.as_ref());
     let start = work.and_then(|w| w.record(Stage::BeforeLaneStart)).map_or(0, |r| r.event);
     run.take(Event::RewindIntended(Box::new(RewindIntended {

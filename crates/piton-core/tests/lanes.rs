@@ -149,7 +149,8 @@ fn a_lane_in_place_has_its_records_without_a_worktree() {
     assert!(run.state.is_over());
 }
 
-/// Class, what follows; then the stage that shows it with its status, and the status of retries.
+/// Class, what follows; then the stage that shows it with its status, and the status of retries: a
+/// failure that no retry follows, and that followed none, tells of none.
 type Row = (Class, Next, Option<(Stage, StageStatus)>, Option<StageStatus>);
 
 #[test]
@@ -158,31 +159,16 @@ fn failures_are_recorded_where_they_happened() {
     let until = Next::Wait { until: Timestamp(2_000_000) };
     let rows: &[Row] = &[
         (Class::Command, later, None, Some(StageStatus::Retrying)),
-        (
-            Class::Command,
-            Next::Fail,
-            Some((Stage::AfterLaneStart, StageStatus::Failed)),
-            Some(StageStatus::Failed),
-        ),
+        (Class::Command, Next::Fail, Some((Stage::AfterLaneStart, StageStatus::Failed)), None),
         (
             Class::Test,
             later,
             Some((Stage::AfterLaneTests, StageStatus::Failed)),
             Some(StageStatus::Retrying),
         ),
-        (
-            Class::Test,
-            Next::Fail,
-            Some((Stage::AfterLaneTests, StageStatus::Failed)),
-            Some(StageStatus::Failed),
-        ),
+        (Class::Test, Next::Fail, Some((Stage::AfterLaneTests, StageStatus::Failed)), None),
         (Class::Network, until, None, None),
-        (
-            Class::Network,
-            Next::Fail,
-            Some((Stage::AfterLaneStart, StageStatus::Failed)),
-            Some(StageStatus::Failed),
-        ),
+        (Class::Network, Next::Fail, Some((Stage::AfterLaneStart, StageStatus::Failed)), None),
     ];
     for (class, next, shown, retry) in rows {
         let mut run = in_room();
@@ -194,6 +180,8 @@ fn failures_are_recorded_where_they_happened() {
             assert_eq!(record.exit_code, Some(1), "{row}");
             assert_eq!(record.last_command.as_deref(), Some("do work"), "{row}");
             assert_eq!(record.failure_context, ["Attempt 1: exit code 1", "oh"], "{row}");
+            let told = retry.map(|_| (1, 2));
+            assert_eq!(record.retry_attempt.zip(record.max_retries), told, "{row}");
         } else {
             let started = record(&run, Stage::AfterLaneStart).status;
             assert_eq!(started, StageStatus::InProgress, "{row}");

@@ -264,14 +264,15 @@ impl Rooms for SimRooms {
         lane: &LanePath,
         dir: &str,
         to: &str,
-        _: Option<&str>,
+        _: (Option<&str>, Option<&str>),
         _: Timestamp,
-    ) -> Result<(), String> {
+    ) -> Result<Option<String>, String> {
         let Some(tree) = self.repo().snapshot(to).cloned() else {
             return Err(format!("there is no snapshot {to}"));
         };
         self.keep(dir, &format!("before the reset of {lane}"))?;
-        Ok(self.check_out(&format!("reset {lane}"), dir, &tree)?)
+        self.check_out(&format!("reset {lane}"), dir, &tree)?;
+        Ok(None)
     }
 
     fn commit(
@@ -425,6 +426,7 @@ impl Rooms for SimRooms {
             branch: target.branch.clone(),
             head_from: self.repo().head(&target.branch),
             head_to: target.head_to.clone(),
+            large: None,
         })
     }
 

@@ -10,6 +10,7 @@ mod blob;
 pub mod checks;
 mod deflate;
 pub mod git;
+pub mod large;
 pub mod merge;
 mod packed;
 mod project;

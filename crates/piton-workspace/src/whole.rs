@@ -37,7 +37,7 @@ pub fn is_due(missed: &[Missed]) -> bool {
     missed.iter().any(|m| is_addable(m.why) || is_left(m.why))
 }
 
-fn is_addable(why: Why) -> bool {
+pub(crate) fn is_addable(why: Why) -> bool {
     matches!(why, Why::TooLarge | Why::Unstable)
 }
 
@@ -135,7 +135,7 @@ fn is_elsewhere(dir: &Path) -> bool {
 }
 
 /// The index of our own for a lane's worktree; made from the worktree's, for what that knows.
-fn own_index(dir: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn own_index(dir: &Path) -> Result<PathBuf, Error> {
     let place = Place::of(dir)
         .map_err(|error| Error::NotAWorkTree { dir: dir.to_owned(), why: error.to_string() })?;
     let index = place.git_dir.join(INDEX);
@@ -158,7 +158,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Lets git add files; what an index says of them then, as `MODE OBJECT<tab>PATH`.
-fn added(dir: &Path, index: &Path, paths: &[&[u8]]) -> Result<Vec<Vec<u8>>, git::Error> {
+pub(crate) fn added(dir: &Path, index: &Path, paths: &[&[u8]]) -> Result<Vec<Vec<u8>>, git::Error> {
     let input: Vec<u8> = paths.iter().flat_map(|path| [*path, b"\0"].concat()).collect();
     let add = ["update-index", "--add", "--remove", "-z", "--stdin"];
     Git::at(dir).durable().index(index).args(add).input(input).run()?;
@@ -176,7 +176,7 @@ fn without_stage(line: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// What a commit has at a path, in the same form.
-fn listed(dir: &Path, commit: &str, path: &[u8]) -> Result<Vec<Vec<u8>>, git::Error> {
+pub(crate) fn listed(dir: &Path, commit: &str, path: &[u8]) -> Result<Vec<Vec<u8>>, git::Error> {
     let list = Git::at(dir).env("GIT_LITERAL_PATHSPECS", "1");
     let list = list.args(["ls-tree", "--full-tree", "-z", commit, "--"]);
     let list = list.arg(OsStr::from_bytes(path)).bytes()?;

@@ -15,8 +15,12 @@ mod failing;
 mod gone;
 #[path = "rollback/in_place.rs"]
 mod in_place;
+#[path = "rollback/in_the_way.rs"]
+mod in_the_way;
 #[path = "rollback/killed.rs"]
 mod killed;
+#[path = "rollback/large.rs"]
+mod large;
 #[path = "rollback/names.rs"]
 mod names;
 #[path = "rollback/odd.rs"]

@@ -3,8 +3,7 @@
 use super::records::{Failure, context_of, filled, put, record_failure, tested};
 use super::{Illegal, import, tasks};
 use crate::event::{
-    Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Next, Outcome, StepFinished,
-    StepStarted,
+    Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Outcome, StepFinished, StepStarted,
 };
 use crate::id::{LanePath, StepPath};
 use crate::lane::{PULL_REQUEST_STEP, SETUP_STEP, SnapshotRef, Stage, StageStatus, TESTS_STEP};
@@ -201,6 +200,8 @@ pub fn started(state: &mut RunState, at: Timestamp, event: &StepStarted) {
     {
         step.before = event.before.as_ref().map(|b| b.commit.clone());
         step.before_head = event.before.as_ref().and_then(|b| b.head.clone());
+        let lacks = event.before.as_ref().filter(|b| !b.degraded.is_empty());
+        step.before_tree = lacks.map(|b| b.tree.clone());
     }
 }
 
@@ -208,22 +209,19 @@ pub fn started(state: &mut RunState, at: Timestamp, event: &StepStarted) {
 pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
     let number = state.events;
     let Some(step) = state.step(&event.step) else { return };
-    let (mut failures, mut context) = (step.failures, context_of(&step.failure_context));
+    let mut context = context_of(&step.failure_context);
+    // Counted together with the retries before it succeeded, and with those of its lane.
+    let work = state.lane(&event.step.lane()).and_then(|l| l.work.as_ref());
+    let again = work.filter(|w| w.reopened.step == event.step.step);
+    let mut retries = step.retried + again.map_or(0, |w| w.reopened.count);
     if let (TESTS_STEP, Some(lane)) = (event.step.step.as_str(), state.lane(&event.step.lane()))
         && let (Some(work), Some(last)) = (&lane.work, step.failure_context.last())
     {
         // It is the lane's work that failed, not the test of it.
-        failures = work.reopened.count + lane.worked().map_or(0, |s| s.retried) + 1;
+        retries = work.reopened.count + lane.worked().map_or(0, |s| s.retried);
         let (attempt, last) = (lane.worked().map_or(1, |s| s.attempts), last.clone());
         let last = FailedAttempt { attempt, ..last };
         context = context_of(work.reopened.failures.iter().chain([&last]));
-    }
-    if event.step.step != TESTS_STEP {
-        // Counted together with the retries before it succeeded, and with those of its lane.
-        let ends = matches!(event.outcome, Outcome::Failed { next: Next::Fail, .. });
-        let work = state.lane(&event.step.lane()).and_then(|l| l.work.as_ref());
-        let again = work.filter(|w| w.reopened.step == event.step.step);
-        failures = step.retried + u32::from(ends) + again.map_or(0, |w| w.reopened.count);
     }
     let over =
         state.lane(&event.step.lane()).is_some_and(super::super::state::LaneState::steps_are_over);
@@ -238,7 +236,7 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
             }
         }
         Outcome::Failed { class, error, next, .. } => {
-            let failure = Failure { class: *class, error, next: *next, failures, context };
+            let failure = Failure { class: *class, error, next: *next, retries, context };
             record_failure(work, at, number, event, failure);
         }
         Outcome::Interrupted { .. } | Outcome::Unknown => {}
@@ -303,7 +301,7 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
     let Some(lane) = state.lane_mut(&event.lane) else { return };
     let Some(from) = lane.steps.iter().position(|s| s.id == event.step.step) else { return };
     for (index, step) in lane.steps.iter_mut().enumerate().skip(from) {
-        (step.before, step.before_head) = (None, None);
+        (step.before, step.before_head, step.before_tree) = (None, None, None);
         let stays = matches!(step.progress, Progress::Pending | Progress::Skipped { .. });
         if index > from && stays {
             continue;
@@ -413,6 +411,7 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
         branch: work.branch.clone(),
         head_from: None,
         head_to: event.branch_head.clone(),
+        large: None,
     };
     super::rewind::push(
         state,

@@ -41,8 +41,8 @@ pub struct Failure<'a> {
     pub error: &'a str,
     /// What follows.
     pub next: Next,
-    /// Failures so far, with this one.
-    pub failures: u32,
+    /// Retries so far, with the one that follows.
+    pub retries: u32,
     /// All of them in words.
     pub context: Vec<String>,
 }
@@ -68,6 +68,9 @@ pub fn record_failure(
         _ => Stage::AfterLaneStart,
     };
     let ends = !matches!(failure.next, Next::Retry { .. });
+    let max = event.retries_max.unwrap_or_default();
+    // What was allowed and never came to pass is no retry.
+    let retried = max > 0 && failure.retries > 0;
     if ends || stage == Stage::AfterLaneTests {
         let mut record = StageRecord::blank(stage, StageStatus::Failed, at, number);
         record.notes = format!("{}: {}", event.step.step, failure.error);
@@ -76,19 +79,20 @@ pub fn record_failure(
         if stage == Stage::AfterLaneTests {
             record.test_command.clone_from(&event.command);
         }
-        if event.retries_max.is_some_and(|max| max > 0) {
-            record.max_retries = event.retries_max;
-            record.retry_attempt = event.retries_max.map(|max| failure.failures.min(max));
+        if max > 0 {
             record.failure_context.clone_from(&failure.context);
+        }
+        if retried {
+            record.max_retries = Some(max);
+            record.retry_attempt = Some(failure.retries.min(max));
         }
         put(work, record);
     }
-    let max = event.retries_max.unwrap_or_default();
-    if max > 0 {
+    if retried {
         let status = if ends { StageStatus::Failed } else { StageStatus::Retrying };
         let mut record = StageRecord::blank(Stage::RetryAttempt, status, at, number);
         record.notes = format!("{}: {}", event.step.step, failure.error);
-        record.retry_attempt = Some(failure.failures.clamp(1, max));
+        record.retry_attempt = Some(failure.retries.min(max));
         record.max_retries = Some(max);
         record.failure_context = failure.context;
         record.last_command.clone_from(&event.command);

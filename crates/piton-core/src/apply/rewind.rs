@@ -70,10 +70,12 @@ fn of_undo(words: &str) -> String {
 
 fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
     let (mut steps, mut works) = (Vec::new(), Vec::new());
+    let start = to_the_start(intent);
     for path in &intent.lanes {
         let Some(lane) = state.lane_mut(path) else { continue };
-        // A merged lane whose work was reverted starts over, from the base of now.
+        // A merged lane whose work was reverted starts over, from the base of now, wherever others go.
         let over = intent.reverts.iter().any(|r| r.lane == *path);
+        let intent = if over { &start } else { intent };
         for step in &mut lane.steps {
             let name = StepPath::new(&path.phase, &path.lane, &step.id);
             steps.push((name, step.clone()));
@@ -109,6 +111,12 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         super::tasks::start_over(state, path, &reason, (&mut steps, &mut works));
     }
     remember(state, at, intent, Act::Rollback, steps, works);
+}
+
+/// The same, to where a lane begins.
+fn to_the_start(intent: &RewindIntended) -> RewindIntended {
+    let start = Stage::BeforeLaneStart;
+    RewindIntended { to: start.as_str().to_owned(), stage: Some(start), ..intent.clone() }
 }
 
 fn wind_back(work: &mut LaneWork, intent: &RewindIntended, point: u64, over: bool) {

@@ -42,7 +42,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
             step.progress = Progress::Done;
             step.successes += 1;
             step.done_event = number;
-            (step.before, step.before_head) = (None, None);
+            (step.before, step.before_head, step.before_tree) = (None, None, None);
             step.rerun = None;
             step.failure_context.clear();
             step.artifacts.clone_from(&event.artifacts);

@@ -66,6 +66,7 @@ impl StepState {
             done_event,
             before,
             before_head: None,
+            before_tree: None,
         } = self
         else {
             return Form::Whole;
@@ -204,6 +205,7 @@ mod tests {
             |s| s.done_event = 77,
             |s| s.before = Some("b".to_owned()),
             |s| s.before_head = Some("h".to_owned()),
+            |s| s.before_tree = Some("t".to_owned()),
         ];
         let finished = StepState::finished(("s".to_owned(), Millis(7), None, 9, None));
         for step in [StepState::untouched("s".to_owned()), finished] {

@@ -80,7 +80,8 @@ impl Driver<'_> {
             };
             // All that differs is what the tests wrote; it stays in the snapshot of their attempt.
             self.fresh.remove(&work.dir);
-            if self.rooms()?.reset(path, &work.dir, &found.commit, None, at).is_err() {
+            let whole = (!found.degraded.is_empty()).then_some(found.tree.as_str());
+            if self.rooms()?.reset(path, &work.dir, &found.commit, (None, whole), at).is_err() {
                 return Ok(false);
             }
         }

@@ -196,12 +196,18 @@ impl Driver<'_> {
         let resets = self.plan.lane(&path).is_some_and(|l| {
             l.rules.on_retry == piton_core::lane::OnRetry::Reset && !l.rules.isolation.is_in_place()
         });
-        let found = self.state.step(step).map(|s| (s.before.clone(), s.before_head.clone()));
-        let (true, Some((Some(before), head))) = (resets, found) else { return Ok(()) };
+        let found = self.state.step(step);
+        let found =
+            found.map(|s| (s.before.clone(), (s.before_head.clone(), s.before_tree.clone())));
+        let (true, Some((Some(before), (head, tree)))) = (resets, found) else { return Ok(()) };
         let (dir, at) = (self.work(&path).dir, self.at);
         self.fresh.remove(&dir);
         let Some(rooms) = self.world.rooms() else { return Ok(()) };
-        rooms.reset(&path, &dir, &before, head.as_deref(), at)
+        let stood = (head.as_deref(), tree.as_deref());
+        if let Some(text) = rooms.reset(&path, &dir, &before, stood, at)? {
+            self.observer.note(&Note::Warning(text));
+        }
+        Ok(())
     }
 
     pub(super) fn rebase(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {

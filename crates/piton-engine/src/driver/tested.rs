@@ -98,7 +98,11 @@ impl Driver<'_> {
         };
         self.fresh.remove(&work.dir);
         let Some(rooms) = self.world.rooms() else { return Ok(present) };
-        rooms.reset(path, &work.dir, &found.commit, None, at)?;
+        let whole = (!found.degraded.is_empty()).then_some(found.tree.as_str());
+        let told = rooms.reset(path, &work.dir, &found.commit, (None, whole), at)?;
+        if let Some(text) = told {
+            self.observer.note(&Note::Warning(text));
+        }
         let (tree, now) = (&found.tree, self.snapshot(path, "without what its tests wrote")?);
         let now = now.unwrap_or(present);
         // What no snapshot holds can't be brought back, and keeps the lane from being committed so.

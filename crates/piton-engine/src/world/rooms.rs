@@ -134,6 +134,8 @@ pub struct RoomTarget {
     pub branch: String,
     /// Where the branch goes.
     pub head_to: Option<String>,
+    /// A commit or tree with the files that are too large for the target, where that is known.
+    pub large: Option<String>,
 }
 
 /// A rollback, restore or undo to carry out.
@@ -203,15 +205,16 @@ pub trait Rooms {
     /// are stamped with; yes where that can't be told.
     fn changed_since(&mut self, dir: &str, at: i64) -> bool;
     /// Takes a lane's files back to a snapshot, and its branch to the commit it stood at then, for an
-    /// attempt that starts afresh.
+    /// attempt that starts afresh; `stood` is that commit, and a tree with the files that the snapshot
+    /// lacks. What a person should know.
     fn reset(
         &mut self,
         lane: &LanePath,
         dir: &str,
         to: &str,
-        head: Option<&str>,
+        stood: (Option<&str>, Option<&str>),
         at: Timestamp,
-    ) -> Result<(), String>;
+    ) -> Result<Option<String>, String>;
 
     /// Why a lane's branch and HEAD are not to be touched now: somebody is about to do something with
     /// them.

@@ -127,7 +127,7 @@ fn verify(dir: &Path, steps: &[Step]) -> Result<(), String> {
 }
 
 /// One sync for all files that were written.
-fn sync(dir: &Path) -> Result<(), String> {
+pub(crate) fn sync(dir: &Path) -> Result<(), String> {
     let folder = std::fs::File::open(dir).map_err(|e| e.to_string())?;
     #[cfg(target_os = "linux")]
     rustix::fs::syncfs(&folder).map_err(|e| e.to_string())?;

@@ -2,9 +2,12 @@
 //!
 //! What a snapshot holds is restored exactly, also if it is ignored by now: so the snapshot of the
 //! present, from which the way back leads, holds such files too. What the rules of a snapshot
-//! ignored was never in it: it stays, as all ignored files do, although nothing ignores it now.
+//! ignored was never in it: it stays, as all ignored files do, although nothing ignores it now. Where
+//! a work tree belongs to a lane alone, what stands in the place of something that a snapshot holds
+//! goes, whatever it is: it is in the snapshot of the present too.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,20 +18,22 @@ use crate::refs::Fence;
 use crate::snapshot::repo::{Repo, Settings};
 use crate::snapshot::rules::Ignores;
 use crate::snapshot::trees::parent;
+use crate::snapshot::walk::join;
 use crate::snapshot::{Error, Meta, Rules, Snapshot, Taker, os_path};
 
 /// The name of the files with rules.
 const RULES: &[u8] = b".gitignore";
 
 /// Takes the snapshot of the present that the way to a target begins at: all that is not ignored,
-/// and the files that the target has and that are ignored by now.
+/// and the files that the target has and that are ignored by now; in a work tree of a lane's own also
+/// what is where the target has something else.
 pub fn present(
     taker: &mut Taker,
     rules: &Rules,
     chain: &str,
     fence: &Fence,
     meta: &Meta<'_>,
-    target: &str,
+    (target, own): (&str, bool),
 ) -> Result<Snapshot, Error> {
     let plain = taker.take(rules, chain, fence, meta)?;
     let dir = taker.workspace().dir.clone();
@@ -39,12 +44,44 @@ pub fn present(
             && !rules.excludes(&step.path)
             && about(&dir, &step.path).is_some_and(|about| !about.is_dir())
     };
-    let also: BTreeSet<Vec<u8>> = steps.iter().filter(hidden).map(|s| s.path.clone()).collect();
+    let mut also: BTreeSet<Vec<u8>> = steps.iter().filter(hidden).map(|s| s.path.clone()).collect();
+    if own {
+        let goes = steps.iter().filter(|step| !rules.excludes(&step.path));
+        goes.for_each(|step| in_the_place(&dir, step, &mut also));
+    }
     if also.is_empty() {
         return Ok(plain);
     }
     let rules = Rules { also, ..rules.clone() };
     taker.take(&rules, chain, fence, meta)
+}
+
+/// Adds what is where a target has something of another kind.
+fn in_the_place(dir: &Path, step: &Step, found: &mut BTreeSet<Vec<u8>>) {
+    let Some(there) = about(dir, &step.path) else { return };
+    match step.to {
+        State::File { .. } | State::Link { .. } if there.is_dir() => {
+            all_below(dir, &step.path, found);
+        }
+        State::Folder { .. } if !there.is_dir() => {
+            found.insert(step.path.clone());
+        }
+        _ => {}
+    }
+}
+
+/// Adds all that is in a folder, and the folder itself if that is nothing: its name ends in a slash.
+fn all_below(dir: &Path, folder: &[u8], found: &mut BTreeSet<Vec<u8>>) {
+    found.insert(join(folder, b""));
+    let listed = std::fs::read_dir(dir.join(os_path(folder)));
+    for entry in listed.into_iter().flatten().flatten() {
+        let path = join(folder, entry.file_name().as_bytes());
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            all_below(dir, &path, found);
+        } else {
+            found.insert(path);
+        }
+    }
 }
 
 /// The paths that would be deleted, but that the target's own rules ignore.
@@ -111,7 +148,7 @@ impl Then<'_> {
             Some(above) if !folder.is_empty() => self.within(above),
             _ => self.top.clone(),
         };
-        let file = crate::snapshot::walk::join(folder, RULES);
+        let file = join(folder, RULES);
         let goes = self.steps.iter().any(|s| s.path == file && s.to == State::Absent);
         let rules = match self.given.get(&file) {
             Some(bytes) => Some(Ignores::given(above, folder, bytes)),

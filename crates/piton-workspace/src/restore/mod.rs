@@ -3,8 +3,9 @@
 //! A restore is first a [`Plan`], which can be printed, and then its execution: objects are checked
 //! before anything changes, only paths that differ are touched, the result is verified, and if
 //! anything fails everything is put back. The caller takes the snapshot of the present that the
-//! plan starts from; so a restore can itself be undone. Ignored files are never touched. HEAD, the
-//! index and branches are not this module's business.
+//! plan starts from; so a restore can itself be undone. Ignored files are never touched, except where
+//! a lane's own work tree has them in the place of what comes back. HEAD, the index and branches are
+//! not this module's business.
 
 mod apply;
 mod execute;
@@ -17,6 +18,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub(crate) use execute::sync;
 pub use execute::{Error, Restored, execute};
 pub use export::{export, exported};
 pub(crate) use fresh::is_fresh;
@@ -100,6 +102,9 @@ pub struct Scope {
     /// The snapshot that was gone to from the target, which [`present`] took: what that one has and
     /// the target has not was not there, even if it is ignored.
     pub beside: Option<String>,
+    /// Whether it belongs to a lane alone: what is in the place of something that the target has
+    /// goes, as far as [`present`] took it.
+    pub own: bool,
 }
 
 impl Scope {
@@ -180,6 +185,12 @@ impl Plan {
         self.steps.iter().filter(|s| s.to == State::Absent).map(|s| s.path.as_slice())
     }
 
+    /// Paths that do not get what the target has, because something else is there.
+    pub fn blocked(&self) -> impl Iterator<Item = &[u8]> {
+        let blocked = self.kept.iter().filter(|kept| kept.why == KeptWhy::InTheWay);
+        blocked.map(|kept| kept.path.as_slice())
+    }
+
     /// Whether nothing is to be done.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
@@ -230,7 +241,12 @@ pub fn plan(
     steps.retain(|step| !rules.excludes(&step.path) && scope.holds(step));
     let missed = [&a, &b].into_iter().filter_map(|v| v.manifest.as_ref()).flat_map(|m| &m.missed);
     let missed: Vec<_> = missed.filter(|m| m.why.content_is_missing()).collect();
-    let stays = ignored::ignored_then(dir, &b, &steps, scope.beside.as_deref())?;
+    let mut stays = ignored::ignored_then(dir, &b, &steps, scope.beside.as_deref())?;
+    if scope.own {
+        let becomes_file = |step: &&Step| step.to.oid().is_some();
+        let files: Vec<&Step> = steps.iter().filter(becomes_file).collect();
+        stays.retain(|path| !files.iter().any(|file| below(path, &file.path)));
+    }
     let mut going = going(&steps);
     going.retain(|path| !stays.contains(path));
     let mut planner = Planner { dir, scope, missed, stays, going, index: None };

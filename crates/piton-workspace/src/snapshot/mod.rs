@@ -65,7 +65,7 @@ pub struct Rules {
     pub files_max: usize,
     /// Paths that are neither captured nor named nor restored: a file, or a folder and all in it.
     pub exclude: Vec<String>,
-    /// Files that are captured although they are ignored.
+    /// Files that are captured although they are ignored, and folders, whose names end in a slash.
     pub also: BTreeSet<Vec<u8>>,
     /// The user's home folder, which is refused as a work tree.
     pub home: Option<PathBuf>,

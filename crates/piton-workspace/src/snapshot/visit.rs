@@ -182,11 +182,12 @@ impl Walk<'_> {
             let forced = verdict == Verdict::TakeTracked;
             let mut entry = if is_dir {
                 children.push(Job {
+                    // One that is named itself is captured with all that is in it, be it nothing.
+                    tracked_only: forced && !self.rules.also.contains(&join(&path, b"")),
                     path,
                     stat,
                     ignores: job.ignores.clone(),
                     reconsider: job.reconsider,
-                    tracked_only: forced,
                 });
                 Entry::new(&name, Kind::Folder, stat)
             } else {

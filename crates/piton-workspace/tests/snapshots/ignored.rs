@@ -72,3 +72,24 @@ fn an_ignored_folder_in_the_place_of_a_file_is_left_alone() {
     repo.restore(&taken.commit);
     assert_eq!(repo.read("data/cache"), "much");
 }
+
+#[test]
+fn in_a_work_tree_of_a_lane_what_is_in_the_place_of_something_else_goes_and_comes_back() {
+    let repo = Repo::new();
+    repo.write("data", "a file");
+    repo.write("dir/file", "in a folder");
+    let (before, taken) = (repo.everything(), repo.take());
+    repo.remove("data");
+    repo.remove("dir/file");
+    std::fs::remove_dir(repo.path("dir")).unwrap();
+    repo.write(".gitignore", "data/\ndir\n");
+    repo.write("data/deep/cache", "much");
+    std::fs::create_dir_all(repo.path("data/empty/within")).unwrap();
+    repo.write("dir", "a file now");
+    let changed = repo.everything();
+    let present = repo.present_of(&taken.commit, true);
+    repo.restore_own(&taken.commit);
+    assert_eq!(repo.everything(), before);
+    repo.undo(&present.commit, &taken.commit);
+    assert_eq!(repo.everything(), changed);
+}

@@ -123,7 +123,7 @@ fn paths_and_foreign_files_limit_a_restore() {
         (repo.read("a.txt").as_str(), repo.read("src/b.txt").as_str()),
         ("changed\n", "two\n")
     );
-    let keep = Scope { paths: vec![], keep: [b"foreign/file".to_vec()].into(), beside: None };
+    let keep = Scope { keep: [b"foreign/file".to_vec()].into(), ..Scope::default() };
     let plan = repo.plan(&taken.commit, &keep);
     assert_eq!(
         plan.to_string(),

@@ -143,13 +143,27 @@ impl Repo {
 
     /// The present as a restore begins at it.
     pub fn present(&self, target: &str) -> Snapshot {
+        self.present_of(target, false)
+    }
+
+    /// The same; `own` says whether the work tree belongs to a lane alone.
+    pub fn present_of(&self, target: &str, own: bool) -> Snapshot {
         let meta = Meta { message: "present", at: 1_700_000_000_123 };
         let mut taker = snapshot::Taker::new(self.workspace.clone());
-        restore::present(&mut taker, &self.rules, CHAIN, &self.fence, &meta, target).unwrap()
+        restore::present(&mut taker, &self.rules, CHAIN, &self.fence, &meta, (target, own)).unwrap()
     }
 
     pub fn restore(&self, target: &str) -> Restored {
         self.restore_beside(target, None)
+    }
+
+    /// Goes back in a work tree that belongs to a lane alone.
+    pub fn restore_own(&self, target: &str) -> Restored {
+        let (present, scope) =
+            (self.present_of(target, true), Scope { own: true, ..Scope::default() });
+        let plan = restore::plan(&self.workspace, &self.rules, &present, target, &scope).unwrap();
+        assert_eq!(plan.blocked().count(), 0, "{plan}");
+        restore::execute(&self.workspace, &self.rules, &plan).unwrap()
     }
 
     /// Goes back to the present that a restore to another snapshot began at.

@@ -133,6 +133,17 @@ pub fn settle(
     Ok(store.load(&run_id)?)
 }
 
+/// The same for a command that only asks something of a run, from wherever it is given.
+pub fn settled(context: &Context, store: &mut Store, loaded: Loaded) -> Result<Loaded> {
+    if loaded.state.rewinding.is_none() {
+        return Ok(loaded);
+    }
+    let elsewhere = context.of_run(&loaded.state.root)?;
+    let there = elsewhere.as_ref().unwrap_or(context);
+    super::request::refuse_moved(there, &loaded)?;
+    settle(there, store, loaded, false)
+}
+
 /// Drives a run that nobody drives just far enough to carry a rewind out.
 pub fn drive(
     context: &Context,

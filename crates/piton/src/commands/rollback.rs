@@ -39,6 +39,8 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     let made = plan(&mut store, &loaded, args)?;
     let mut planned = rewind::Planned::of(context, &loaded, &made)?;
     planned.head = rewind::HeadLeft::of(context, &mut store, &loaded, &made)?;
+    let asked = args.to.as_deref().is_some_and(|to| !to.ends_with(Stage::BeforeLaneStart.as_str()));
+    planned.to_the_start = asked;
     planned.driver = Context::driver_here(&loaded.row).map(ToString::to_string);
     if !planned.tell(context, args.dry_run)? {
         if !planned.something {
@@ -53,16 +55,18 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     // only taken over when that is said.
     let takeover = args.takeover || planned.driver.is_some();
     let ending = rewind::drive(context, &mut store, &run_id, made, takeover)?;
-    prompt(context, &run_id, &ending.state, planned.head.as_ref());
+    prompt(context, &run_id, &ending.state, &planned);
     Ok(())
 }
 
 /// What the recovery contract wants to be said after a rollback.
-fn prompt(context: &Context, run_id: &str, state: &RunState, head: Option<&rewind::HeadLeft>) {
+fn prompt(context: &Context, run_id: &str, state: &RunState, planned: &rewind::Planned) {
     let last = state.undo.last();
     let rooms = last.map(|u| u.rooms.as_slice()).unwrap_or_default();
     let kept: Vec<String> = rooms.iter().flat_map(|r| &r.keep).map(|k| names::shown(k)).collect();
+    let (head, stays) = (planned.head.as_ref(), planned.stays());
     if context.json {
+        let kept: Vec<&String> = kept.iter().chain(stays.iter().map(|(path, _)| path)).collect();
         ui::data_json(&serde_json::json!({
             "run_id": run_id,
             "rolled_back": last.map(|u| u.words.clone()),
@@ -96,6 +100,9 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, head: Option<&rewin
         let path = ui::text::sanitize(&path);
         ui::say(&format!("  stays:           {path} (not made by this run; --exact removes it)"));
     }
+    for (path, why) in stays {
+        ui::say(&format!("  stays:           {} ({why})", ui::text::sanitize(&path)));
+    }
     if let Some(head) = head {
         ui::say(&head.words());
     }
@@ -128,6 +135,18 @@ struct Aim {
 }
 
 impl Aim {
+    /// Where lanes begin.
+    fn start() -> Self {
+        let stage = Stage::BeforeLaneStart;
+        Self {
+            to: stage.as_str().to_owned(),
+            stage: Some(stage),
+            lane: None,
+            shared: false,
+            points: Vec::new(),
+        }
+    }
+
     fn of(all: &[Point], state: &RunState, args: &RollbackArgs) -> Result<Self> {
         let to = args.to.as_deref().unwrap_or(Stage::BeforeLaneStart.as_str());
         let whole = |stage| Self {
@@ -238,8 +257,12 @@ fn selected(state: &RunState, args: &RollbackArgs, aim: &Aim) -> Result<Vec<Lane
 fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewind> {
     let state = &loaded.state;
     let all = rewind::points(store, loaded)?;
-    let aim = Aim::of(&all, state, args)?;
+    let mut aim = Aim::of(&all, state, args)?;
     let lanes = selected(state, args, &aim)?;
+    let start = Aim::start();
+    if lanes.iter().all(|path| merge_of(state, path).is_some()) {
+        aim = Aim::start();
+    }
     let mut intent = rewind::intent(RewindKind::Rollback, &aim.to, lanes.clone());
     intent.stage = aim.stage;
     let (mut targets, mut merges) = (Vec::new(), Vec::new());
@@ -250,17 +273,10 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
         if work.isolation.is_in_place() {
             continue;
         }
-        if let Some(merged) = work.merged.as_ref().filter(|m| m.by == MergedBy::Queue) {
-            merges.extend(merged.from.clone().zip(merged.to.clone()).map(|(from, to)| Revert {
-                lane: path.clone(),
-                base_branch: work.base_branch.clone(),
-                merged_from: from,
-                merged_to: to,
-                from: String::new(),
-                to: String::new(),
-            }));
-        }
-        let (event, target) = lane_target(&all, &moved, state, path, &aim)?;
+        let merge = merge_of(state, path);
+        let aim = if merge.is_some() { &start } else { &aim };
+        merges.extend(merge);
+        let (event, target) = lane_target(&all, &moved, state, path, aim)?;
         since = since.min(event);
         intent.points.push((path.clone(), event));
         if !work.removed {
@@ -284,6 +300,20 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
     merges.sort_by_key(|m: &Revert| order.iter().position(|l| *l == m.lane));
     intent.after_event = since;
     Ok(Rewind { intent, targets, merges })
+}
+
+/// The merge of a lane that has to be taken back from base: the lane then starts over.
+fn merge_of(state: &RunState, path: &LanePath) -> Option<Revert> {
+    let work = state.lane(path)?.work.as_deref().filter(|w| !w.isolation.is_in_place())?;
+    let merged = work.merged.as_ref().filter(|m| m.by == MergedBy::Queue)?;
+    Some(Revert {
+        lane: path.clone(),
+        base_branch: work.base_branch.clone(),
+        merged_from: merged.from.clone()?,
+        merged_to: merged.to.clone()?,
+        from: String::new(),
+        to: String::new(),
+    })
 }
 
 /// The point of the project's root: the earliest of that stage among the lanes, so that none is left
@@ -355,5 +385,7 @@ fn lane_target(
         Stage::AfterLaneStart => began.map_or(record.event, |r| r.event + 1),
         _ => record.event,
     };
-    Ok((event, commit.map(|commit| target(&commit, head))))
+    // What a fresh worktree has of files that no snapshot holds is what the commit has.
+    let large = head.clone().filter(|_| starts);
+    Ok((event, commit.map(|commit| RoomTarget { large, ..target(&commit, head) })))
 }

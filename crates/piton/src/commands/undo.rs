@@ -148,6 +148,7 @@ fn reverse(act: &Undoable) -> Rewind {
             } else {
                 room.head_from.clone()
             },
+            large: None,
         })
         .collect();
     let merges = act

@@ -103,9 +103,9 @@ impl Rooms for FolderRooms {
         _: &LanePath,
         _: &str,
         _: &str,
-        _: Option<&str>,
+        _: (Option<&str>, Option<&str>),
         _: Timestamp,
-    ) -> Result<(), String> {
+    ) -> Result<Option<String>, String> {
         Err(NEEDS_GIT.to_owned())
     }
 

@@ -5,6 +5,7 @@
 //! epoch.
 
 mod asked;
+mod back;
 mod base;
 mod begin;
 mod conflict;
@@ -67,6 +68,8 @@ pub struct LaneOptions {
 pub struct GitRooms {
     root: PathBuf,
     cache: PathBuf,
+    /// Where files go that are in the way and that no snapshot holds.
+    aside: PathBuf,
     run_id: String,
     options: LaneOptions,
     rules: Rc<Rules>,
@@ -108,6 +111,7 @@ impl GitRooms {
         Self {
             root: root.to_owned(),
             cache: cache.to_owned(),
+            aside: hands.with_file_name(back::ASIDE),
             run_id: run_id.to_owned(),
             options,
             rules: Rc::new(rules),
@@ -328,11 +332,11 @@ impl Rooms for GitRooms {
         lane: &LanePath,
         dir: &str,
         to: &str,
-        head: Option<&str>,
+        stood: (Option<&str>, Option<&str>),
         at: Timestamp,
-    ) -> Result<(), String> {
+    ) -> Result<Option<String>, String> {
         let _held = self.hands.hold().map_err(|e| e.to_string())?;
-        self.start_afresh(lane, dir, (to, head), at)
+        self.start_afresh(lane, dir, to, stood, at)
     }
 
     fn in_hand(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Option<Refusal>> {

@@ -231,3 +231,24 @@ fn of_a_complete_run_and_then_resumed_without_its_name() {
         }
     }
 }
+
+/// If this fails, a checkpoint holds files that are half way, or a step is asked for in a run whose
+/// files are.
+#[test]
+fn commands_that_ask_something_of_the_run_finish_it_first() {
+    let commands: [&[&str]; 3] =
+        [&["checkpoint", "-m", "x"], &["retry", "P/main/work"], &["skip", "P/main/work", "--yes"]];
+    for command in commands {
+        let project = project(IN_PLACE);
+        project.piton(&["run", "plan.toml"]).exits(1);
+        let half = |call| {
+            killed_at(&project, call, &["rollback", "--yes"]);
+            project.kill_all();
+            project.status_json("")["rewinding"] == "before_lane_start"
+        };
+        assert!((1..CALLS_MAX).step_by(STRIDE).any(half), "no kill came after the intent");
+        project.piton(command);
+        assert_eq!(project.read("edited.txt"), "first\n", "{command:?}");
+        assert!(project.status_json("")["rewinding"].is_null(), "{command:?}");
+    }
+}

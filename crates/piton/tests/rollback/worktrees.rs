@@ -251,3 +251,29 @@ fn a_lane_that_was_put_on_a_newer_base_goes_back_with_its_branch() {
     assert_eq!(project.read("a.txt"), "a\n");
     clean(&project);
 }
+
+/// If this fails, a merged lane that starts over is said, and shown, to be somewhere else.
+#[test]
+fn a_merged_lane_goes_to_its_start_whatever_is_named_and_that_is_said() {
+    for to in ["after_lane_tests", "pre_pr", "P/A/work#1"] {
+        let project = project(TWO);
+        project.piton(&["run", "plan.toml"]).exits(0);
+        let at = ["rollback", "--lane", "A", "--to", to];
+        let said = project.piton(&[&at[..], &["--dry-run"]].concat()).exits(0);
+        said.says("P/A: it is merged, so it goes back to before_lane_start");
+        let plan = project.piton(&[&at[..], &["--dry-run", "--json"]].concat()).exits(0).json();
+        assert_eq!(plan["to"], "before_lane_start", "{to}");
+        let said = project.piton(&[&at[..], &["--yes"]].concat()).exits(0);
+        said.says("P/A: rolled back to before_lane_start").says("stage:   before_lane_start");
+        assert_eq!(project.step_status("P/A/work"), "pending", "{to}");
+        let records = project.read(".claude/ai-dev-kit/run-logs/checkpoints.json");
+        let records: Vec<serde_json::Value> = serde_json::from_str(&records).unwrap();
+        for stage in ["after_lane_start", "after_lane_tests", "pre_pr"] {
+            let its = |r: &&serde_json::Value| r["lane"] == "A" && r["stage"] == stage;
+            let record = records.iter().find(its).unwrap();
+            assert_eq!(record["status"], "rolled_back", "{to}: {record}");
+        }
+        project.piton(&["resume"]).exits(0);
+        assert_eq!(project.read("a.txt"), "a\n");
+    }
+}

@@ -42,6 +42,8 @@ pub struct Planned {
     pub head: Option<HeadLeft>,
     /// Who drives the run, and ends first.
     pub driver: Option<String>,
+    /// Whether lanes that are merged go to their start although another point was asked for.
+    pub to_the_start: bool,
 }
 
 /// What happens to one work tree.
@@ -69,6 +71,7 @@ impl Planned {
             cut_short: ui::lane_words::cut_short(&loaded.state),
             head: None,
             driver: None,
+            to_the_start: false,
         };
         if rewind.targets.is_empty() && rewind.merges.is_empty() {
             return Ok(planned);
@@ -130,6 +133,15 @@ impl Planned {
         previews.into_iter().any(|preview| !preview.kept.is_empty())
     }
 
+    /// Paths that stay although the checkpoint says otherwise, and why; those that appeared outside
+    /// the run apart, which are recorded.
+    pub fn stays(&self) -> Vec<(String, String)> {
+        let previews = self.rooms.iter().filter_map(|room| room.preview.as_ref());
+        let kept = previews.flat_map(|preview| &preview.kept);
+        let kept = kept.filter(|kept| kept.why != KeptWhy::Foreign);
+        kept.map(|kept| (plain(&kept.path), why_kept(kept.why, self.kind))).collect()
+    }
+
     /// Whether a path, or one below it, changes or is kept from changing.
     pub fn touches(&self, path: &[u8]) -> bool {
         let is_in = |found: &[u8]| {
@@ -157,6 +169,12 @@ impl Planned {
         }
         self.say_head();
         for base in &self.bases {
+            if self.to_the_start {
+                let (lane, start) = (&base.lane, Stage::BeforeLaneStart);
+                ui::say(&format!(
+                    "{lane}: it is merged, so it goes back to {start}, and all its steps run again"
+                ));
+            }
             ui::say(&base.words(self.kind));
             say_changes(&base.changes);
             if base.seeded {
@@ -259,7 +277,7 @@ impl RoomPlan {
 
     fn changes(&self) -> bool {
         let moves = |(_, from, to): &(String, Option<String>, String)| from.as_ref() != Some(to);
-        self.preview.as_ref().is_none_or(|p| !p.changes.is_empty())
+        self.preview.as_ref().is_none_or(|p| !p.changes.is_empty() || !p.large.is_empty())
             || self.branch.as_ref().is_some_and(moves)
     }
 
@@ -299,6 +317,7 @@ impl RoomPlan {
             "deleted": deleted,
             "kept": kept,
             "lacking": gone,
+            "large": preview.large.iter().map(|path| plain(path)).collect::<Vec<String>>(),
             "branch": self.branch.as_ref().map(|(name, from, to)| {
                 json!({"name": name, "from": from, "to": to})
             }),
@@ -325,6 +344,13 @@ fn say_files(name: &str, preview: &Preview, kind: RewindKind) {
         ui::say(&format!("  lacks   {path} (not in the checkpoint: {why}; it stays away)"));
     }
     more(preview.gone.len());
+    for path in preview.large.iter().take(PATHS_NAMED_MAX) {
+        let (path, aside) = (shown(path), preview.aside.display());
+        ui::say(&format!(
+            "  large   {path} (becomes what git has of it; if it is another now, that goes to {aside})"
+        ));
+    }
+    more(preview.large.len());
 }
 
 /// Names the files that change.

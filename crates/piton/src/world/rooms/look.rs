@@ -37,7 +37,10 @@ impl GitRooms {
             let mut taker = Taker::new(workspace.clone());
             let taken = match to {
                 None => taker.take(&rules, &chain, &fence, &meta),
-                Some(to) => restore::present(&mut taker, &rules, &chain, &fence, &meta, to),
+                Some(to) => {
+                    let way = (to, lane.is_some());
+                    restore::present(&mut taker, &rules, &chain, &fence, &meta, way)
+                }
             };
             match taken {
                 Ok(taken) => return Ok(noted(lane, dir, &taken)),

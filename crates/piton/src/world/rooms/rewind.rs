@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use piton_core::event::{Revert, RewindIntended, RewindKind, RewindRoom};
 use piton_core::lane_state::LaneWork;
@@ -13,10 +13,10 @@ use piton_engine::world::RoomTarget;
 use piton_workspace::checks::{self, Base};
 use piton_workspace::merge::{self, Advanced, Probe};
 use piton_workspace::refs::{self, Transaction};
-use piton_workspace::restore::{self, Change, Kept, Scope};
-use piton_workspace::snapshot::{self, Meta, Snapshot};
+use piton_workspace::restore::{self, Change, Kept, KeptWhy, Scope};
+use piton_workspace::snapshot;
 use piton_workspace::worktree::{self, Identity};
-use piton_workspace::{Git, Project, synced};
+use piton_workspace::{Git, Project, large, synced};
 
 use super::begin::at;
 use super::{GitRooms, STAY, names, noted, recorded, spec};
@@ -32,6 +32,10 @@ pub struct Preview {
     pub missed: Vec<snapshot::Missed>,
     /// The same, where nothing is there now: they do not come back.
     pub gone: Vec<snapshot::Missed>,
+    /// Paths that the target does not hold and that are known to git: they become what that has.
+    pub large: Vec<Vec<u8>>,
+    /// Where what is there of them now goes.
+    pub aside: PathBuf,
 }
 
 impl GitRooms {
@@ -66,6 +70,7 @@ impl GitRooms {
             branch: target.branch.clone(),
             head_from: head.flatten(),
             head_to: target.head_to.clone(),
+            large: target.large.clone(),
         })
     }
 
@@ -75,14 +80,16 @@ impl GitRooms {
         let keep = self.staying(target, present)?;
         let before = snapshot::load(&self.root, present).map_err(said)?;
         let workspace = self.workspace(&target.dir);
-        let scope = scope(&target.paths, &keep, target.beside.as_deref());
+        let own = target.lane.is_some();
+        let scope = Scope { own, ..scope(&target.paths, &keep, target.beside.as_deref()) };
         let rules = self.rules_of(&target.dir);
         let plan = restore::plan(&workspace, &rules, &before, &target.target, &scope);
         let plan = plan.map_err(said)?;
-        let touched: BTreeSet<&[u8]> = plan.writes().chain(plan.deletes()).collect();
+        let touched = plan.writes().chain(plan.deletes()).map(<[u8]>::to_vec);
+        let touched: BTreeSet<Vec<u8>> = touched.collect();
         let mut changes = restore::diff(&self.root, present, &target.target).map_err(said)?;
-        changes.retain(|c| touched.contains(c.path.as_slice()));
-        let kept: BTreeSet<&[u8]> = plan.kept.iter().map(|k| k.path.as_slice()).collect();
+        changes.retain(|c| touched.contains(&c.path));
+        let kept: BTreeSet<Vec<u8>> = plan.kept.iter().map(|k| k.path.clone()).collect();
         let mut missed = snapshot::load(&self.root, &target.target).map_err(said)?.degraded;
         // What is there now and could not be looked at stays too, whoever made it.
         let known: BTreeSet<Vec<u8>> = missed.iter().map(|m| m.path.clone()).collect();
@@ -92,12 +99,23 @@ impl GitRooms {
             m.why.content_is_missing() && !kept.contains(path) && !touched.contains(path)
         };
         missed.retain(stays);
+        let mut kept = plan.kept;
+        let mut large = BTreeSet::new();
+        if target.large.is_some() {
+            large.extend(missed.iter().filter(|m| large::is_large(m)).map(|m| m.path.clone()));
+            let is_large =
+                |k: &Kept| matches!(k.why, KeptWhy::NotCaptured(why) if large::is_large_why(why));
+            large.extend(kept.iter().filter(|k| is_large(k)).map(|k| k.path.clone()));
+            missed.retain(|m| !large.contains(&m.path));
+            kept.retain(|k| !large.contains(&k.path));
+        }
         let is_there = |m: &snapshot::Missed| {
             let path = workspace.dir.join(OsString::from_vec(m.path.clone()));
             path.symlink_metadata().is_ok()
         };
         let (missed, gone) = missed.into_iter().partition(is_there);
-        Ok(Preview { changes, kept: plan.kept, missed, gone })
+        let (large, aside) = (large.into_iter().collect(), self.aside.clone());
+        Ok(Preview { changes, kept, missed, gone, large, aside })
     }
 
     /// Files that stay although the target does not have them: those that are new since then and
@@ -303,9 +321,10 @@ impl GitRooms {
         &mut self,
         lane: &LanePath,
         dir: &str,
-        (to, head): (&str, Option<&str>),
+        to: &str,
+        (head, tree): (Option<&str>, Option<&str>),
         at: Timestamp,
-    ) -> Result<(), String> {
+    ) -> Result<Option<String>, String> {
         let owner = (self.run_id.as_str(), &*lane.to_string());
         let branch = worktree::branch_of(&self.root, owner).map(|(_, commit)| commit);
         // A step may have left its worktree on another branch, or on none.
@@ -316,43 +335,15 @@ impl GitRooms {
             stands.iter().flatten().try_for_each(|from| self.keep_commits(from, head))?;
         }
         // While its index is that of the attempt, it is known which of its files were tracked.
-        self.go_back(Some(lane), dir, to, &Scope::default(), at)?;
-        let Some(head) = head else { return Ok(()) };
+        let scope = Scope { own: true, ..Scope::default() };
+        // A snapshot that lacks nothing is such a tree itself.
+        let all = format!("{to}:tree");
+        let tree = Some(tree.unwrap_or(&all));
+        let told = self.go_back_whole(lane, dir, (to, tree), &scope, at)?;
+        let Some(head) = head else { return Ok(told) };
         let fence = self.fenced().map_err(|e| e.to_string())?;
-        worktree::move_to(Path::new(dir), head, STAY, &fence).map_err(|e| e.to_string())
-    }
-
-    /// Snapshots a workspace that shall become what another snapshot is.
-    pub(super) fn take_before(
-        &mut self,
-        lane: Option<&LanePath>,
-        dir: &str,
-        to: &str,
-        why: &str,
-        at: Timestamp,
-    ) -> Result<Snapshot, String> {
-        let fence = self.fenced().map_err(|e| e.to_string())?;
-        let message = format!("{}: {why}", self.run_id);
-        let meta = Meta { message: &message, at: at.0 };
-        let (chain, rules) = (self.chain(lane), self.rules_of(dir));
-        let taker = self.taker(dir)?;
-        restore::present(taker, &rules, &chain, &fence, &meta, to).map_err(|e| e.to_string())
-    }
-
-    /// Takes files back to a snapshot; what is there is snapshotted first.
-    pub(super) fn go_back(
-        &mut self,
-        lane: Option<&LanePath>,
-        dir: &str,
-        to: &str,
-        scope: &Scope,
-        at: Timestamp,
-    ) -> Result<(), String> {
-        let present = self.take_before(lane, dir, to, "before going back", at)?;
-        let (workspace, rules) = (self.workspace(dir), self.rules_of(dir));
-        let plan = restore::plan(&workspace, &rules, &present, to, scope);
-        let plan = plan.map_err(|e| e.to_string())?;
-        restore::execute(&workspace, &rules, &plan).map(drop).map_err(|e| e.to_string())
+        worktree::move_to(Path::new(dir), head, STAY, &fence).map_err(|e| e.to_string())?;
+        Ok(told)
     }
 
     /// Makes one work tree what a snapshot says, with its branch at a commit.
@@ -386,9 +377,12 @@ impl GitRooms {
         // After a failure the way leads back to the present, which was taken beside the target.
         let forth = target == room.target;
         let beside = if forth { room.beside.as_deref() } else { Some(room.target.as_str()) };
-        let scope = scope(&room.paths, &keep, beside);
-        let dir = if room.lane.is_some() { room.dir.as_str() } else { "" };
-        self.go_back(room.lane.as_ref(), dir, target, &scope, at())
+        let scope = Scope { own: room.lane.is_some(), ..scope(&room.paths, &keep, beside) };
+        let Some(lane) = &room.lane else {
+            return self.go_back(None, "", target, &scope, at());
+        };
+        let tree = room.large.as_deref().filter(|_| forth);
+        self.go_back_whole(lane, &room.dir, (target, tree), &scope, at()).map(drop)
     }
 }
 
@@ -417,5 +411,6 @@ fn scope(paths: &[String], keep: &[String], beside: Option<&str>) -> Scope {
         beside: beside.map(str::to_owned),
         paths: paths.iter().map(|path| OsString::from_vec(names::bytes(path)).into()).collect(),
         keep: keep.iter().map(|path| names::bytes(path)).collect(),
+        own: false,
     }
 }

@@ -1,0 +1,71 @@
+//! Ignored files that stand where a checkpoint has something else.
+
+use std::fs;
+
+use crate::common::Project;
+
+/// A repository that ignores logs, with a file, a folder and one lane.
+fn project(lane: &str) -> Project {
+    let project = Project::with_plan(&format!("[[phase]]\nid = \"P\"\n{lane}\n"));
+    project.write(".gitignore", "*.log\nempty/\n");
+    project.write("a.txt", "first\n");
+    project.write("b.log/file", "first\n");
+    project.git(&["add", "-f", "b.log/file"]);
+    project.commit();
+    project
+}
+
+/// Puts ignored things in the place of all of them.
+const SPOIL: &str = "rm -r a.txt b.log; mkdir -p a.txt/deep/empty; echo q > a.txt/deep/q.log; \
+                     echo b > b.log";
+
+/// If this fails, a file that a failed attempt replaced by a folder is deleted from base.
+#[test]
+fn what_a_failed_attempt_put_in_the_place_of_a_file_goes_with_a_reset() {
+    let run = format!("if [ $PITON_ATTEMPT = 1 ]; then {SPOIL}; exit 1; fi; echo w > work.txt");
+    let project = project(&format!(
+        "[[phase.lane]]\nid = \"A\"\nisolation = \"worktree\"\nretries = 1\n\
+         on_retry = \"reset\"\ntest = \"true\"\nrun = \"{run}\""
+    ));
+    project.piton(&["run", "plan.toml"]).exits(0);
+    assert_eq!(project.read("a.txt"), "first\n");
+    assert_eq!(project.read("b.log/file"), "first\n");
+    let changed = project.git(&["show", "--name-status", "--format=", "main"]);
+    assert_eq!(changed.trim(), "A\twork.txt");
+}
+
+/// If this fails, a lane's worktree is said to be back and is not, or an undo loses what was there.
+#[test]
+fn in_a_worktree_it_goes_with_a_rollback_and_comes_back_with_an_undo() {
+    let project = project(&format!(
+        "[[phase.lane]]\nid = \"A\"\nisolation = \"worktree\"\nrun = \"{SPOIL}; exit 1\""
+    ));
+    project.piton(&["run", "plan.toml"]).exits(1);
+    let room = project.root().join(".worktrees/P/A");
+    let said = project.piton(&["rollback", "--dry-run"]).exits(0);
+    said.silent_about("in its place").says("a.txt").says("b.log");
+    project.piton(&["rollback", "--yes"]).exits(0);
+    assert_eq!(fs::read_to_string(room.join("a.txt")).unwrap(), "first\n");
+    assert_eq!(fs::read_to_string(room.join("b.log/file")).unwrap(), "first\n");
+    project.piton(&["undo", "--yes"]).exits(0);
+    assert_eq!(fs::read_to_string(room.join("a.txt/deep/q.log")).unwrap(), "q\n");
+    assert_eq!(fs::read_to_string(room.join("b.log")).unwrap(), "b\n");
+    assert!(room.join("a.txt/deep/empty").is_dir());
+}
+
+/// If this fails, a rollback of the project's folder claims that all is back.
+#[test]
+fn in_place_it_stays_and_the_last_words_say_so() {
+    let project = project(&format!("run = \"{SPOIL}; exit 1\""));
+    project.piton(&["run", "plan.toml"]).exits(1);
+    let said = project.piton(&["rollback", "--yes"]).exits(0);
+    let said = said.says("stays:           a.txt (an ignored file is in its place");
+    let (.., end) = said.stderr.rsplit_once("rolled back to").unwrap();
+    assert!(end.contains("a.txt"), "{end}");
+    assert_eq!(project.read("a.txt/deep/q.log"), "q\n");
+    project.piton(&["undo", "--yes"]).exits(0);
+    let said = project.piton(&["rollback", "--yes", "--json"]).exits(0);
+    let last = said.stdout.lines().last().unwrap();
+    let last: serde_json::Value = serde_json::from_str(last).unwrap();
+    assert!(last["kept"].as_array().unwrap().contains(&"a.txt".into()), "{last}");
+}
