@@ -126,14 +126,16 @@ pub fn acquire(
         other => other.map(Ok),
     };
     let mut taken = acquire(store)?;
-    if let (true, Err(piton_ledger::Error::HolderStopped { pid, .. })) = (takeover, &taken) {
-        // The driver to be replaced stands still in the middle of a write: it would never let go. It may
-        // have come after the look that found this row.
-        let now = store.ledger().run(&row.run_id)?;
-        let owner = now.and_then(|row| row.owner).map(|lease| lease.owner.pid);
-        if owner == Some(*pid) && kill(*pid) {
-            taken = acquire(store)?;
-        }
+    if let Err(piton_ledger::Error::HolderStopped { pid, .. }) = &taken {
+        // The driver stands still in the middle of a write: it would never let go. It may have come
+        // after the look that found this row.
+        let (pid, now) = (*pid, store.ledger().run(&row.run_id)?);
+        let owner = now.and_then(|row| row.owner).map(|lease| lease.owner);
+        taken = match owner.filter(|owner| owner.pid == pid) {
+            Some(_) if takeover && kill(pid) => acquire(store)?,
+            Some(owner) if !takeover => Err(piton_ledger::Error::Held { owner }),
+            _ => taken,
+        };
     }
     let taken = taken.map_err(|error| match error {
         piton_ledger::Error::Held { owner } => {

@@ -78,7 +78,6 @@ fn records_have_the_words_of_the_contract() {
             "- before_lane_start ready",
             "- after_lane_start in_progress",
             "- after_lane_tests failed",
-            "- retry_attempt failed",
         ]
     );
     let notes = |at: usize| found[at].text("notes").unwrap();
@@ -116,7 +115,7 @@ fn records_of_others_and_added_fields_stay() {
     other.run_id = Some(piton_core::RunId("other-run".to_owned()));
     run.views().write(&run.plan, &other).unwrap();
     let records = checkpoints::read("c.json", &text(&run.checkpoints())).unwrap();
-    assert_eq!(records.len(), 1 + 12 + 12);
+    assert_eq!(records.len(), 1 + 11 + 11);
 }
 
 #[test]
@@ -154,7 +153,7 @@ fn readers_see_valid_records_through_all_updates() {
             let mut looks = 0;
             while !over.load(Ordering::Relaxed) {
                 let records = checkpoints::read("c.json", &text(&file)).unwrap();
-                assert_eq!(records.len(), 12);
+                assert_eq!(records.len(), 11);
                 looks += 1;
             }
             looks
@@ -194,7 +193,7 @@ fn hints_can_be_pasted_whatever_the_names_are() {
             format!("{}\nrun\n./{plan}\n{mode}\n--run-id\n{RUN}\n--lane\nSL-1\n", root.display());
         assert_eq!(String::from_utf8_lossy(&said.stdout), wanted, "{hint}");
     }
-    assert!(ours[11].resume_hint.ends_with("--lane validation"), "{}", ours[11].resume_hint);
+    assert!(ours[10].resume_hint.ends_with("--lane validation"), "{}", ours[10].resume_hint);
 }
 
 #[test]
