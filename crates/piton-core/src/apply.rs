@@ -22,7 +22,7 @@ mod steps;
 mod tasks;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 18;
+pub const APPLY_VERSION: u32 = 19;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -325,7 +325,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
         }
         Event::StepStarted(e) => {
             if let Some(step) = state.step_mut(&e.step) {
-                step.progress = Progress::Running { since: at };
+                (step.progress, step.interrupted) = (Progress::Running { since: at }, false);
                 step.attempts = e.attempt;
                 step.definition = Some(e.definition.clone());
                 step.inputs.clone_from(&e.inputs);

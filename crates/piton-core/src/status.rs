@@ -24,7 +24,7 @@ pub enum Status {
     Complete,
     /// Left out on a person's word.
     Skipped,
-    /// Its driver is gone before the end.
+    /// Cut short: its driver is gone before the end, or its attempt was ended.
     Interrupted,
     /// Taken back to an earlier checkpoint.
     RolledBack,

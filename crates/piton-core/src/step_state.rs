@@ -66,6 +66,9 @@ pub struct StepState {
     /// Its failed attempts so far, for the next one to read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failure_context: Vec<FailedAttempt>,
+    /// Whether its last attempt was cut short: it is to be started again.
+    #[serde(rename = "i", default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// Why it runs again although it had finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun: Option<String>,

@@ -88,6 +88,9 @@ pub fn step_status(
     let waits = || tasks_status(state, phase, lane, &step.id);
     let open = Some(step).filter(|s| s.progress == Progress::Pending);
     let status = open.and_then(|_| waits()).unwrap_or_else(|| step.status());
+    if status == Status::Pending && step.interrupted {
+        return Status::Interrupted;
+    }
     unless_ended(state, status)
 }
 

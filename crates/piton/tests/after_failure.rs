@@ -115,7 +115,8 @@ fn a_skipped_step_blocks_what_needs_it() {
         .exits(2)
         .says("retry r1 P1/A/one --again")
         .silent_about("depend");
-    project.piton(&["skip", "two"]).exits(0).says("P1/B").says("P2").says("--satisfy");
+    let skipped = project.piton(&["skip", "two", "--json"]).exits(0).says("--satisfy");
+    skipped.says(r#""dependents":["P1/B","P2"]"#);
     project.piton(&["resume"]).exits(4).says("--satisfy");
     let left = "skipped P1/B/work: it needs P1/A/two, which was skipped without --satisfy";
     let held = "nothing runs:  skipped, and what remains needs it: P1/A/two";
@@ -220,6 +221,21 @@ fn an_abort_ends_the_steps_of_a_run_without_a_driver() {
         |e| matches!(e, Event::StepFinished(e) if matches!(e.outcome, Outcome::Interrupted { .. })),
     );
     assert_eq!(interrupted.count(), 2, "both attempts have an end in the ledger");
+}
+
+/// If this fails, a person is told to wait for a step that ended long ago, or to abort its run.
+#[test]
+fn a_step_that_ended_without_a_driver_is_not_called_running() {
+    let project = Project::with_plan(BUSY);
+    let mut driver = busy(&project);
+    driver.kill();
+    project.piton(&["skip", "r1", "P1/A/work"]).exits(2).says("is running");
+    project.write("go", "");
+    wait_until("it ends", || project.step("P1/A/work")["exit_code"] == 0);
+    for command in ["skip", "retry"] {
+        let refused = project.piton(&[command, "r1", "P1/A/work"]).exits(2);
+        refused.says("has finished").says("piton resume r1").silent_about("is running");
+    }
 }
 
 /// If this fails, a person who ends a run waits a minute for a driver that stands still.

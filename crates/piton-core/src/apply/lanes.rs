@@ -306,7 +306,7 @@ fn reopened(state: &mut RunState, at: Timestamp, event: &LaneReopened) {
         if index > from && stays {
             continue;
         }
-        step.progress = Progress::Pending;
+        (step.progress, step.interrupted) = (Progress::Pending, false);
         step.rerun = Some(event.error.clone());
     }
     lane.settle(from);

@@ -164,7 +164,7 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         let attempts = step.attempts.max(saved.attempts);
         let mut back = StepState { attempts, ..saved };
         if matches!(back.progress, Progress::Running { .. }) {
-            back.progress = Progress::Pending;
+            (back.progress, back.interrupted) = (Progress::Pending, true);
         }
         steps.push((path.clone(), std::mem::replace(step, back)));
         if let Some(lane) = state.lane_mut(&path.lane()) {

@@ -9,6 +9,7 @@ use crate::time::Timestamp;
 /// Makes a step pending with all its retries; its failures stay for the next attempt to read.
 pub(super) fn grant(step: &mut StepState) {
     step.progress = Progress::Pending;
+    step.interrupted = false;
     step.failures = 0;
     step.retried = 0;
     step.network_waits = 0;
@@ -94,6 +95,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
         }
         Outcome::Interrupted { .. } | Outcome::Unknown => {
             step.interruptions += 1;
+            step.interrupted = true;
             step.progress = Progress::Pending;
         }
     }

@@ -19,7 +19,7 @@ pub fn run(context: &Context, args: &GateArgs, approved: bool) -> Result<()> {
     request::refuse_inside(context, &mut store, &loaded)?;
     let message = request::message(context, &loaded, &args.message)?;
     let asked = Request::Decide { gate: place.0.clone(), approved, message };
-    let sent = request::send(&mut store, &loaded, &asked, Target::Gate(&place))?;
+    let sent = request::send(context, &mut store, &loaded, &asked, Target::Gate(&place))?;
     request::report(context, &mut store, &loaded.row.run_id, &[sent])
 }
 

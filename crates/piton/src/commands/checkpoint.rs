@@ -36,6 +36,6 @@ pub fn run(context: &Context, args: &CheckpointArgs) -> Result<()> {
     request::refuse_moved(there, &loaded)?;
     let (head, snapshots) = (there.project.head(), super::look::all(there, &loaded)?);
     let asked = Request::Checkpoint { message, head, snapshots };
-    let sent = request::send(&mut store, &loaded, &asked, Target::Run)?;
+    let sent = request::send(context, &mut store, &loaded, &asked, Target::Run)?;
     request::report(context, &mut store, &loaded.row.run_id, &[sent])
 }

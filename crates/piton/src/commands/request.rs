@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use piton_core::event::Event;
 use piton_core::hash::Sha;
 use piton_core::lane_state::LaneWork;
-use piton_core::request::Request;
+use piton_core::request::{Refusal, Request};
 use piton_core::summary::run_status;
 use piton_core::{GateRef, Status, StepPath};
 use piton_engine::store::Asked;
 use piton_engine::{Answer, Loaded, Store};
 use piton_ledger::{DATABASE_FILE, RunRow, owner_liveness};
 use piton_process::protocol::MARK_VARIABLE;
+use piton_process::{Fact, Journal};
 use serde::Serialize;
 
 use super::show::history;
@@ -56,6 +57,9 @@ pub struct Sent {
     pub outcome: &'static str,
     /// The answer in words.
     pub answer: String,
+    /// What depends on a step that was left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dependents: Option<Vec<String>>,
 }
 
 /// Opens the ledger for asking; unlike a run, a request never makes one.
@@ -196,6 +200,7 @@ pub fn refuse_unbegun(loaded: &Loaded) -> Result<()> {
 
 /// Sends a request, and waits for a living driver's answer.
 pub fn send(
+    context: &Context,
     store: &mut Store,
     loaded: &Loaded,
     request: &Request,
@@ -213,7 +218,8 @@ pub fn send(
         owner: &owner,
         alive: &|owner| owner_liveness(owner),
     };
-    let (outcome, answer) = match store.ask(&loaded.row.run_id, &asked)? {
+    let answer = store.ask(&loaded.row.run_id, &asked);
+    let (outcome, answer) = match answer.map_err(|e| refused(context, loaded, e))? {
         Answer::Done(answer) => ("done", answer),
         Answer::Asked(id) => match wait_for_answer(store, &loaded.row.run_id, id, asked)? {
             Some(answer) if answer.starts_with(REFUSED) => (REFUSED, answer),
@@ -228,7 +234,30 @@ pub fn send(
         Target::Gate(gate) => gate.to_string(),
         Target::Run => loaded.row.run_id.clone(),
     };
-    Ok(Sent { target, outcome, answer })
+    Ok(Sent { target, outcome, answer, dependents: None })
+}
+
+/// Why a request was not carried out, as a person sees it. A step that no outcome is recorded of is at
+/// work for the state alone: without a driver and a keeper nothing of it need run any more.
+fn refused(context: &Context, loaded: &Loaded, error: piton_engine::Error) -> CommandError {
+    let piton_engine::Error::Refused(Refusal::Running(step, run)) = &error else {
+        return error.into();
+    };
+    let attempt = loaded.state.running().into_iter().find(|(running, _)| running == step);
+    let Some((_, attempt)) = attempt.filter(|_| !Context::driver_lives(&loaded.row)) else {
+        return error.into();
+    };
+    let dir = context.run_dir(&loaded.row.run_id);
+    let facts = Journal::read(&dir).unwrap_or_default();
+    let how = match facts.fact(&format!("{step}#{attempt}")) {
+        Fact::Finished(exit) if exit.success() => "has finished",
+        Fact::Finished(_) => "has ended",
+        _ if piton_process::keeper_alive(&dir).is_some() => return error.into(),
+        _ => "was cut short",
+    };
+    let message = format!("step {step} {how}, and nobody has recorded it: the run has no driver");
+    CommandError::usage("refused", message)
+        .hint(format!("`piton resume {run}` records it and goes on from there"))
 }
 
 /// When a driver that did not answer in time will see what lies in its inbox.

@@ -30,7 +30,7 @@ pub fn run(context: &Context, args: &RetryArgs) -> Result<()> {
     for step in &steps {
         let (again, downstream) = (args.again, args.downstream);
         let asked = Request::Retry { step: step.clone(), again, downstream };
-        sent.push(request::send(&mut store, &loaded, &asked, Target::Step(step))?);
+        sent.push(request::send(context, &mut store, &loaded, &asked, Target::Step(step))?);
     }
     request::report(context, &mut store, &loaded.row.run_id, &sent)
 }

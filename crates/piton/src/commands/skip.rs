@@ -1,6 +1,7 @@
 //! `piton skip`: leaves a step out, after saying what depends on it.
 
 use piton_core::StepPath;
+use piton_core::decide::dependents;
 use piton_core::request::{Request, skip_warning, turn};
 use piton_engine::Loaded;
 
@@ -34,7 +35,8 @@ pub fn run(context: &Context, args: &SkipArgs) -> Result<()> {
             return Ok(());
         }
     }
-    let sent = request::send(&mut store, &loaded, &asked, Target::Step(&step))?;
+    let mut sent = request::send(context, &mut store, &loaded, &asked, Target::Step(&step))?;
+    sent.dependents = Some(dependents(&loaded.state, &step));
     request::report(context, &mut store, &loaded.row.run_id, &[sent])
 }
 

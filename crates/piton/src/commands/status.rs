@@ -97,13 +97,13 @@ fn settle_ended(context: &Context, loaded: &mut Loaded) {
             continue;
         }
         let key = format!("{step}#{attempt}");
-        let code = match facts.fact(&key) {
+        let (code, cut) = match facts.fact(&key) {
             Fact::Started { .. } | Fact::Maybe if keeper.is_some() => continue,
-            Fact::Finished(exit) => exit.code,
-            _ => None,
+            Fact::Finished(exit) => (exit.code, false),
+            _ => (None, true),
         };
         if let Some(found) = shown_step(&mut loaded.state, &step) {
-            found.progress = Progress::Pending;
+            (found.progress, found.interrupted) = (Progress::Pending, cut);
             found.exit_code = code;
         }
     }

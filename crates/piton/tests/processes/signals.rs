@@ -38,6 +38,7 @@ fn ctrl_c_twice_ends_the_steps() {
     driver.signal(Signal::INT);
     driver.wait().exits(130).says("next: piton resume r");
     assert_eq!(outcomes(&project), ["interrupted"]);
+    assert_eq!(project.step_status("P/L/s"), "interrupted");
     project.wait_quiet();
     project.write("go", "");
     project.piton(&["resume", RUN]).exits(0);
