@@ -180,7 +180,9 @@ fn excerpt(diagnostic: &Diagnostic, source: &str, width: usize) -> Option<(Strin
         })
         .collect();
     let columns = |cells: &[(String, usize, bool)]| cells.iter().map(|c| c.1).sum::<usize>();
-    let first = cells.iter().position(|c| c.2).unwrap_or(cells.len());
+    // What spans nothing, or only the end of the line, is marked where it is.
+    let before = line.char_indices().take_while(|(at, _)| line_start + at < start).count();
+    let first = cells.iter().position(|c| c.2).unwrap_or(before);
     // A line too long begins a third of the room before the problem.
     let (mut from, mut before) = (0, columns(&cells[..first]));
     let is_long = columns(&cells) > room;
@@ -298,6 +300,20 @@ mod tests {
             "plan.toml:2:1: error: unknown key [unknown-key]\n 2 | promt = 1\n   | ^^^^^\n\
              hint: did you mean `prompt`?\n"
         );
+    }
+
+    /// Lost: the mark below the line would stand elsewhere than the place that is named.
+    #[test]
+    fn what_spans_nothing_is_marked_where_it_is() {
+        for (span, marked) in [(0..0, "| ^\n"), (2..2, "|   ^\n"), (3..4, "|    ^\n")] {
+            let text = render(
+                &Diagnostic { span: span.clone(), ..at("abc\nd", "abc") },
+                "abc\nd",
+                false,
+                80,
+            );
+            assert!(text.contains(marked), "{span:?}: {text}");
+        }
     }
 
     #[test]
