@@ -37,7 +37,12 @@ fn main() -> ExitCode {
 fn told(error: &clap::Error) -> ExitCode {
     // What Piton starts itself is no command for people; clap hides it from its help only.
     let hidden = format!(", {}", cli::KEEPER);
-    if !error.use_stderr() || !std::env::args_os().any(|arg| arg == "--json") {
+    let json = std::env::args_os().any(|arg| arg == "--json");
+    if json && error.kind() == clap::error::ErrorKind::DisplayVersion {
+        ui::data_json(&serde_json::json!({"version": env!("CARGO_PKG_VERSION")}));
+        return ExitCode::SUCCESS;
+    }
+    if !error.use_stderr() || !json {
         if error.kind() == clap::error::ErrorKind::MissingSubcommand {
             let text = error.render();
             let text =

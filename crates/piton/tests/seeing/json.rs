@@ -117,6 +117,7 @@ fn every_command_speaks_json() {
         &["schema", "plan"],
         &["schema", "settings"],
         &["completions", "bash"],
+        &["--version"],
     ] {
         let output = project.piton(&[args, &["--json"]].concat()).exits(0);
         if args[0] == "schema" {
