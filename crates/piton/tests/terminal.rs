@@ -147,6 +147,6 @@ fn an_interrupted_question_ends_the_command() {
     project.write("mended", "");
     let Some(mut terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
     terminal.answer("Approve \"Ship it\"", "\u{3}");
-    terminal.ends(3);
+    terminal.ends(130);
     assert_eq!(project.status("r1"), "waiting");
 }

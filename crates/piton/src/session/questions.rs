@@ -9,11 +9,12 @@ use piton_engine::{Ending, Store};
 use piton_ledger::owner_liveness;
 
 use crate::context::{Context, now};
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 use crate::world::Signals;
 
-/// Asks what an ending leaves open; true when an answer lets the run go on.
+/// Asks what an ending leaves open; true when an answer lets the run go on. A signal ends the command:
+/// what was answered before it counts, and what is open stays so.
 pub fn questions(
     context: &Context,
     store: &mut Store,
@@ -27,12 +28,20 @@ pub fn questions(
     // so that Ctrl-C ends a question.
     let mut signals = Signals::catch()
         .map_err(|e| CommandError::failed("signals", format!("signals can't be caught: {e}")))?;
-    let mut stopped = || !signals.take().is_empty();
-    match ending.verdict {
+    let mut signal = None;
+    let mut stopped = || {
+        signal = signal.or(signals.take().first().copied());
+        signal.is_some()
+    };
+    let goes_on = match ending.verdict {
         Verdict::Waiting => ask_gates(context, store, run_id, &ending.state, &mut stopped),
         // Whoever answers everything beforehand decides about a failure later.
         Verdict::Failed if !context.yes => ask_failures(store, run_id, &ending.state, &mut stopped),
         _ => Ok(false),
+    };
+    match signal {
+        Some(signal) => goes_on.and(Err(CommandError::silent(Kind::Interrupted(signal)))),
+        None => goes_on,
     }
 }
 
