@@ -178,7 +178,10 @@ pub(crate) fn compare_versions(a: &Version<'_>, b: &Version<'_>) -> Result<Vec<S
     let of_a = a.manifest.as_ref().unwrap_or(for_a);
     let of_b = b.manifest.as_ref().unwrap_or(for_b);
     let mut steps: BTreeMap<Vec<u8>, Step> = BTreeMap::new();
+    // Git may hold other bytes for a file that is the same on disk.
+    let mut looked_at = BTreeSet::new();
     for (path, old, new) in diff_tree(a, b)? {
+        looked_at.insert(path.clone());
         let from = a.state(&path, old.0, old.1, for_a);
         let to = b.state(&path, new.0, new.1, for_b);
         if from != to {
@@ -191,10 +194,10 @@ pub(crate) fn compare_versions(a: &Version<'_>, b: &Version<'_>) -> Result<Vec<S
     let same_usual = of_a.same_usual(of_b);
     let mut suspects = named(a, of_a);
     suspects.append(&mut named(b, of_b));
-    suspects.retain(|path| !steps.contains_key(path));
+    suspects.retain(|path| !looked_at.contains(path));
     if !suspects.is_empty() || !same_usual {
         for (path, (mode, oid)) in b.held()? {
-            if steps.contains_key(&path) || (same_usual && !suspects.contains(&path)) {
+            if looked_at.contains(&path) || (same_usual && !suspects.contains(&path)) {
                 continue;
             }
             // Git holds the same in both; only the side may differ.

@@ -21,7 +21,7 @@ use super::repo::Settings;
 use super::stat::Stat;
 
 /// Raised whenever the layout below changes.
-const MAGIC: &[u8; 8] = b"PITONST4";
+const MAGIC: &[u8; 8] = b"PITONST5";
 const HEADER: usize = 8 + 8 + 4;
 /// Snapshots remembered with their trees; lanes that share a folder each have a last one.
 const MEMO_MAX: usize = 16;
@@ -37,6 +37,8 @@ pub(crate) struct Head {
     pub(crate) rules: Oid,
     /// Stamps of the ignore files that hold everywhere.
     pub(crate) ignores: Vec<Option<Stat>>,
+    /// Stamps of the files of attributes that hold everywhere.
+    pub(crate) attributes: Vec<Option<Stat>>,
     pub(crate) index: Option<Stat>,
     /// Tracked, but left out by a sparse checkout or excluded by the caller.
     pub(crate) absent: Vec<Tracked>,
@@ -65,8 +67,10 @@ impl Head {
     fn write(&self, to: &mut Writer) {
         self.settings.write(to);
         to.oid(self.rules);
-        to.len(self.ignores.len());
-        self.ignores.iter().for_each(|s| to.stamp(s.as_ref()));
+        for stamps in [&self.ignores, &self.attributes] {
+            to.len(stamps.len());
+            stamps.iter().for_each(|s| to.stamp(s.as_ref()));
+        }
         to.stamp(self.index.as_ref());
         for list in [&self.absent, &self.links] {
             to.len(list.len());
@@ -98,8 +102,10 @@ impl Head {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
         let mut head = Self { settings: Settings::read(from)?.into(), ..Self::default() };
         head.rules = from.oid()?;
-        for _ in 0..from.len()? {
-            head.ignores.push(from.stamp()?);
+        for stamps in [&mut head.ignores, &mut head.attributes] {
+            for _ in 0..from.len()? {
+                stamps.push(from.stamp()?);
+            }
         }
         head.index = from.stamp()?;
         for list in [&mut head.absent, &mut head.links] {
@@ -187,6 +193,11 @@ impl Cache {
     /// Finds a folder.
     pub(crate) fn folder(&self, path: &[u8]) -> Option<usize> {
         self.folders.binary_search_by(|f| self.path(f).cmp(path)).ok()
+    }
+
+    /// The path of a folder.
+    pub(crate) fn path_at(&self, at: usize) -> &[u8] {
+        self.path(&self.folders[at])
     }
 
     fn path(&self, folder: &FolderRecord) -> &[u8] {

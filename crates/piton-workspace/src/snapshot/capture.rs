@@ -20,8 +20,9 @@ use super::repo::{Repo, Settings};
 use super::side;
 use super::stat::{Stat, now_ns};
 use super::trees::{self, Line};
+use super::visit::is_rules;
 use super::walk::{Body, Folder, Walk};
-use super::{Error, Rules, Workspace, content, convert};
+use super::{Error, Rules, Workspace, attributes, content, convert};
 use crate::ask;
 use crate::git::Git;
 use crate::packed::Packs;
@@ -183,6 +184,7 @@ impl Capture {
             vanished: false.into(),
         };
         let mut folders = walk.run()?;
+        attributes::reconsider(&walk, &mut folders);
         let same_absent = before.is_some_and(|b| b.absent == self.head.absent);
         let same_names = before.is_some_and(|b| b.settings.barred == self.head.settings.barred);
         let reuse =
@@ -298,6 +300,7 @@ impl Capture {
         self.head.anchor = anchor;
         let settle = |stamp: &mut Option<Stat>| *stamp = stamp.map(|s| s.settled(self.started));
         self.head.ignores.iter_mut().for_each(settle);
+        self.head.attributes.iter_mut().for_each(settle);
         settle(&mut self.head.index);
         self.head.remember(commit, self.head.root);
         let blocks: Vec<Option<Vec<u8>>> = self.folders.iter().map(|f| self.block(f)).collect();
@@ -342,7 +345,7 @@ impl Capture {
         let mut to = Writer::default();
         for entry in entries {
             let mut entry = entry.clone();
-            if entry.captured() || entry.name == b".gitignore" {
+            if entry.captured() || is_rules(&entry.name) {
                 entry.stat = entry.stat.settled(self.started);
             }
             entry.write(&mut to);
@@ -437,6 +440,7 @@ pub(super) fn head_of(
 ) -> Head {
     let mut head = cache.map(|c| c.head.clone()).unwrap_or_default();
     head.ignores = settings.ignores.iter().map(|f| Stat::followed(f)).collect();
+    head.attributes = settings.attributes.iter().map(|f| Stat::followed(f)).collect();
     head.index = Stat::followed(&repo.index());
     head.settings = settings;
     head.rules = rules.digest();

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::Error;
+use super::{Error, attributes};
 use super::content::Task;
 use super::entry::View;
 use super::objects::Objects;
@@ -85,13 +85,13 @@ pub(super) fn classify(
 pub(super) fn has_attributes(walk: &Walk<'_>, folder: &Folder) -> bool {
     match &folder.body {
         Body::Same(at) => walk.cache.is_some_and(|c| c.record(*at).attributes),
-        Body::Listed(entries) => entries.iter().any(|e| e.name == b".gitattributes"),
+        Body::Listed(entries) => entries.iter().any(|e| e.name == attributes::FILE),
     }
 }
 
 /// Whether a block of the cache has attributes in it.
 pub(super) fn block_has_attributes(block: &[u8]) -> bool {
-    View::all(block).any(|view| view.name == b".gitattributes")
+    View::all(block).any(|view| view.name == attributes::FILE)
 }
 
 #[derive(Default)]

@@ -11,6 +11,7 @@
 //! and the ref are synced. Nothing else is guaranteed to be: the stat cache is only a cache.
 //! Putting files back is the `restore` module's work.
 
+mod attributes;
 mod barred;
 mod cache;
 pub(crate) mod capture;

@@ -13,6 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use super::Error;
 use super::barred::Barred;
 use super::codec::{Reader, Writer};
+use super::oid::{self, Oid};
 use super::stat::Stat;
 use crate::git::Git;
 use crate::worktree::Place;
@@ -24,6 +25,9 @@ const REF_BYTES_MAX: usize = 128;
 /// Files in the git folder of a work tree that settings may depend on, where they may differ between
 /// work trees: its own, and the branch, for which there may be includes.
 const OWN_FILES: [&str; 2] = ["config.worktree", "HEAD"];
+
+/// How the keys of git's configuration begin that say how files are converted.
+const CONVERTING: [&str; 4] = ["core.autocrlf", "core.eol", "attr.tree", "filter."];
 
 /// A work tree and its repository.
 #[derive(Clone, Debug)]
@@ -109,6 +113,8 @@ pub(crate) struct Settings {
     pub(crate) ignores: Vec<PathBuf>,
     /// Files with attributes for the whole work tree.
     pub(crate) attributes: Vec<PathBuf>,
+    /// A digest of all that says how files are converted.
+    pub(crate) converting: Oid,
     /// Line endings are converted even without attributes.
     pub(crate) autocrlf: bool,
     /// Exec bits are taken from the files.
@@ -133,14 +139,18 @@ impl Settings {
             Git::at(&repo.dir).args(["config", "-z", "--list", "--show-origin"]).bytes()?;
         let mut found = Self { file_mode: true, barred: Barred::usual(), ..Self::default() };
         let mut files = vec![repo.common.join("config")];
-        let mut own_excludes = false;
+        let (mut own_excludes, mut converting) = (false, Writer::default());
         let mut fields = listed.split(|b| *b == 0);
         while let (Some(origin), Some(pair)) = (fields.next(), fields.next()) {
             if let Some(path) = origin.strip_prefix(b"file:") {
                 files.push(repo.dir.join(OsStr::from_bytes(path)));
             }
             own_excludes |= found.take(pair);
+            if CONVERTING.iter().any(|key| pair.starts_with(key.as_bytes())) {
+                converting.bytes(pair);
+            }
         }
+        found.converting = Oid::of(oid::Kind::Blob, &converting.0);
         let vars = Vars::ask(repo);
         let global = vars.paths("GIT_CONFIG_GLOBAL");
         files.extend(vars.paths("GIT_CONFIG_SYSTEM"));
@@ -218,6 +228,7 @@ impl Settings {
                 to.bytes(file.as_os_str().as_bytes());
             }
         }
+        to.oid(self.converting);
         to.u8(u8::from(self.autocrlf));
         to.u8(u8::from(self.file_mode));
         to.u8(u8::from(self.reftable));
@@ -237,6 +248,7 @@ impl Settings {
                 files.push(path(from.bytes()?));
             }
         }
+        found.converting = from.oid()?;
         found.autocrlf = from.u8()? != 0;
         found.file_mode = from.u8()? != 0;
         found.reftable = from.u8()? != 0;

@@ -4,7 +4,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
-use super::Error;
+use super::{Error, attributes};
 use super::entry::{Entry, FolderKind, Kind, View, Why};
 use super::index::GITLINK;
 use super::oid::Oid;
@@ -12,6 +12,9 @@ use super::rules::Ignores;
 use super::stat::Stat;
 use super::walk::{Body, Folder, Job, Walk, join};
 use crate::Project;
+
+/// The file of a folder's ignore rules.
+const IGNORES: &[u8] = b".gitignore";
 
 /// A name on disk.
 struct Found {
@@ -83,7 +86,7 @@ impl Walk<'_> {
         let mut ignores = None;
         for (place, known) in View::all(cache.block(at)).enumerate() {
             // Rules hold even where they ignore their own file.
-            let own_rules = known.name == b".gitignore";
+            let own_rules = is_rules(known.name);
             if known.kind == Kind::Ignored && !own_rules {
                 continue;
             }
@@ -94,7 +97,7 @@ impl Walk<'_> {
                     return Err(Error::io(&self.full(&join(&job.path, known.name)), error));
                 }
             };
-            if own_rules {
+            if known.name == IGNORES {
                 ignores = Some(Ignores::within(job.ignores.clone(), &self.repo.dir, &job.path));
             }
             if known.kind == Kind::Folder {
@@ -161,8 +164,8 @@ impl Walk<'_> {
         let lookup = |name: &[u8]| {
             known.binary_search_by(|e| e.name.as_slice().cmp(name)).ok().map(|at| &known[at])
         };
-        let rules_now = found.iter().find(|f| f.name == b".gitignore");
-        let rules_then = lookup(b".gitignore");
+        let rules_now = found.iter().find(|f| f.name == IGNORES);
+        let rules_then = lookup(IGNORES);
         job.reconsider |= rules_now.map(|f| f.stat) != rules_then.map(|e| e.stat);
         if rules_now.is_some() {
             job.ignores = Some(Ignores::within(job.ignores, &self.repo.dir, &job.path));
@@ -174,9 +177,13 @@ impl Walk<'_> {
             let is_dir = stat.file_type() == FileType::Directory;
             let verdict = self.judge(&job, &path, &name, is_dir, old)?;
             if verdict == Verdict::Leave {
-                let rules = name == b".gitignore";
-                let stamp = if rules { stat } else { Stat { mode: stat.mode, ..Stat::default() } };
-                entries.push(Entry::new(&name, Kind::Ignored, stamp));
+                let bare = Stat { mode: stat.mode, ..Stat::default() };
+                let stamp = if is_rules(&name) { stat } else { bare };
+                let mut entry = Entry::new(&name, Kind::Ignored, stamp);
+                if name == attributes::FILE && !is_dir {
+                    entry.oid = attributes::ignored(self, &path);
+                }
+                entries.push(entry);
                 continue;
             }
             let forced = verdict == Verdict::TakeTracked;
@@ -318,6 +325,11 @@ impl Walk<'_> {
         }
         Ok(self.index()?.get(path).is_some_and(|t| t.mode == 0o100_755))
     }
+}
+
+/// Whether a file says something about others, so that its own stamp matters even where it is ignored.
+pub(super) fn is_rules(name: &[u8]) -> bool {
+    name == IGNORES || name == attributes::FILE
 }
 
 /// Found unreadable with the same stamp: still so.

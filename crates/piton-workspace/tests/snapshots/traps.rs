@@ -112,6 +112,47 @@ fn a_clean_filter_runs_and_the_raw_bytes_come_back() {
     assert_eq!(repo.read("x.up"), "Mixed\n");
 }
 
+/// Lost, a commit would hold what git makes of files by attributes that do not hold any more: a lane would
+/// be merged with bytes that its tests have not seen.
+#[test]
+fn files_are_converted_by_the_attributes_of_now() {
+    type Act = (&'static str, fn(&Repo));
+    let acts: [Act; 7] = [
+        ("taken away", |repo| repo.remove(".gitattributes")),
+        ("changed", |repo| repo.write(".gitattributes", "*.up -filter\n")),
+        ("in a folder", |repo| repo.write("in/.gitattributes", "*.up -filter\n*.txt text\n")),
+        ("of the repository", |repo| repo.write(".git/info/attributes", "*.up -filter\n")),
+        ("another filter", |repo| {
+            repo.git(&["config", "filter.up.clean", "sed s/i/o/"]);
+        }),
+        ("line endings", |repo| {
+            repo.git(&["config", "core.autocrlf", "input"]);
+        }),
+        ("ignored ones", |repo| repo.write("quiet/.gitattributes", "*.up -filter\n")),
+    ];
+    for (name, act) in acts {
+        let repo = Repo::new();
+        repo.git(&["config", "filter.up.clean", "tr a-z A-Z"]);
+        repo.write(".gitattributes", "*.up filter=up\n");
+        repo.write("in/.gitattributes", "*.other text\n");
+        repo.write("quiet/.gitignore", ".gitattributes\n");
+        for file in ["x.up", "in/y.up", "quiet/z.up", "dos.txt", "in/dos.txt"] {
+            repo.write(file, "Mixed\r\n");
+        }
+        repo.take();
+        repo.settle();
+        let before = repo.take();
+        repo.settle();
+        assert!(!repo.take().changed);
+        act(&repo);
+        let taken = repo.take();
+        assert_eq!(taken.tree, repo.git_tree(), "{name}");
+        assert_ne!(taken.tree, before.tree, "{name}");
+        repo.restore(&before.commit);
+        assert_eq!(repo.read("in/y.up"), "Mixed\r\n", "{name}");
+    }
+}
+
 #[test]
 fn a_missing_filter_program_is_listed_and_loses_no_byte() {
     let repo = Repo::new();
