@@ -28,7 +28,7 @@ const INDEX: &str = "piton-large";
 pub struct Whole {
     /// The tree.
     pub tree: String,
-    /// What is not in it, although it belongs there: nobody can read it, or git refuses its name.
+    /// What is not in it as it should be: nobody can read it, its filter fails, or git refuses its name.
     pub left: Vec<Missed>,
 }
 
@@ -41,14 +41,19 @@ pub(crate) fn is_addable(why: Why) -> bool {
     matches!(why, Why::TooLarge | Why::Unstable)
 }
 
-/// Whether no commit can have it.
+/// Whether no commit can have it, or only as git would not.
 fn is_left(why: Why) -> bool {
-    matches!(why, Why::Unreadable | Why::Name | Why::Unknown)
+    matches!(why, Why::Unreadable | Why::Filter | Why::Name | Why::Unknown)
 }
 
 /// The tree of a snapshot of a lane's worktree, with what it missed and git can hold.
 pub fn whole(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Whole, Error> {
-    let left = missed.iter().filter(|m| is_left(m.why)).cloned().collect();
+    let mut left = Vec::new();
+    for miss in missed.iter().filter(|m| is_left(m.why)) {
+        if miss.why != Why::Filter || !is_as_committed(dir, tree, &miss.path) {
+            left.push(miss.clone());
+        }
+    }
     let large: Vec<&[u8]> =
         missed.iter().filter(|m| is_addable(m.why)).map(|m| m.path.as_slice()).collect();
     if large.is_empty() {
@@ -67,6 +72,13 @@ pub fn whole(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Whole, Error> 
     // What a step added before has objects that nobody synced, and git does not write them again.
     synced::objects(dir, &tree, &[held])?;
     Ok(Whole { tree, left })
+}
+
+/// Whether a tree has a file just as the commit that is checked out: what nobody changed git does not
+/// filter again.
+fn is_as_committed(dir: &Path, tree: &str, path: &[u8]) -> bool {
+    let listed = |of: &str| listed(dir, of, path).ok().filter(|found| !found.is_empty());
+    listed(tree).is_some_and(|now| listed("HEAD") == Some(now))
 }
 
 /// What of that which a snapshot missed is nowhere else: it would go with the worktree. `head` is the

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{Error, attributes};
 use super::content::Task;
 use super::entry::View;
 use super::objects::Objects;
 use super::oid::{Kind, Oid};
 use super::walk::{Body, Folder, Walk};
+use super::{Error, attributes};
 use crate::git::Git;
 
 /// Files handed to git at once; bounds the memory that what it gives back takes.

@@ -4,13 +4,13 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
-use super::{Error, attributes};
 use super::entry::{Entry, FolderKind, Kind, View, Why};
 use super::index::GITLINK;
 use super::oid::Oid;
 use super::rules::Ignores;
 use super::stat::Stat;
 use super::walk::{Body, Folder, Job, Walk, join};
+use super::{Error, attributes};
 use crate::Project;
 
 /// The file of a folder's ignore rules.

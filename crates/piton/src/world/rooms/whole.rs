@@ -87,7 +87,8 @@ impl GitRooms {
         let refused = |why: String| Refusal {
             why: format!("not all of its work can be committed: {why}"),
             fix: format!(
-                "make it readable or rename it in {}, delete it or let git ignore it, then `piton resume {run}`",
+                "make it readable, put its filter right or rename it in {}, delete it or let git ignore it, \
+                 then `piton resume {run}`",
                 work.dir
             ),
         };
