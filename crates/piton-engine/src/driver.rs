@@ -211,6 +211,7 @@ impl<'a> Driver<'a> {
     }
 
     fn go_on(&mut self, opening: Vec<Event>) -> Result<Verdict> {
+        let stood = self.state.verdict.filter(|_| self.state.running().is_empty());
         for event in opening {
             self.record(event)?;
         }
@@ -258,7 +259,7 @@ impl<'a> Driver<'a> {
                     self.refused = self.rewind(rewind)?;
                     // Where nothing was taken back, the run stands where it stood.
                     let refused = self.refused.is_some();
-                    return Ok(if refused { verdict } else { Verdict::RolledBack });
+                    return Ok(if refused { stood.unwrap_or(verdict) } else { Verdict::RolledBack });
                 }
                 return Ok(verdict);
             }

@@ -74,6 +74,7 @@ fn a_write_that_fails_leaves_everything_as_before() {
     said.says("nothing was changed").says("big.txt");
     same(&tree(project.root()), &before);
     assert_eq!(mine(&project), own);
+    assert_eq!(project.status(""), "failed", "as it was");
     project.piton(&["undo", "--yes"]).exits(2).says("nothing to undo");
     project.piton(&["rollback", "--yes"]).exits(0);
     assert_eq!(project.read("big.txt").len(), 20 << 20);
