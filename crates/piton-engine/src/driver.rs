@@ -259,7 +259,11 @@ impl<'a> Driver<'a> {
                     self.refused = self.rewind(rewind)?;
                     // Where nothing was taken back, the run stands where it stood.
                     let refused = self.refused.is_some();
-                    return Ok(if refused { stood.unwrap_or(verdict) } else { Verdict::RolledBack });
+                    return Ok(if refused {
+                        stood.unwrap_or(verdict)
+                    } else {
+                        Verdict::RolledBack
+                    });
                 }
                 return Ok(verdict);
             }

@@ -6,6 +6,7 @@
 
 mod tree_support;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -462,5 +463,27 @@ fn a_worktree_of_the_repository_this_one_was_copied_from_stays() {
         assert!(lane.path.join(".git").exists());
         worktree::remove(&repo.root, &lane.path, &repo.fence()).unwrap();
         assert!(!lane.path.exists());
+    });
+}
+
+/// Lost, one of several runs that begin at the same moment would be held up by the name of another's
+/// branch.
+#[test]
+fn runs_that_begin_at_once_all_find_a_name() {
+    hermetic(|repo| {
+        let run = |number: usize| {
+            let run_id = format!("r{number}");
+            let fence = Fence::raise(&repo.root, &run_id, 1).unwrap();
+            let spec = Spec { run_id, ..repo.spec("SL-1") };
+            move || worktree::add(&repo.root, &spec, &fence).unwrap()
+        };
+        let runs: Vec<_> = (0..4).map(run).collect();
+        let added: Vec<_> = std::thread::scope(|scope| {
+            let begun: Vec<_> = runs.into_iter().map(|run| scope.spawn(run)).collect();
+            begun.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let branches: BTreeSet<_> = added.iter().map(|one| one.branch.clone()).collect();
+        let paths: BTreeSet<_> = added.iter().map(|one| one.path.clone()).collect();
+        assert_eq!((branches.len(), paths.len()), (4, 4), "{branches:?} {paths:?}");
     });
 }

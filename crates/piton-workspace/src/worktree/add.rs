@@ -5,6 +5,7 @@
 //! is thrown away and made again.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::admin::{self, Admin, Spot};
@@ -160,8 +161,7 @@ fn make(place: &Place, admins: &[Admin], spec: &Spec, claim: &Claim) -> Result<A
     }
     let wanted = place.root.join(&spec.path);
     hide_folder(place, admins, &wanted)?;
-    let path = free_path(admins, &wanted)?;
-    let (path, dir) = register(place, spec, claim, &path)?;
+    let (path, dir) = at_free_path(place, admins, spec, claim, &wanted)?;
     let head = branch::head(place, branch)?;
     checkout::fill(place, &path, &dir, &head, spec.workers)?;
     let not_copied = copy::into(&place.root, &path, &spec.copy)?;
@@ -189,6 +189,34 @@ fn make(place: &Place, admins: &[Admin], spec: &Spec, claim: &Claim) -> Result<A
         machine_restarted: false,
         not_copied,
     })
+}
+
+/// Registers the worktree at the first path that is free, also where another run takes that meanwhile.
+fn at_free_path(
+    place: &Place,
+    admins: &[Admin],
+    spec: &Spec,
+    claim: &Claim,
+    wanted: &Path,
+) -> Result<(PathBuf, PathBuf)> {
+    let mut path = free_path(admins, wanted)?;
+    for _ in 1..branch::CLAIMS_MAX {
+        match register(place, spec, claim, &path) {
+            Err(error) if is_taken(&error) && path.join(".git").exists() => {
+                path = free_path(&admin::scan(place), wanted)?;
+            }
+            registered => return registered,
+        }
+    }
+    register(place, spec, claim, &path)
+}
+
+/// Whether something was in the way.
+fn is_taken(error: &Error) -> bool {
+    match error {
+        Error::File { source, .. } => source.kind() == ErrorKind::AlreadyExists,
+        error => matches!(error, Error::Git(_)),
+    }
 }
 
 /// Registers the worktree at a path that is free; its real path and its admin folder.

@@ -6,6 +6,7 @@
 //! is a blob with both, and another ref keeps that commit alive.
 
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use super::add::NUMBERS_MAX;
@@ -20,6 +21,12 @@ const DELETE_ROUNDS_MAX: u32 = 40;
 
 /// How long the user has the locks to themselves in between: a commit takes a few milliseconds.
 const DELETE_PAUSE: Duration = Duration::from_millis(50);
+
+/// How many names are tried while other runs claim theirs.
+pub(super) const CLAIMS_MAX: u32 = 20;
+
+/// How long another run may take to claim the name that it tries.
+const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 
 /// What became of a branch that should go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,20 +140,21 @@ pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<Claim> 
         }
         return Ok(Claim { branch, start, is_new: false });
     }
-    let new = |branch: &str| {
-        let (branch, start) = (branch.to_owned(), spec.start.clone());
-        Ok(Claim { branch, start, is_new: true })
-    };
+    let (mut branch, mut tries) = (spec.branch.clone(), 0);
     // All branches are looked at only if the name it should have is taken.
-    let Err(error) = claim_name(place, spec, &spec.branch, fence) else {
-        return new(&spec.branch);
-    };
-    let branch = free_name(dir, spec)?;
-    if branch == spec.branch || matches!(error, Error::Superseded) {
-        return Err(error);
+    while let Err(error) = claim_name(place, spec, &branch, fence) {
+        let free = free_name(dir, spec)?;
+        tries += 1;
+        if matches!(error, Error::Superseded) || tries == CLAIMS_MAX {
+            return Err(error);
+        }
+        if free == branch {
+            // Another run may be about to claim it: then it is taken in a moment.
+            thread::sleep(CLAIM_PAUSE);
+        }
+        branch = free;
     }
-    claim_name(place, spec, &branch, fence)?;
-    new(&branch)
+    Ok(Claim { branch, start: spec.start.clone(), is_new: true })
 }
 
 /// Notes that a lane starts from another commit than its record says.
@@ -260,7 +268,7 @@ pub fn delete_branch_if_contained(
                 if rounds < DELETE_ROUNDS_MAX
                     && (error.message.contains(".lock") || place.value(&base) != before) =>
             {
-                std::thread::sleep(DELETE_PAUSE);
+                thread::sleep(DELETE_PAUSE);
                 rounds += 1;
             }
             ended => return ended,

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use super::add::NUMBERS_MAX;
 use super::admin::as_path;
 use super::mark::{Mark, put};
-use super::{At as _, Place, Result};
+use super::{At as _, Error, Place, Result, remove};
 use crate::git::Git;
 use crate::project::{is_commit, small};
 
@@ -71,8 +71,13 @@ pub(super) fn register(
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         made => made.at(path)?,
     }
-    new(&path.join(".git"), &link(&admin))?;
-    Ok(Some(admin))
+    let linked = new(&path.join(".git"), &link(&admin));
+    if matches!(&linked, Err(Error::File { source, .. }) if source.kind() == ErrorKind::AlreadyExists)
+    {
+        // Another run was faster: the place is its own.
+        remove::delete_later([None, remove::discard_admin(place, &admin)?]);
+    }
+    linked.map(|()| Some(admin))
 }
 
 /// Tells whether a folder holds nothing but a link to an admin folder that was never written whole.
