@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use piton_core::event::{LaneMerged, MergedBy, RewindKind};
+use piton_core::lane::{Missed, Stage, StageStatus};
 use piton_core::lane_state::LaneWork;
 use piton_core::state::LaneState;
 use piton_core::{Event, RunState};
@@ -19,7 +20,9 @@ pub fn event(event: &Event) -> String {
         Event::LaneBegun(e) if e.branch.is_empty() => format!("{} begins in place", e.lane),
         Event::LaneBegun(e) => {
             let base = e.base_sha.as_deref().map(short).unwrap_or_default();
-            format!("{} begins from {} ({base})", e.lane, sanitize(&e.base_branch))
+            let sep = if e.note.is_empty() { "" } else { "; " };
+            let (from, note) = (sanitize(&e.base_branch), sanitize(&e.note));
+            format!("{} begins from {from} ({base}){sep}{note}", e.lane)
         }
         Event::LaneBlocked(e) => {
             let fix = sanitize(&e.fix);
@@ -154,16 +157,28 @@ pub fn place(work: &LaneWork, root: &str) -> Option<String> {
     Some(text)
 }
 
-/// What the last snapshot of a lane does not hold; the first few, the rest counted.
+/// What the last snapshot of a lane does not hold.
 pub fn degraded(work: &LaneWork) -> Option<String> {
-    let shown = work.degraded.iter().take(DEGRADED_SHOWN_MAX);
+    missed(&work.degraded).map(|list| format!("not in its checkpoints: {list}"))
+}
+
+/// What a person should know of how a lane began.
+pub fn beginning(work: &LaneWork) -> Option<String> {
+    let record = work.record(Stage::BeforeLaneStart).filter(|r| r.status != StageStatus::Blocked);
+    let notes = record.map(|record| sanitize(&record.notes));
+    notes.filter(|notes| !notes.is_empty()).map(|notes| format!("began: {notes}"))
+}
+
+/// Files that a snapshot does not hold; the first few, the rest counted.
+pub fn missed(missed: &[Missed]) -> Option<String> {
+    let shown = missed.iter().take(DEGRADED_SHOWN_MAX);
     let mut texts: Vec<String> =
         shown.map(|m| format!("{} ({})", sanitize(&m.path), sanitize(&m.why))).collect();
-    let more = work.degraded.len().saturating_sub(DEGRADED_SHOWN_MAX);
+    let more = missed.len().saturating_sub(DEGRADED_SHOWN_MAX);
     if more > 0 {
         texts.push(format!("{more} more"));
     }
-    (!texts.is_empty()).then(|| format!("not in its checkpoints: {}", texts.join(", ")))
+    (!texts.is_empty()).then(|| texts.join(", "))
 }
 
 /// What holds a lane up, and what to do.

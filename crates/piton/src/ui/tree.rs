@@ -213,7 +213,8 @@ impl<'a> Tree<'a> {
         self.line(at, status, &lane.id, &way);
         if let Some(work) = &lane.work {
             let place = lane_words::place(work, &self.state.root).filter(|_| !lane.is_over());
-            let lines = [place, lane_words::blocked(work), lane_words::degraded(work)];
+            let began = lane_words::beginning(work).filter(|_| !lane.is_over());
+            let lines = [place, began, lane_words::blocked(work), lane_words::degraded(work)];
             lines.iter().flatten().for_each(|text| self.words(at + 2, text));
         }
         if lane.gate.is_some() {

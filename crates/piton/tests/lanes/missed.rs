@@ -182,6 +182,21 @@ fn an_edit_of_the_phase_document_is_the_lanes_work_and_gates_are_ticked_on_top()
     scene.nothing_left();
 }
 
+/// Lost: a lane would begin without files that are there, or with older ones, and nobody would know.
+#[test]
+fn it_is_said_which_uncommitted_files_a_lane_begins_without() {
+    let project = project("run = \"echo 1 > one.txt; exit 1\"");
+    project.write("other.txt", &"other\n".repeat(100));
+    project.commit();
+    project.write("large.txt", &"changed\n".repeat(100));
+    project.write("mine.txt", "mine\n");
+    project.sh("git init -q nest && cd nest && git commit -q --allow-empty -m x").exits(0);
+    let said = project.piton(&["run", "plan.toml", "--seed-dirty"]).exits(1);
+    let said = said.says("begins from main").says("without these of your uncommitted files");
+    said.says("large.txt (larger").says("nest (a repository").silent_about("other.txt (");
+    project.piton(&["status"]).exits(0).says("without these of your uncommitted files");
+}
+
 /// Lost: somebody's uncommitted changes leave the work tree, and nobody says where they are.
 #[test]
 fn it_is_said_where_uncommitted_changes_are_that_a_lane_began_with() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use piton_core::event::LaneBegun;
-use piton_core::lane::{LaneRules, Stage, StageStatus, TaskOf};
+use piton_core::lane::{LaneRules, Missed, SnapshotRef, Stage, StageStatus, TaskOf};
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
@@ -14,7 +14,7 @@ use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
 use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
 use crate::context::now;
-use crate::ui::lane_words::short;
+use crate::ui::lane_words::{self, short};
 
 impl GitRooms {
     pub(super) fn begin_lane(
@@ -66,12 +66,14 @@ impl GitRooms {
             }
         }
         let dir = self.root.join(&self.options.worktrees).join(&lane.phase).join(&lane.lane);
+        let unseen = snapshot.as_ref().and_then(|seed| not_seeded(&self.root, seed));
+        let notes = [unseen, lacking.or_else(|| self.behind(&base.branch))];
         Ok(Begin::Ready(Box::new(LaneBegun {
             lane: lane.clone(),
             isolation: rules.isolation,
             dir: dir.display().to_string(),
             branch: format!("lane/{}/{}", lane.phase, lane.lane),
-            note: lacking.or_else(|| self.behind(&base.branch)).unwrap_or_default(),
+            note: notes.into_iter().flatten().collect::<Vec<_>>().join("; "),
             base_branch: base.branch,
             base_sha: Some(base.commit),
             snapshot,
@@ -331,4 +333,24 @@ fn note(taken: Option<String>, added: &worktree::Added, stale: &str) -> String {
 /// The time of an act outside the engine's turns.
 pub(super) fn at() -> Timestamp {
     now()
+}
+
+/// What of the user's uncommitted files a lane begins without.
+fn not_seeded(root: &Path, seed: &SnapshotRef) -> Option<String> {
+    if seed.degraded.is_empty() {
+        return None;
+    }
+    let changed = Git::at(root).args(["status", "--porcelain", "-z", "--no-renames"]);
+    let changed = changed.arg("--untracked-files=all").bytes().unwrap_or_default();
+    let changed: Vec<String> = changed
+        .split(|b| *b == 0)
+        .filter_map(|line| Some(String::from_utf8_lossy(line.get(3..)?).into_owned()))
+        .collect();
+    let is_changed = |missed: &&Missed| {
+        let is_it = |path: &String| path.trim_end_matches('/') == missed.path;
+        changed.iter().any(|path| is_it(path) || Path::new(path).starts_with(&missed.path))
+    };
+    let unseen: Vec<Missed> = seed.degraded.iter().filter(is_changed).cloned().collect();
+    let list = lane_words::missed(&unseen)?;
+    Some(format!("without these of your uncommitted files, or as they are committed: {list}"))
 }
