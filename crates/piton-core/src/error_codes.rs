@@ -58,8 +58,8 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "directory",
         title: "the folder cannot be used",
-        cause: "The folder given with `-C` (or the one the command was called in) does not exist or cannot be entered.",
-        next: "Give a folder that exists.",
+        cause: "The folder given with `-C` (or the one the command was called in) does not exist or cannot be entered, or the path of the project is no text (UTF-8), which records and commands could not name.",
+        next: "Give a folder that exists; give folders names that are text.",
     },
     Entry {
         code: "driver-gone",

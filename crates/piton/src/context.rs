@@ -16,7 +16,7 @@ use piton_formats::template::quote_for_shell;
 use piton_ledger::{Liveness, Open, Owner, RunRow, Sqlite, owner_liveness};
 use piton_workspace::Project;
 
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Kind, Result};
 
 /// Name of the settings file at the project's root.
 pub const SETTINGS_FILE: &str = "piton.toml";
@@ -153,6 +153,12 @@ impl Context {
     pub fn write_store(&self) -> Result<Store> {
         if let Some(lost) = self.lost_ledger() {
             return Err(lost);
+        }
+        if self.project.root.to_str().is_none() {
+            // The ledger and the views name it, and steps are told of it.
+            let message = format!("the path {:?} is no text (UTF-8)", self.project.root);
+            return Err(CommandError::new(Kind::Blocked, "directory", message)
+                .hint("rename the folder"));
         }
         let ledger = Sqlite::open(&self.project.state_dir, Open::ReadWrite)?;
         self.hide_state();

@@ -34,6 +34,16 @@ fn a_path_with_blanks_and_other_letters_is_a_path() {
     project.piton(&["doctor"]).exits(0);
 }
 
+/// If this fails, worktrees are made in a folder of another name, and hints lead nowhere.
+#[test]
+fn a_path_that_is_no_text_is_refused_before_anything_is_made() {
+    let project = Project::with_plan(PLAN);
+    let line = "odd=$(printf 'odd\\377'); mkdir \"$odd\" && cp plan.toml \"$odd\" && cd \"$odd\" && \
+                git init -q && $PROGRAM run plan.toml; code=$?; ls -A; exit $code";
+    let said = project.sh(line).exits(4);
+    said.says("is no text").says("rename the folder").silent_about("ran.txt");
+}
+
 /// If this fails, a person in a subfolder gets a second, empty ledger.
 #[test]
 fn everything_is_found_from_a_subfolder() {
