@@ -49,6 +49,9 @@ pub struct LaneWork {
     /// What its last snapshot does not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<Missed>,
+    /// Where its branch stood at its last snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
     /// Each test that passed, and the tree it last passed on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tested: Vec<(String, String)>,
@@ -336,6 +339,23 @@ impl LaneWork {
     pub fn tested_before(&self) -> Option<&SnapshotRef> {
         let found = self.tests_found.as_ref().filter(|_| self.stirred > 0)?;
         (self.tree.as_ref() != Some(&found.tree)).then_some(found)
+    }
+
+    /// What its test step ran on, if that was the commit to be merged and it left other files or other
+    /// commits.
+    pub fn retested(&self) -> Option<&SnapshotRef> {
+        let (found, committed) = (self.tests_found.as_ref()?, self.committed.as_ref()?);
+        let at_commit = found.head.as_ref() == Some(&committed.commit);
+        let strayed = at_commit && self.head.is_some() && self.head != found.head;
+        let left = strayed || self.tested_before().is_some();
+        (left && found.tree == committed.tree).then_some(found)
+    }
+
+    /// Whether a workspace is as an attempt of its tests left it, or is on the way from there back to
+    /// what they found: nobody else changed it since.
+    pub fn left_by_tests(&self, found: &SnapshotRef, present: &SnapshotRef) -> bool {
+        let files = self.tree.as_ref() == Some(&present.tree) || found.tree == present.tree;
+        files && (self.head == present.head || found.head == present.head)
     }
 
     /// Notes that a test passed on a tree.

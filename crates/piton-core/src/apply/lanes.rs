@@ -112,6 +112,7 @@ pub(super) fn saw(work: &mut LaneWork, snapshot: Option<&SnapshotRef>) {
         work.snapshot = Some(snapshot.commit.clone());
         work.tree = Some(snapshot.tree.clone());
         work.degraded.clone_from(&snapshot.degraded);
+        work.head.clone_from(&snapshot.head);
     }
 }
 

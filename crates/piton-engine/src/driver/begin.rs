@@ -57,7 +57,7 @@ impl Driver<'_> {
     /// and base moved since: what they failed on may be put right there. Whether anything was done. Where
     /// somebody put it right in the worktree, the tests run on that.
     fn catches_up(&mut self, path: &LanePath) -> Result<bool> {
-        let (work, at) = (self.work(path), self.at);
+        let work = self.work(path);
         let (Some(onto), Some(committed)) = (&work.onto, &work.committed) else {
             return Ok(false);
         };
@@ -73,15 +73,12 @@ impl Driver<'_> {
         let Ok(Some(present)) = self.snapshot(path, "before it is put on base") else {
             return Ok(false);
         };
-        if present.tree != committed.tree {
+        let strayed = present.head.as_ref().is_some_and(|head| *head != committed.commit);
+        if strayed || present.tree != committed.tree {
             let found = work.tests_found.as_ref().filter(|found| found.tree == committed.tree);
-            let Some(found) = found.filter(|_| work.tree.as_ref() == Some(&present.tree)) else {
-                return Ok(false);
-            };
-            // All that differs is what the tests wrote; it stays in the snapshot of their attempt.
-            self.fresh.remove(&work.dir);
-            let whole = (!found.degraded.is_empty()).then_some(found.tree.as_str());
-            if self.rooms()?.reset(path, &work.dir, &found.commit, (None, whole), at).is_err() {
+            let Some(found) = found else { return Ok(false) };
+            // All that differs is what the tests left; it stays in the snapshot of their attempt.
+            if !matches!(self.take_out(path, found, &present), Ok(true)) {
                 return Ok(false);
             }
         }

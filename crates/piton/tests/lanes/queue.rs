@@ -112,6 +112,35 @@ fn tests_that_leave_the_work_tree_alone_run_once() {
     assert_eq!((seen.len(), &merged), (1, &seen[0]));
 }
 
+/// Lost: tests that commit would leave the lane's worktree and branch behind once they ran again on what
+/// was merged, or get commits to base that nobody tested.
+#[test]
+fn commits_of_the_tests_that_run_again_are_kept_and_leave_nothing_behind() {
+    let commits = "git commit -q --allow-empty -m \"report $n\"";
+    for report in ["", "echo \"$n\" > report.txt; git add report.txt;"] {
+        let test = "sh ../../../../test.sh".to_owned();
+        let scene = Scene::of(&[LaneDoc { test, ..lane("SL-1") }]);
+        let count = "at=../../../..; n=$(ls $at | grep -c ^ran-); touch $at/ran-$n";
+        fs::write(scene.outside("test.sh"), format!("{count}; {report} {commits}\n")).unwrap();
+        let root = scene.project.root().display().to_string();
+        scene.agent(
+            "SL-1",
+            &format!(
+                "echo x > SL-1-01.txt; cd {root} && echo mine > mine.txt && git add mine.txt && \
+                 git commit -q -m mine"
+            ),
+        );
+        scene.run(&[]).exits(0);
+        scene.nothing_left();
+        let ran = (0..).take_while(|n| scene.outside(&format!("ran-{n}")).exists()).count();
+        let last = format!("report {}", ran - 1);
+        let merged = scene.subjects("main");
+        assert!(!merged.contains(&last), "{report}: {merged:?}");
+        let all = scene.project.git(&["log", "--format=%s", "--glob=refs/piton/"]);
+        assert!(all.lines().any(|subject| subject == last), "{report}: {all}");
+    }
+}
+
 /// Lost: lanes that change the same lines would overwrite each other, or stop at once.
 #[test]
 fn a_conflict_goes_back_to_the_lane_with_both_sides() {
