@@ -369,6 +369,13 @@ impl LaneWork {
         self.record(Stage::BeforeLaneStart)?.base_sha.as_deref()
     }
 
+    /// Whether it had nothing to merge, and a commit is all that it did: base needs none of it, whether it
+    /// contains that or not.
+    pub fn committed_nothing(&self, head: &str) -> bool {
+        let nothing = self.merged.as_ref().is_some_and(|m| m.by == MergedBy::Nothing);
+        nothing && self.committed.as_ref().is_some_and(|c| !c.changed && c.commit == head)
+    }
+
     /// Whether nothing more is to be done for it.
     pub fn is_over(&self) -> bool {
         self.merged.as_ref().is_some_and(|m| m.by == MergedBy::Kept || self.removed || self.stays)
