@@ -2,7 +2,7 @@
 
 use piton_core::LanePath;
 use piton_core::event::{Event, StepStarted};
-use piton_core::lane::{SnapshotRef, Stage, TESTS_STEP};
+use piton_core::lane::{Merge, SnapshotRef, Stage, TESTS_STEP};
 
 use super::Driver;
 use crate::error::{Error, Result};
@@ -58,10 +58,13 @@ impl Driver<'_> {
     /// somebody put it right in the worktree, the tests run on that.
     fn catches_up(&mut self, path: &LanePath) -> Result<bool> {
         let work = self.work(path);
-        let (Some(onto), Some(committed)) = (&work.onto, &work.committed) else {
+        let Some(lane) = self.plan.lane(path).cloned() else { return Ok(false) };
+        // One that stayed on its branch because its tests were left out was put on nothing yet.
+        let started = work.base_sha.as_ref().filter(|_| lane.rules.merge == Merge::Queue);
+        let (Some(onto), Some(committed)) = (work.onto.as_ref().or(started), &work.committed)
+        else {
             return Ok(false);
         };
-        let Some(lane) = self.plan.lane(path).cloned() else { return Ok(false) };
         if work.merging.is_some() || work.merged.is_some() {
             return Ok(false);
         }
