@@ -131,3 +131,20 @@ fn tests_that_were_left_out_and_pass_are_followed_by_the_pull_request() {
     super::pull_requests::piton(&scene, &["resume", "r"]).exits(3);
     assert_eq!(scene.told("gh/opened").len(), 1);
 }
+
+/// Lost: a lane that stays on its branch would work again on an old base, without a word.
+#[test]
+fn a_lane_that_stays_on_its_branch_and_works_again_says_that_base_moved() {
+    let scene = Scene::planned(
+        "title = \"T\"\n[[phase]]\nid = \"P1\"\n[[phase.lane]]\nid = \"SL-1\"\n\
+         isolation = \"worktree\"\nmerge = \"none\"\nrun = \"date > one.txt\"\n",
+    );
+    scene.project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
+    scene.project.write("mine", "");
+    scene.project.git(&["add", "mine"]);
+    scene.project.git(&["commit", "-qm", "mine"]);
+    scene.project.piton(&["status", "r"]).exits(0).silent_about("main moved from");
+    scene.project.piton(&["retry", "r", "P1/SL-1/work", "--again"]).exits(0);
+    scene.project.piton(&["status", "r"]).exits(0).says("main moved from");
+    scene.project.piton(&["resume", "r"]).exits(0).says("P1/SL-1: main moved from");
+}
