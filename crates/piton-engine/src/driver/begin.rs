@@ -2,10 +2,11 @@
 
 use piton_core::LanePath;
 use piton_core::event::{Event, StepStarted};
-use piton_core::lane::{Merge, SnapshotRef, Stage, TESTS_STEP};
+use piton_core::lane::{Merge, Role, SnapshotRef, Stage, TESTS_STEP};
 
 use super::Driver;
 use crate::error::{Error, Result};
+use crate::observer::Note;
 use crate::world::Attempt;
 
 impl Driver<'_> {
@@ -18,6 +19,7 @@ impl Driver<'_> {
             self.again = true;
             return Ok(());
         }
+        self.say_lacks(attempt);
         let inputs = if patterns.is_empty() {
             Ok(Vec::new())
         } else {
@@ -50,6 +52,23 @@ impl Driver<'_> {
         match unreadable.map(|why| format!("an input can't be read: {why}")) {
             Some(why) => self.not_started(attempt, &why),
             None => self.place_order(attempt),
+        }
+    }
+
+    /// Says what a worktree lacks although it was set up, before a lane's work begins in it.
+    fn say_lacks(&mut self, attempt: &Attempt) {
+        let path = attempt.step.lane();
+        let Some(lane) = self.plan.lane(&path).filter(|_| attempt.number == 1) else { return };
+        let first = lane.steps.iter().find(|step| step.role != Role::Setup);
+        if first.is_none_or(|step| step.id != attempt.step.step) {
+            return;
+        }
+        let work = self.work(&path);
+        let Some(rooms) = self.world.rooms().filter(|_| !work.isolation.is_in_place()) else {
+            return;
+        };
+        if let Some(text) = rooms.lacks(&path, &work.dir) {
+            self.observer.note(&Note::Warning(text));
         }
     }
 
