@@ -376,9 +376,17 @@ impl LaneWork {
         nothing && self.committed.as_ref().is_some_and(|c| !c.changed && c.commit == head)
     }
 
-    /// Whether nothing more is to be done for it.
+    /// Whether nothing more is to be done for it, once its steps are over.
     pub fn is_over(&self) -> bool {
-        self.merged.as_ref().is_some_and(|m| m.by == MergedBy::Kept || self.removed || self.stays)
+        let rests = |by| by == MergedBy::Kept || self.removed || self.stays;
+        self.merged.as_ref().map_or_else(|| self.has_no_room(), |m| rests(m.by))
+    }
+
+    /// Whether there is no place where it worked, and nothing that it did: it was refused at its start, or
+    /// taken back to it, and all its steps may have been left out since.
+    pub fn has_no_room(&self) -> bool {
+        let nowhere = (self.branch.is_empty() || self.removed) && !self.dropped;
+        nowhere && !self.ready && self.committed.is_none() && self.merging.is_none()
     }
 }
 
