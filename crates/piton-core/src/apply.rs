@@ -342,6 +342,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
                 steps::grant(step);
                 step.rerun = Some(e.reason.clone());
             }
+            lanes::tested_again(state, &e.step);
         }
         Event::StepRetried(e) => {
             if let Some(step) = state.step_mut(&e.step) {
@@ -350,6 +351,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
             if let Some(work) = state.lane_mut(&e.step.lane()).and_then(|l| l.work.as_mut()) {
                 work.reopened.count = 0;
             }
+            lanes::tested_again(state, &e.step);
         }
         Event::StepSkipped(e) => {
             lanes::skipped(state, at, &e.step);

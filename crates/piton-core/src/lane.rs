@@ -14,6 +14,8 @@ pub const TESTS_STEP: &str = "tests";
 pub const PULL_REQUEST_STEP: &str = "pull-request";
 /// What that step does, in words: its command is a script of ours, which says less.
 pub const PULL_REQUEST_WORDS: &str = "push the branch, find or open its pull request";
+/// How a note of that step begins that names the command it is about to try.
+pub const TRIED: &str = "tried: ";
 /// The implicit step that puts right what went wrong after the last tasks of a lane, which were done
 /// in worktrees of their own; without trouble it does not run.
 pub const MEND_STEP: &str = "mend";

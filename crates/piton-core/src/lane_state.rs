@@ -49,6 +49,9 @@ pub struct LaneWork {
     /// What its last snapshot does not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<Missed>,
+    /// Where its branch stood at its last snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
     /// Each test that passed, and the tree it last passed on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tested: Vec<(String, String)>,
@@ -338,6 +341,23 @@ impl LaneWork {
         (self.tree.as_ref() != Some(&found.tree)).then_some(found)
     }
 
+    /// What its test step ran on, if that was the commit to be merged and it left other files or other
+    /// commits.
+    pub fn retested(&self) -> Option<&SnapshotRef> {
+        let (found, committed) = (self.tests_found.as_ref()?, self.committed.as_ref()?);
+        let at_commit = found.head.as_ref() == Some(&committed.commit);
+        let strayed = at_commit && self.head.is_some() && self.head != found.head;
+        let left = strayed || self.tested_before().is_some();
+        (left && found.tree == committed.tree).then_some(found)
+    }
+
+    /// Whether a workspace is as an attempt of its tests left it, or is on the way from there back to
+    /// what they found: nobody else changed it since.
+    pub fn left_by_tests(&self, found: &SnapshotRef, present: &SnapshotRef) -> bool {
+        let files = self.tree.as_ref() == Some(&present.tree) || found.tree == present.tree;
+        files && (self.head == present.head || found.head == present.head)
+    }
+
     /// Notes that a test passed on a tree.
     pub(crate) fn passed(&mut self, test: &str, tree: &str) {
         self.tested.retain(|(t, _)| t != test);
@@ -349,9 +369,24 @@ impl LaneWork {
         self.record(Stage::BeforeLaneStart)?.base_sha.as_deref()
     }
 
-    /// Whether nothing more is to be done for it.
+    /// Whether it had nothing to merge, and a commit is all that it did: base needs none of it, whether it
+    /// contains that or not.
+    pub fn committed_nothing(&self, head: &str) -> bool {
+        let nothing = self.merged.as_ref().is_some_and(|m| m.by == MergedBy::Nothing);
+        nothing && self.committed.as_ref().is_some_and(|c| !c.changed && c.commit == head)
+    }
+
+    /// Whether nothing more is to be done for it, once its steps are over.
     pub fn is_over(&self) -> bool {
-        self.merged.as_ref().is_some_and(|m| m.by == MergedBy::Kept || self.removed || self.stays)
+        let rests = |by| by == MergedBy::Kept || self.removed || self.stays;
+        self.merged.as_ref().map_or_else(|| self.has_no_room(), |m| rests(m.by))
+    }
+
+    /// Whether there is no place where it worked, and nothing that it did: it was refused at its start, or
+    /// taken back to it, and all its steps may have been left out since.
+    pub fn has_no_room(&self) -> bool {
+        let nowhere = (self.branch.is_empty() || self.removed) && !self.dropped;
+        nowhere && !self.ready && self.committed.is_none() && self.merging.is_none()
     }
 }
 

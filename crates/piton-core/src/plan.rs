@@ -20,6 +20,9 @@ pub const IMPLICIT_LANE: &str = "main";
 const DEFINITION_CHARS: usize = 32;
 /// The step that a lane's or phase's short form stands for.
 pub const IMPLICIT_STEP: &str = "work";
+/// The work of a lane that was taken over without its plan. A shell does nothing with it: what is there of
+/// the lane goes on to its tests, and one of which nothing is there does not begin.
+pub const UNKNOWN_WORK: &str = ": what this lane does is not known";
 
 /// A whole plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -228,6 +231,13 @@ impl Lane {
     /// The tests that must pass on the tree to be merged, as recorded.
     pub fn tests(&self) -> Vec<String> {
         self.rules.tests.iter().map(Command::display).collect()
+    }
+
+    /// Whether nobody knows what it does.
+    pub fn is_unknown(&self) -> bool {
+        let unknown =
+            |work: &Work| matches!(work, Work::Run(Command::Shell(line)) if line == UNKNOWN_WORK);
+        self.steps.iter().any(|step| unknown(&step.work))
     }
 }
 

@@ -19,6 +19,53 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// A command with the values of variables in their place, so that it means the same where those are not
+/// set. Between single quotes nothing is a variable. A value that is no plain word is set before it.
+pub fn filled(command: &str, values: &[(String, String)]) -> String {
+    let (mut out, mut rest) = (String::new(), command);
+    let (mut single, mut double) = (false, false);
+    let mut before: Vec<String> = Vec::new();
+    while let Some(c) = rest.chars().next() {
+        let found = if c == '$' && !single { variable(&rest[1..]) } else { None };
+        if let Some((name, length)) = found
+            && let Some((_, value)) = values.iter().find(|(known, _)| known == name)
+        {
+            let (plain, whole) = (quoted(value) == *value, &rest[..=length]);
+            if !plain {
+                let set = format!("{name}={}", quoted(value));
+                if !before.contains(&set) {
+                    before.push(set);
+                }
+            }
+            out.push_str(if plain { value } else { whole });
+            rest = &rest[whole.len()..];
+            continue;
+        }
+        let mut taken = c.len_utf8();
+        match c {
+            '\'' if !double => single = !single,
+            '"' if !single => double = !double,
+            // What follows is no sign of anything.
+            '\\' if !single => taken += rest[1..].chars().next().map_or(0, char::len_utf8),
+            _ => {}
+        }
+        out.push_str(&rest[..taken]);
+        rest = &rest[taken..];
+    }
+    if before.is_empty() { out } else { format!("export {}; {out}", before.join(" ")) }
+}
+
+/// The variable that a text after `$` begins with, and how much of it that is.
+fn variable(text: &str) -> Option<(&str, usize)> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if let Some(braced) = text.strip_prefix('{') {
+        let name = &braced[..braced.find('}')?];
+        return name.chars().all(is_part).then_some((name, name.len() + 2));
+    }
+    let length = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    (length > 0).then_some((&text[..length], length))
+}
+
 /// Several commands as one: each as if it had been typed alone, in the same folder; the first that
 /// fails is the failure.
 pub fn joined<S: AsRef<str>>(commands: &[S]) -> String {
@@ -54,6 +101,28 @@ mod tests {
         assert_eq!(joined(&["a # why", "b\nc"]), "( a # why\n) && ( b\nc\n)");
         assert_eq!(joined(&["cd x", "A=1", "b \\"]), "( cd x ) && ( A=1 ) && ( b \\\n)");
         assert_eq!(joined::<&str>(&[]), "");
+    }
+
+    /// Lost: a command from a record would be called without what it is about, or with something else.
+    #[test]
+    fn variables_are_told_by_their_values() {
+        let value = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let values = [value("BRANCH", "lane/P1"), value("BASE", "my base's"), value("NONE", "")];
+        let told = |command: &str| filled(command, &values);
+        assert_eq!(told("gh --head \"$BRANCH\" -x"), "gh --head \"lane/P1\" -x");
+        assert_eq!(
+            told("a ${BRANCH}_x $BRANCHES $OTHER $? $"),
+            "a lane/P1_x $BRANCHES $OTHER $? $"
+        );
+        assert_eq!(told("a '$BRANCH' \"it's $BRANCH\""), "a '$BRANCH' \"it's lane/P1\"");
+        assert_eq!(told("a \\$BRANCH \\'$BRANCH"), "a \\$BRANCH \\'lane/P1");
+        let base = "export BASE='my base'\\''s'; a \"$BASE\" \"${BASE}\" lane/P1";
+        assert_eq!(told("a \"$BASE\" \"${BASE}\" $BRANCH"), base);
+        assert_eq!(
+            told("a \"$NONE\" ${BRANCH:-x} ${"),
+            "export NONE=''; a \"$NONE\" ${BRANCH:-x} ${"
+        );
+        assert_eq!(told("ü \"$BRANCH\" \\ü"), "ü \"lane/P1\" \\ü");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The order to start an attempt: everything filled in, nothing left to decide.
 
+use piton_core::lane_state::LaneWork;
 use piton_core::plan::{Command, Step, Work};
 use piton_core::state::{FailedAttempt, LaneState, StepState};
 use piton_core::{Plan, RunState};
@@ -80,13 +81,7 @@ pub fn order(
     ]);
     let lane = state.lane(&path.lane());
     if let Some(work) = lane.and_then(|l| l.work.as_ref()).filter(|w| !w.branch.is_empty()) {
-        let commit = work.committed.as_ref().map(|c| c.commit.clone());
-        env.extend([
-            ("PITON_ROOT".to_owned(), state.root.clone()),
-            ("PITON_BRANCH".to_owned(), work.branch.clone()),
-            ("PITON_BASE_BRANCH".to_owned(), work.base_branch.clone()),
-            ("PITON_HEAD".to_owned(), commit.unwrap_or_default()),
-        ]);
+        env.extend(of_lane(state, work));
     }
     let failure_context = failures.filter(|s| !s.failure_context.is_empty()).map(|s| {
         let file = FailureFile {
@@ -139,4 +134,15 @@ fn fill(command: &Command, vars: &Vars) -> Result<Vec<String>, template::Error> 
         }
         Command::Args(args) => args.iter().map(|arg| template::render(arg, vars)).collect(),
     }
+}
+
+/// What the commands of a lane with a branch find about it.
+pub(crate) fn of_lane(state: &RunState, work: &LaneWork) -> [(String, String); 4] {
+    let commit = work.committed.as_ref().map(|c| c.commit.clone());
+    [
+        ("PITON_ROOT".to_owned(), state.root.clone()),
+        ("PITON_BRANCH".to_owned(), work.branch.clone()),
+        ("PITON_BASE_BRANCH".to_owned(), work.base_branch.clone()),
+        ("PITON_HEAD".to_owned(), commit.unwrap_or_default()),
+    ]
 }

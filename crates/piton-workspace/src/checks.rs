@@ -11,6 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use repository::{Level, Remark, publishers, repository};
+pub use submodule::unfilled;
 
 use crate::git::{Git, NOT_RUN};
 use crate::{Project, refs};

@@ -337,6 +337,10 @@ fn submodules_stay_empty_and_are_remarked_on() {
         assert_eq!(git(&lane.path, &["status", "--porcelain"]), "");
         let remarks = checks::repository(&repo.root, std::ffi::OsStr::new(""));
         assert!(remarks.iter().any(|remark| remark.code == "submodules"));
+        assert_eq!(checks::unfilled(&lane.path), ["sub"]);
+        let fill = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init"];
+        git(&lane.path, &fill);
+        assert_eq!(checks::unfilled(&lane.path), Vec::<String>::new());
     });
 }
 

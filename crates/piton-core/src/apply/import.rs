@@ -2,7 +2,7 @@
 //! they were found, its steps where the events beside say.
 
 use super::lanes::saw;
-use crate::lane::{SETUP_STEP, Stage, TESTS_STEP};
+use crate::lane::{SETUP_STEP, Stage, StageStatus, TESTS_STEP};
 use crate::lane_event::LaneImported;
 use crate::lane_state::{Committed, Reopenings, StageRecord};
 use crate::state::{LaneState, RunState, StepState};
@@ -27,6 +27,13 @@ pub fn imported(state: &mut RunState, event: &LaneImported) {
     for record in work.records.iter().filter(|r| stays(r.stage)) {
         let (at, assumed) = (oldest.unwrap_or(record.at), true);
         records.push(StageRecord { at, assumed, ..record.clone() });
+    }
+    let start = Stage::BeforeLaneStart;
+    if !records.is_empty() && !records.iter().any(|r| r.stage == start) {
+        // It begins here: that is where a rollback goes.
+        let at = oldest.unwrap_or_default();
+        let record = StageRecord::blank(start, StageStatus::Ready, at, number);
+        records.push(StageRecord { assumed: true, ..record });
     }
     records.sort_by_key(|r| r.stage);
     for record in &mut records {

@@ -112,6 +112,7 @@ pub(super) fn saw(work: &mut LaneWork, snapshot: Option<&SnapshotRef>) {
         work.snapshot = Some(snapshot.commit.clone());
         work.tree = Some(snapshot.tree.clone());
         work.degraded.clone_from(&snapshot.degraded);
+        work.head.clone_from(&snapshot.head);
     }
 }
 
@@ -266,6 +267,21 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
             put(work, record);
         }
     });
+}
+
+/// The tests of a lane shall run that stayed on its branch without them: its way to base goes on.
+pub fn tested_again(state: &mut RunState, step: &StepPath) {
+    let Some(lane) = state.lane_mut(&step.lane()).filter(|_| step.step == TESTS_STEP) else {
+        return;
+    };
+    let Some(work) = &mut lane.work else { return };
+    if work.merged.take_if(|m| m.by == MergedBy::Kept).is_none() || work.pull_request.is_some() {
+        return;
+    }
+    // It was taken for done when the lane stayed.
+    if let Some(step) = lane.steps.iter_mut().find(|s| s.id == PULL_REQUEST_STEP) {
+        step.progress = Progress::Pending;
+    }
 }
 
 /// The tests passed on other files than those that were committed: a person put something right in

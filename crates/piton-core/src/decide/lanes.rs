@@ -213,7 +213,7 @@ pub(super) fn finish(view: &View<'_>, survey: &mut Survey) {
         survey.urgent.push((path(view), LaneAct::Remove));
         return;
     }
-    if !view.selected || !super::tasks::is_awaited(view.phase, view.lane) {
+    if !view.selected || !super::tasks::is_awaited(view.phase, view.lane) || work.has_no_room() {
         return;
     }
     // What has a pull request goes to base by that, also where another tool opened it.

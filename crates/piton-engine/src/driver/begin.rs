@@ -2,10 +2,11 @@
 
 use piton_core::LanePath;
 use piton_core::event::{Event, StepStarted};
-use piton_core::lane::{SnapshotRef, Stage, TESTS_STEP};
+use piton_core::lane::{Merge, Role, SnapshotRef, Stage, TESTS_STEP};
 
 use super::Driver;
 use crate::error::{Error, Result};
+use crate::observer::Note;
 use crate::world::Attempt;
 
 impl Driver<'_> {
@@ -18,6 +19,7 @@ impl Driver<'_> {
             self.again = true;
             return Ok(());
         }
+        self.say_lacks(attempt);
         let inputs = if patterns.is_empty() {
             Ok(Vec::new())
         } else {
@@ -53,15 +55,35 @@ impl Driver<'_> {
         }
     }
 
+    /// Says what a worktree lacks although it was set up, before a lane's work begins in it.
+    fn say_lacks(&mut self, attempt: &Attempt) {
+        let path = attempt.step.lane();
+        let Some(lane) = self.plan.lane(&path).filter(|_| attempt.number == 1) else { return };
+        let first = lane.steps.iter().find(|step| step.role != Role::Setup);
+        if first.is_none_or(|step| step.id != attempt.step.step) {
+            return;
+        }
+        let work = self.work(&path);
+        let Some(rooms) = self.world.rooms().filter(|_| !work.isolation.is_in_place()) else {
+            return;
+        };
+        if let Some(text) = rooms.lacks(&path, &work.dir) {
+            self.observer.note(&Note::Warning(text));
+        }
+    }
+
     /// Puts a lane on the base of now before its tests run again, where they ran on what is to be merged
     /// and base moved since: what they failed on may be put right there. Whether anything was done. Where
     /// somebody put it right in the worktree, the tests run on that.
     fn catches_up(&mut self, path: &LanePath) -> Result<bool> {
-        let (work, at) = (self.work(path), self.at);
-        let (Some(onto), Some(committed)) = (&work.onto, &work.committed) else {
+        let work = self.work(path);
+        let Some(lane) = self.plan.lane(path).cloned() else { return Ok(false) };
+        // One that stayed on its branch because its tests were left out was put on nothing yet.
+        let started = work.base_sha.as_ref().filter(|_| lane.rules.merge == Merge::Queue);
+        let (Some(onto), Some(committed)) = (work.onto.as_ref().or(started), &work.committed)
+        else {
             return Ok(false);
         };
-        let Some(lane) = self.plan.lane(path).cloned() else { return Ok(false) };
         if work.merging.is_some() || work.merged.is_some() {
             return Ok(false);
         }
@@ -73,15 +95,12 @@ impl Driver<'_> {
         let Ok(Some(present)) = self.snapshot(path, "before it is put on base") else {
             return Ok(false);
         };
-        if present.tree != committed.tree {
+        let strayed = present.head.as_ref().is_some_and(|head| *head != committed.commit);
+        if strayed || present.tree != committed.tree {
             let found = work.tests_found.as_ref().filter(|found| found.tree == committed.tree);
-            let Some(found) = found.filter(|_| work.tree.as_ref() == Some(&present.tree)) else {
-                return Ok(false);
-            };
-            // All that differs is what the tests wrote; it stays in the snapshot of their attempt.
-            self.fresh.remove(&work.dir);
-            let whole = (!found.degraded.is_empty()).then_some(found.tree.as_str());
-            if self.rooms()?.reset(path, &work.dir, &found.commit, (None, whole), at).is_err() {
+            let Some(found) = found else { return Ok(false) };
+            // All that differs is what the tests left; it stays in the snapshot of their attempt.
+            if !matches!(self.take_out(path, found, &present), Ok(true)) {
                 return Ok(false);
             }
         }

@@ -95,6 +95,17 @@ impl Driver<'_> {
     }
 
     fn begin_lane(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
+        if lane.is_unknown() {
+            let run = &self.row.run_id;
+            let refusal = Refusal {
+                why: "what it does is not known: the run was imported without its plan".to_owned(),
+                fix: format!(
+                    "give the run up with `piton abort {run} --cancel`, then import it anew, with \
+                     `--plan` and the plan that has the lane, and resume that"
+                ),
+            };
+            return self.block(path, Stage::BeforeLaneStart, refusal);
+        }
         if let Some(open) = self.options.open_gates.get(path).filter(|open| !open.is_empty()) {
             let refusal = Refusal {
                 why: format!("open gates: {}", open.join(", ")),

@@ -8,14 +8,15 @@ use piton_core::event::{
 };
 use piton_core::evidence;
 use piton_core::failure::{self, Classified, LINES_LOOKED_AT, LINES_TOLD, Remains};
-use piton_core::lane::Role;
+use piton_core::lane::{Role, TRIED};
 use piton_core::plan::{Step, Work};
 use piton_core::state::{Progress, StepState};
-use piton_core::{LanePath, Millis};
+use piton_core::{LanePath, Millis, shell};
 
 use super::Driver;
 use crate::error::Result;
 use crate::observer::Note;
+use crate::order::of_lane;
 use crate::world::{Attempt, Cause, Ended, SealError};
 
 /// `SIGKILL`: sent by nobody's program on purpose, but by people, the kernel and falling machines.
@@ -101,7 +102,8 @@ impl Driver<'_> {
                 Outcome::Interrupted { why: self.ending.unwrap_or(ENDED_UNSEEN).to_owned() }
             }
         };
-        let facts = self.redacted(reported.facts);
+        let mut facts = self.redacted(reported.facts);
+        let tried = self.tried(&step, &ended.attempt, &mut facts);
         let inputs = match outcome {
             Outcome::Succeeded => self.changed_inputs(&step, ended),
             _ => self.left_changed(&step, &ended.attempt),
@@ -119,6 +121,7 @@ impl Driver<'_> {
                 artifacts,
                 inputs,
                 facts,
+                tried,
             },
         )?;
         self.follow(&step, ended)
@@ -301,6 +304,19 @@ impl Driver<'_> {
         facts
     }
 
+    /// The command that an attempt to open a pull request tried last; its script says so in notes, which
+    /// are for nobody else.
+    fn tried(&self, step: &Step, attempt: &Attempt, facts: &mut Facts) -> Option<String> {
+        if step.role != Role::PullRequest {
+            return None;
+        }
+        let tried = facts.notes.iter().rev().find_map(|note| note.strip_prefix(TRIED));
+        let tried = tried.map(str::to_owned);
+        facts.notes.retain(|note| !note.starts_with(TRIED));
+        let work = self.state.lane(&attempt.step.lane())?.work.as_deref()?;
+        Some(shell::filled(&tried?, &of_lane(&self.state, work)))
+    }
+
     fn finish(&mut self, attempt: &Attempt, mut outcome: Outcome, rest: Remainder) -> Result<()> {
         let after = match self.snapshot(&attempt.step.lane(), &format!("after {attempt}")) {
             Ok(after) => after,
@@ -315,7 +331,8 @@ impl Driver<'_> {
             match &outcome {
                 Outcome::Succeeded if after.is_some() => tests = step.tests(),
                 Outcome::Failed { .. } if self.has_records(attempt) => {
-                    command = Some(step.command(rest.part));
+                    let tried = rest.tried.clone();
+                    command = Some(tried.unwrap_or_else(|| step.command(rest.part)));
                     retries_max = Some(self.retries_of(&attempt.step.lane(), step));
                 }
                 _ => {}
@@ -414,6 +431,7 @@ struct Remainder {
     artifacts: Vec<FileHash>,
     inputs: Option<Vec<FileHash>>,
     facts: Facts,
+    tried: Option<String>,
 }
 
 fn was_killed(ended: &Ended) -> bool {

@@ -37,8 +37,9 @@ impl Driver<'_> {
         let skipped = self.state.lane(path).is_some_and(LaneState::tests_are_skipped);
         let is_due =
             |tree: &str| !skipped && has_tests_step(lane) && !work.proven(&lane.tests(), tree);
-        if is_due(&snapshot.tree) && work.stirred >= STIRRED_TWICE {
-            snapshot = match self.clear_traces(path, snapshot) {
+        let found = work.tested_before().filter(|_| work.stirred >= STIRRED_TWICE);
+        if let Some(found) = found.filter(|_| is_due(&snapshot.tree)) {
+            snapshot = match self.clear_traces(path, found, snapshot) {
                 Ok(snapshot) => snapshot,
                 Err(why) => return self.hold_up(path, Stage::PrePr, &why),
             };
@@ -84,54 +85,67 @@ impl Driver<'_> {
     }
 
     /// Takes out of a lane's worktree what its tests changed, if that is all that changed since: what is
-    /// there then is what they ran on. It stays in the snapshot of their attempt.
+    /// there then is what they ran on. It stays in the snapshot of their attempt, and commits that they
+    /// made stay with it.
     fn clear_traces(
         &mut self,
         path: &LanePath,
+        found: &SnapshotRef,
         present: SnapshotRef,
     ) -> Result<SnapshotRef, String> {
-        let (work, at) = (self.work(path), self.at);
-        let Some(found) =
-            work.tested_before().filter(|_| work.tree.as_ref() == Some(&present.tree))
-        else {
+        if !self.take_out(path, found, &present)? {
             return Ok(present);
-        };
-        self.fresh.remove(&work.dir);
-        let Some(rooms) = self.world.rooms() else { return Ok(present) };
-        let whole = (!found.degraded.is_empty()).then_some(found.tree.as_str());
-        let told = rooms.reset(path, &work.dir, &found.commit, (None, whole), at)?;
-        if let Some(text) = told {
-            self.observer.note(&Note::Warning(text));
         }
         let (tree, now) = (&found.tree, self.snapshot(path, "without what its tests wrote")?);
         let now = now.unwrap_or(present);
         // What no snapshot holds can't be brought back, and keeps the lane from being committed so.
         if now.tree == *tree {
             let text = format!(
-                "{path}: its tests changed files: what they ran on is committed, what they wrote is \
-                 in the snapshot of their attempt"
+                "{path}: its tests changed files or made commits: what they ran on goes to base, what \
+                 they left is in the snapshot of their attempt"
             );
             self.observer.note(&Note::Warning(text));
         }
         Ok(now)
     }
 
-    /// Takes out what the tests wrote when they ran again on what is to be merged: it would keep the
+    /// Takes a lane's files and its branch back to what its tests found; whether there was something to
+    /// take back, and nothing but theirs.
+    pub(super) fn take_out(
+        &mut self,
+        path: &LanePath,
+        found: &SnapshotRef,
+        present: &SnapshotRef,
+    ) -> Result<bool, String> {
+        let (work, at) = (self.work(path), self.at);
+        let is_there = present.tree == found.tree && present.head == found.head;
+        if is_there || !work.left_by_tests(found, present) {
+            return Ok(false);
+        }
+        self.fresh.remove(&work.dir);
+        let Some(rooms) = self.world.rooms() else { return Ok(false) };
+        let whole = (!found.degraded.is_empty()).then_some(found.tree.as_str());
+        let stood = (found.head.as_deref(), whole);
+        if let Some(text) = rooms.reset(path, &work.dir, &found.commit, stood, at)? {
+            self.observer.note(&Note::Warning(text));
+        }
+        Ok(true)
+    }
+
+    /// Takes out what the tests left when they ran again on what is to be merged: it would keep the
     /// worktree from being removed, and get in the way of the next round.
     pub(super) fn clear_retest(
         &mut self,
         path: &LanePath,
         work: &LaneWork,
     ) -> Result<Result<(), String>> {
-        let tree = work.committed.as_ref().map(|committed| &committed.tree);
-        let left = work.tested_before().is_some_and(|found| Some(&found.tree) == tree);
-        if !left || work.merging.is_some() {
+        let Some(found) = work.retested().filter(|_| work.merging.is_none()) else {
             return Ok(Ok(()));
-        }
+        };
         self.commit()?;
         self.fresh.clear();
         Ok(match self.snapshot(path, "before the lane's merge") {
-            Ok(Some(present)) => self.clear_traces(path, present).map(drop),
+            Ok(Some(present)) => self.clear_traces(path, found, present).map(drop),
             Ok(None) => Ok(()),
             Err(why) => Err(why),
         })

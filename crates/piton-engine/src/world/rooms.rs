@@ -193,6 +193,11 @@ pub trait Rooms {
     fn takes_snapshots(&self) -> bool {
         true
     }
+    /// What a lane's worktree still lacks when its work is about to begin; said once.
+    fn lacks(&mut self, lane: &LanePath, dir: &str) -> Option<String> {
+        let _ = (lane, dir);
+        None
+    }
     /// Snapshots a lane's workspace, or the root.
     fn snapshot(
         &mut self,

@@ -3,7 +3,7 @@
 //! They are steps like all others, so that they are recorded, retried, limited and shown alike.
 //! Where a lane works is decided elsewhere; a lane in place gets none of them.
 
-use piton_core::lane::{Isolation, Merge, PULL_REQUEST_STEP, Role, SETUP_STEP, TESTS_STEP};
+use piton_core::lane::{Isolation, Merge, PULL_REQUEST_STEP, Role, SETUP_STEP, TESTS_STEP, TRIED};
 use piton_core::plan::{Command, Lane, Step, Work};
 
 use crate::settings::PullRequest;
@@ -114,6 +114,17 @@ fn script(how: &PullRequest) -> String {
             args.iter().map(|arg| quote_for_shell(arg)).collect::<Vec<_>>().join(" ")
         }
     };
+    // Said before each is tried: the record of a failure names the command, not this script.
+    let says = |command: &str| {
+        let note = serde_json::json!({ "note": format!("{TRIED}{command}") });
+        quote_for_shell(&note.to_string())
+    };
+    let remote = quote_for_shell(&how.remote);
+    let git = "git -C \"$PITON_ROOT\"";
+    let branch = "\"refs/heads/$PITON_BRANCH\"";
+    let refspec = "\"$PITON_HEAD:refs/heads/$PITON_BRANCH\"";
+    let replace = "--force-with-lease=\"refs/heads/$PITON_BRANCH:$there\"";
+    let replacing = says(&format!("{git} push -q {replace} {remote} {refspec}"));
     // The address of a remote may be relative: git reads it from where it runs, and the user wrote it
     // where the repository is.
     //
@@ -124,7 +135,8 @@ fn script(how: &PullRequest) -> String {
     // this machine its side was killed too, and the lock on the branch there keeps all others out; it
     // is taken away if nobody has let go of it for a second.
     let text = format!(
-        "own=\"refs/piton/$PITON_RUN_ID\"\n\
+        "tries() {{ printf '%s\\n' \"$1\" >> \"$PITON_OUTPUT\"; }}\n\
+         own=\"refs/piton/$PITON_RUN_ID\"\n\
          pushed=\"$own/pushed/$PITON_BRANCH\" pushing=\"$own/pushing/$PITON_BRANCH\"\n\
          home=$(git rev-parse --path-format=absolute --git-common-dir)\n\
          case \"$home\" in */.git) home=${{home%/.git}} ;; *) home=$PITON_ROOT ;; esac\n\
@@ -134,8 +146,10 @@ fn script(how: &PullRequest) -> String {
          lock=$(git -C \"$home\" -C \"${{at#file://}}\" rev-parse --path-format=absolute --git-path \"refs/heads/$PITON_BRANCH.lock\" 2> /dev/null)\n\
          held=$(ls -i \"$lock\" 2> /dev/null) && sleep 1 && [ \"$held\" = \"$(ls -i \"$lock\" 2> /dev/null)\" ] && rm -f \"$lock\"\n\
          fi\n\
+         tries {looks}\n\
          there=$(git -C \"$home\" ls-remote {remote} \"refs/heads/$PITON_BRANCH\") || exit\n\
          there=${{there%%[!0-9a-f]*}}\n\
+         trying={pushes}\n\
          set -- \"$PITON_HEAD:refs/heads/$PITON_BRANCH\"\n\
          if [ -n \"$there\" ] && ! git merge-base --is-ancestor \"$there\" \"$PITON_HEAD\" 2> /dev/null; then\n\
          case \"$there\" in\n\
@@ -144,13 +158,17 @@ fn script(how: &PullRequest) -> String {
          'fetch it and look whose it is, then delete it there or rename the lane' >&2; exit 1 ;;\n\
          esac\n\
          git update-ref \"$pushed\" \"$there\" || exit\n\
+         trying={replaces}\n\
          set -- \"--force-with-lease=refs/heads/$PITON_BRANCH:$there\" \"$@\"\n\
          fi\n\
          git update-ref \"$pushing\" \"$PITON_HEAD\" || exit\n\
+         tries \"$trying\"\n\
          git -C \"$home\" push -q {remote} \"$@\" || exit\n\
          git update-ref \"$pushed\" \"$PITON_HEAD\"\n\
+         tries {finds}\n\
          url=$(\n{find}\n) || exit\n\
          if [ -z \"$url\" ]; then\n\
+         tries {creates}\n\
          url=$(\n{create}\n) || exit\n\
          fi\n\
          if [ -z \"$url\" ]; then\n\
@@ -158,9 +176,14 @@ fn script(how: &PullRequest) -> String {
          exit 1\n\
          fi\n\
          printf '%s\\n' \"$url\"",
-        remote = quote_for_shell(&how.remote),
         find = line(&how.find),
         create = line(&how.create),
+        looks = says(&format!("{git} ls-remote {remote} {branch}")),
+        pushes = says(&format!("{git} push -q {remote} {refspec}")),
+        // What is there is a number of git's: it needs no quotes.
+        replaces = replacing.replace("$there", "'\"$there\"'"),
+        finds = says(&line(&how.find)),
+        creates = says(&line(&how.create)),
     );
     escape(&text)
 }

@@ -54,12 +54,7 @@ pub fn repository(dir: &Path, path: &OsStr) -> Vec<Remark> {
     let config = Config::read(dir);
     let common = Project::discover(dir).ok().and_then(|project| project.common_dir);
     if has_submodules(dir) {
-        say(
-            "submodules",
-            Level::Warn,
-            "the submodules of a lane's worktree are empty, and what changes within one is not captured",
-            "fill them with setup = \"git submodule update --init\"",
-        );
+        say("submodules", Level::Works, "what changes within a submodule is in no snapshot", "");
     }
     if config.is("core.sparsecheckout", "true") {
         let what = "a lane's worktree holds the same sparse selection of files as the main one";

@@ -20,6 +20,18 @@ pub(super) fn indexed(dir: &Path, path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(id).into_owned())
 }
 
+/// The submodules of a work tree that nobody filled. One look at a file where it has none.
+pub fn unfilled(dir: &Path) -> Vec<String> {
+    if !dir.join(".gitmodules").exists() {
+        return Vec::new();
+    }
+    let listed = Git::at(dir).args(["ls-files", "-s", "-z"]).bytes().unwrap_or_default();
+    let entries = listed.split(|byte| *byte == 0).filter(|entry| entry.starts_with(MODE));
+    let paths = entries.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1));
+    let paths = paths.map(|path| String::from_utf8_lossy(path).into_owned());
+    paths.filter(|path| !dir.join(path).join(".git").exists()).collect()
+}
+
 /// Tells whether a submodule is as base had it once: nothing in it is changed, nothing about it is
 /// staged, and it stands at a commit that the branch had there before.
 pub(super) fn lags(dir: &Path, path: &str) -> bool {

@@ -17,6 +17,7 @@ use piton_engine::store::Commit;
 use piton_engine::world::Rooms as _;
 use piton_formats::lanes::checkpoints::{self, Record};
 use piton_formats::lanes::naming;
+use piton_formats::template::quote_for_shell;
 use piton_ledger::{Lease, NewRun, RunRow};
 use piton_workspace::Git;
 use piton_workspace::refs::{self, Fence};
@@ -76,7 +77,7 @@ pub fn run(context: &Context, args: &ImportArgs) -> Result<()> {
             return Err(error);
         }
     };
-    report(context, &run_id, &plan, &taken, &remarks);
+    report(context, args, (&run_id, &plan), &taken, &remarks);
     Ok(())
 }
 
@@ -339,7 +340,13 @@ fn left_out(records: &[Record], lanes: &[LanePath], remarks: &mut Vec<String>) {
     }
 }
 
-fn report(context: &Context, run_id: &str, plan: &PlanFile, taken: &[Taken], remarks: &[String]) {
+fn report(
+    context: &Context,
+    args: &ImportArgs,
+    (run_id, plan): (&str, &PlanFile),
+    taken: &[Taken],
+    remarks: &[String],
+) {
     if context.json {
         ui::data_json(&serde_json::json!({
             "run_id": run_id, "plan": plan.path, "lanes": taken, "remarks": remarks,
@@ -357,8 +364,20 @@ fn report(context: &Context, run_id: &str, plan: &PlanFile, taken: &[Taken], rem
     for remark in remarks {
         ui::say(&format!("note: {}", sanitize(remark)));
     }
-    ui::say(&format!("next: piton resume {run_id}"));
-    ui::say(&format!("  or: piton rollback {run_id} --dry-run"));
+    let is_stuck = |lane: &&Taken| lane.goes_on == lane::STUCK;
+    let stuck = taken.iter().filter(is_stuck).count();
+    let file = quote_for_shell(&args.file.display().to_string());
+    let anew = format!("piton abort {run_id} --cancel && piton import {file} --plan PLAN");
+    let resume = format!("piton resume {run_id}");
+    let next = match stuck {
+        0 => vec![resume, format!("piton rollback {run_id} --dry-run")],
+        all if all == taken.len() => vec![anew],
+        _ => vec![resume, anew],
+    };
+    for (index, command) in next.iter().enumerate() {
+        let word = if index == 0 { "next" } else { "  or" };
+        ui::say(&format!("{word}: {command}"));
+    }
 }
 
 /// A record of the file as one of the ledger; nothing where it says what this version does not know.

@@ -2,8 +2,8 @@
 //! (a pull request that was merged elsewhere leaves it until the user's own base has the commit), or
 //! a worktree, because something in it was nowhere else.
 //!
-//! Only branches on record as a lane's own are looked at, and one goes only when base contains it; a
-//! worktree goes only when nothing is lost with it.
+//! Only branches on record as a lane's own are looked at, and one goes only when base contains it, or
+//! when its commits change nothing; a worktree goes only when nothing is lost with it.
 
 use std::path::{Path, PathBuf};
 
@@ -41,6 +41,9 @@ pub struct Leftover {
     /// Whether it stands where it was merged: its worktree is nobody's need any more.
     #[serde(skip)]
     pub merged: bool,
+    /// Whether its commits change nothing: base needs none of them.
+    #[serde(skip)]
+    pub empty: bool,
     /// What in its worktree is nowhere else, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds: Option<String>,
@@ -64,8 +67,12 @@ impl Leftover {
             }
             None => " is".to_owned(),
         };
-        let why = if self.contained { "contains it by now" } else { "does not contain it yet" };
-        format!("branch {branch} of {lane}{tree} left: {base} {why}")
+        let why = match (self.contained, self.empty) {
+            (true, _) => format!("{base} contains it by now"),
+            (false, true) => "it changes nothing".to_owned(),
+            (false, false) => format!("{base} does not contain it yet"),
+        };
+        format!("branch {branch} of {lane}{tree} left: {why}")
     }
 
     /// What to do about it.
@@ -73,7 +80,7 @@ impl Leftover {
         if let (Some(_), Some(tree)) = (&self.holds, &self.worktree) {
             return here::told(&removed_by_hand(tree)).into_owned();
         }
-        if self.contained {
+        if self.contained || self.empty {
             return here::told("`piton gc` removes it").into_owned();
         }
         let (base, branch) = (sanitize(&self.base), sanitize(&self.branch));
@@ -95,7 +102,7 @@ impl Leftover {
     /// Whether something of it can go now.
     pub fn goes(&self) -> bool {
         let merged = self.merged && self.worktree.is_some();
-        self.holds.is_none() && (self.contained || merged)
+        self.holds.is_none() && (self.contained || self.empty || merged)
     }
 }
 
@@ -154,6 +161,7 @@ pub fn of_run(root: &Path, state: &RunState, all: bool) -> Vec<Leftover> {
         found.push(Leftover {
             contained: merge::contains(root, &work.base_branch, &head).unwrap_or_default(),
             merged: work.merged.as_ref().and_then(|m| m.to.as_ref()) == Some(&head),
+            empty: work.committed_nothing(&head),
             holds: worktree.as_deref().and_then(|tree| holds(tree, lane)),
             worktree,
             run_id: run_id.clone(),
@@ -194,7 +202,12 @@ pub fn settle(context: &Context, store: &mut Store) {
     }
     let refs = refs::below(&context.project.root, refs::PREFIX).unwrap_or_default();
     for gone in remove(context, &find(context, store, &refs)) {
-        ui::say(&format!("{} contains {}: it is removed", gone.base, gone.branch));
+        let (base, branch) = (&gone.base, &gone.branch);
+        ui::say(&if gone.contained {
+            format!("{base} contains {branch}: it is removed")
+        } else {
+            format!("{branch} changes nothing: it is removed")
+        });
     }
 }
 
@@ -216,6 +229,10 @@ fn goes(root: &Path, left: &Leftover) -> bool {
         }
     }
     let owner = (left.run_id.as_str(), &*left.lane.to_string());
-    let end = worktree::delete_branch_if_contained(root, owner, &left.head, &left.base, &fence);
+    let end = if left.empty && !left.contained {
+        worktree::drop_branch(root, owner, &fence)
+    } else {
+        worktree::delete_branch_if_contained(root, owner, &left.head, &left.base, &fence)
+    };
     matches!(end, Ok(worktree::BranchEnd::Deleted))
 }

@@ -37,7 +37,8 @@ pub fn of_run(root: &Path, state: &RunState) -> Vec<Moved> {
     let mut found = Vec::new();
     for (lane, about) in state.lanes().filter(|(_, lane)| lane.task.is_none()) {
         let Some(work) = about.work.as_deref() else { continue };
-        let under_way = work.ready && !work.removed && work.merged.is_none();
+        let at_work = work.merged.is_none() || about.current().is_some();
+        let under_way = work.ready && !work.removed && at_work;
         let (true, false, Some(from)) = (under_way, work.isolation.is_in_place(), &work.base_sha)
         else {
             continue;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use piton_core::LanePath;
 use piton_core::RunState;
 use piton_core::event::{MergedBy, Revert, RewindKind, RewindRoom};
-use piton_core::lane::Stage;
-use piton_core::lane_state::StageRecord;
+use piton_core::lane::{Stage, StageStatus};
+use piton_core::lane_state::{Act, StageRecord, Undoable};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
@@ -263,6 +263,7 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
     if lanes.iter().all(|path| merge_of(state, path).is_some()) {
         aim = Aim::start();
     }
+    refuse_behind(state, &lanes, &aim)?;
     let mut intent = rewind::intent(RewindKind::Rollback, &aim.to, lanes.clone());
     intent.stage = aim.stage;
     let (mut targets, mut merges) = (Vec::new(), Vec::new());
@@ -300,6 +301,38 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
     merges.sort_by_key(|m: &Revert| order.iter().position(|l| *l == m.lane));
     intent.after_event = since;
     Ok(Rewind { intent, targets, merges })
+}
+
+/// Refuses a point that a lane was taken back behind: it would begin with other files than that, and the
+/// way there is an undo.
+fn refuse_behind(state: &RunState, lanes: &[LanePath], aim: &Aim) -> Result<()> {
+    let meant = lanes.iter().filter(|path| aim.lane.as_ref().is_none_or(|lane| lane == *path));
+    for path in meant.filter(|path| merge_of(state, path).is_none()) {
+        let Some(work) = state.lane(path).and_then(|l| l.work.as_deref()) else { continue };
+        // The folder that lanes share has one past for all of them.
+        let is_behind = match aim.stage {
+            _ if work.isolation.is_in_place() => false,
+            Some(stage) => work.record(stage).is_some_and(|r| r.status == StageStatus::RolledBack),
+            None => work.begins_again(),
+        };
+        if !is_behind {
+            continue;
+        }
+        let (to, stands) = (&aim.to, work.stage().map_or("no stage", Stage::as_str));
+        let message = format!("{path} was taken back behind `{to}`: it stands at {stands}");
+        let error = CommandError::usage("no-checkpoint", message);
+        let run = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+        let error = error.hint(format!("`piton resume {run}` goes on from there"));
+        let own = |act: &&Undoable| !act.undone && act.lanes.iter().any(|(lane, _)| lane == path);
+        return Err(match state.undo.iter().rev().find(own) {
+            Some(last) if last.act == Act::Rollback => error.hint(format!(
+                "`piton undo {run} --act {}` brings back what that rollback took",
+                last.id
+            )),
+            _ => error,
+        });
+    }
+    Ok(())
 }
 
 /// The merge of a lane that has to be taken back from base: the lane then starts over.

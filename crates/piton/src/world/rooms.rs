@@ -91,6 +91,8 @@ pub struct GitRooms {
     wholes: HashMap<String, whole::Known>,
     /// Moves of branches by runs of this repository.
     moves: moves::Moves,
+    /// Whether it was said what worktrees lack.
+    lacking: bool,
 }
 
 impl GitRooms {
@@ -126,6 +128,7 @@ impl GitRooms {
             unmerged: None,
             wholes: HashMap::new(),
             moves: moves::Moves::new(cache),
+            lacking: false,
         }
     }
 
@@ -307,6 +310,15 @@ impl Rooms for GitRooms {
     fn make_room(&mut self, lane: &LanePath, rules: &LaneRules, work: &LaneWork) -> Result<Room> {
         let _held = self.hands.hold()?;
         refused_or(self.make_worktree(lane, rules, work), Room::Refused)
+    }
+
+    fn lacks(&mut self, lane: &LanePath, dir: &str) -> Option<String> {
+        let unfilled = if self.lacking { Vec::new() } else { checks::unfilled(Path::new(dir)) };
+        self.lacking |= !unfilled.is_empty();
+        stays::named(unfilled.iter().map(String::as_bytes)).map(|names| {
+            let fill = "fill them with setup = \"git submodule update --init\"";
+            format!("{lane}: submodules of its worktree are empty ({names}); {fill}")
+        })
     }
 
     fn snapshot(

@@ -211,6 +211,39 @@ fn without_a_plan_lanes_go_on_to_tests_and_merges_only() {
     assert!(!lane_of(&status, "SL-2")["merged"].is_null());
 }
 
+/// Lost: a lane whose work is nowhere, and of which nobody knows what it is, would be called complete.
+#[test]
+fn without_a_plan_a_lane_of_which_nothing_is_here_is_not_called_complete() {
+    let head = json!({ "head_sha": "0123456789012345678901234567890123456789" });
+    let tests = json!({ "test_command": "true", "exit_code": 0 });
+    for (stage, status, more) in [
+        ("before_lane_start", "ready", json!({})),
+        ("after_lane_start", "in_progress", json!({})),
+        ("after_lane_tests", "complete", tests),
+        ("pre_pr", "in_progress", head),
+    ] {
+        let scene = Scene::of(&[lane("SL-1")]);
+        let project = &scene.project;
+        project.git(&["mv", DOCUMENT, "elsewhere.md"]);
+        project.git(&["commit", "-qm", "no document"]);
+        let records = json!([record("SL-1", stage, status, 3, &more)]);
+        project.write(CHECKPOINTS, &records.to_string());
+        let import = project.piton(&["import", CHECKPOINTS]).exits(0);
+        let anew = format!("piton abort {RUN} --cancel && piton import {CHECKPOINTS} --plan ");
+        let import = import.says(&format!("{stage}; can't go on without its plan"));
+        import.says(&format!("next: {anew}PLAN")).silent_about("rollback");
+        project.piton(&["rollback", RUN, "--dry-run"]).exits(0);
+        let resume = project.piton(&["resume", RUN]).exits(4);
+        let resume = resume.says("what it does is not known").says("`--plan`");
+        resume.silent_about(&format!("then piton resume {RUN}"));
+        assert_eq!(project.status(RUN), "blocked", "{stage}");
+        let pasted = scene.paste(&format!("cd {} && {anew}elsewhere.md", project.root().display()));
+        pasted.exits(0).says("starts from its beginning");
+        project.piton(&["resume", &format!("{RUN}-2")]).exits(0);
+        assert!(project.has("SL-1-01.txt"), "{stage}");
+    }
+}
+
 /// Lost: a file that was imported before would fail in the middle of taking lanes over, in words of
 /// git.
 #[test]

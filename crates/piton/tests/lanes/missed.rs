@@ -107,7 +107,10 @@ fn a_worktree_with_new_commits_in_a_submodule_stays() {
         project.git(&[&allow[..], &["submodule", "--quiet", "add", &other, "mod"]].concat());
         project.write("plan.toml", &plan(&format!("setup = \"{setup}\"\nrun = \"{work}\"")));
         project.commit();
-        project.piton(&["run", "plan.toml"]).exits(0);
+        let said = project.piton(&["run", "plan.toml"]).exits(0).stderr;
+        let told = said.matches("P1/L1: submodules of its worktree are empty (mod)").count();
+        assert_eq!(told, usize::from(setup != fills), "{setup}: {said}");
+        assert_eq!(said.contains("git submodule update --init"), setup != fills, "{said}");
         assert_eq!(worktrees(&project), stays, "{work}");
         project.piton(&["gc", "--yes"]).exits(0);
         assert_eq!(project.has(".worktrees/P1/L1/mod/z"), stays == 1);

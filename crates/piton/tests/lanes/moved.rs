@@ -88,3 +88,63 @@ fn a_base_that_moved_is_told_on_resume_in_status_and_at_the_merge() {
     let status = scene.project.piton(&["status"]).exits(0).stdout;
     assert!(!status.contains("moved from"), "{status}");
 }
+
+/// A lane that stays on its branch because a person left out its tests, which fail until base has `fixed`.
+fn left_untested(scene: &Scene) {
+    scene.agent("SL-1", "echo x > SL-1-01.txt");
+    let piton = |args: &[&str]| super::pull_requests::piton(scene, args);
+    piton(&["run", DOCUMENT, "--run-id", "r"]).exits(1);
+    piton(&["skip", "r", "P1/SL-1/SL-1-01"]).exits(0);
+    piton(&["skip", "r", "P1/SL-1/tests"]).exits(0);
+    piton(&["resume", "r"]).exits(0).says("its tests were skipped: stays on its branch");
+    scene.project.write("fixed", "");
+    scene.project.git(&["add", "fixed"]);
+    scene.project.git(&["commit", "-qm", "fixed"]);
+}
+
+/// Lost: a lane whose tests were left out would stay on its branch although they pass, or fail for ever on
+/// a base that was put right since.
+#[test]
+fn tests_that_were_left_out_run_again_on_the_base_of_now_and_then_it_is_merged() {
+    let test = "test -e fixed && test -e SL-1-01.txt".to_owned();
+    let scene = Scene::of(&[LaneDoc { test, ..lane("SL-1") }]);
+    left_untested(&scene);
+    scene.project.piton(&["retry", "r", "P1/SL-1/tests", "--again"]).exits(0);
+    scene.resume(&[]).exits(0).says("is merged");
+    assert!(scene.project.has("SL-1-01.txt") && scene.project.has("fixed"));
+    scene.nothing_left();
+}
+
+/// Lost: the same for a lane that goes to base by a pull request, which nobody would open.
+#[test]
+fn tests_that_were_left_out_and_pass_are_followed_by_the_pull_request() {
+    let scene = super::pull_requests::scene();
+    let document = scene.project.read(DOCUMENT);
+    let there = scene.outside("ok").display().to_string();
+    scene
+        .project
+        .write(DOCUMENT, &document.replace("test -e SL-1-01.txt", &format!("test -e {there}")));
+    scene.project.commit();
+    left_untested(&scene);
+    std::fs::write(&there, "").unwrap();
+    super::pull_requests::piton(&scene, &["retry", "r", "P1/SL-1/tests", "--again"]).exits(0);
+    super::pull_requests::piton(&scene, &["resume", "r"]).exits(3);
+    assert_eq!(scene.told("gh/opened").len(), 1);
+}
+
+/// Lost: a lane that stays on its branch would work again on an old base, without a word.
+#[test]
+fn a_lane_that_stays_on_its_branch_and_works_again_says_that_base_moved() {
+    let scene = Scene::planned(
+        "title = \"T\"\n[[phase]]\nid = \"P1\"\n[[phase.lane]]\nid = \"SL-1\"\n\
+         isolation = \"worktree\"\nmerge = \"none\"\nrun = \"date > one.txt\"\n",
+    );
+    scene.project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(0);
+    scene.project.write("mine", "");
+    scene.project.git(&["add", "mine"]);
+    scene.project.git(&["commit", "-qm", "mine"]);
+    scene.project.piton(&["status", "r"]).exits(0).silent_about("main moved from");
+    scene.project.piton(&["retry", "r", "P1/SL-1/work", "--again"]).exits(0);
+    scene.project.piton(&["status", "r"]).exits(0).says("main moved from");
+    scene.project.piton(&["resume", "r"]).exits(0).says("P1/SL-1: main moved from");
+}

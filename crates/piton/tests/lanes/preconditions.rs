@@ -316,3 +316,28 @@ fn a_run_goes_on_with_the_users_changes_as_it_was_begun() {
     assert_eq!(scene.project.git(&["show", "main:mine.txt"]), "mine\n");
     assert!(scene.project.has("SL-2-01.txt"));
 }
+
+/// Lost: a run could never end once the steps of a lane that was refused, or taken back, are left out.
+#[test]
+fn a_lane_without_a_place_whose_steps_are_left_out_is_over() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let skip = || {
+        for step in ["SL-1-01", "tests"] {
+            scene.project.piton(&["skip", "r", step, "--satisfy"]).exits(0);
+        }
+        scene.resume(&["r"]).exits(0).says("is complete");
+        scene.nothing_left();
+    };
+    scene.project.write("dirt", "");
+    scene.run(&["--run-id", "r"]).exits(4).says("uncommitted changes");
+    scene.project.remove("dirt");
+    skip();
+    for step in ["SL-1-01", "tests"] {
+        scene.project.piton(&["retry", "r", step, "--again"]).exits(0);
+    }
+    scene.resume(&["r"]).exits(0).says("is merged");
+    assert!(scene.project.has("SL-1-01.txt"));
+    scene.project.piton(&["rollback", "r", "--yes"]).exits(0);
+    skip();
+    assert!(!scene.project.has("SL-1-01.txt"));
+}

@@ -181,8 +181,9 @@ fn a_request_that_fails_is_recorded_with_head_and_target() {
     assert_eq!(record["status"], "failed", "{record:#}");
     assert_eq!(record["target_branch"], "main");
     assert_eq!(record["head_sha"], remote_head(&scene, "lane/P1/SL-1"));
-    let words = "push the branch, find or open its pull request";
-    assert!(record["last_command"] == words && record["exit_code"] == 1, "{record:#}");
+    let command = "gh pr create --head \"lane/P1/SL-1\" --base \"main\" --fill";
+    assert!(record["last_command"] == command && record["exit_code"] == 1, "{record:#}");
+    assert!(record["notes"].as_str().unwrap().contains(command), "{record:#}");
     assert!(!record["notes"].as_str().unwrap().contains("PITON_"), "{record:#}");
     let hint = record["resume_hint"].as_str().unwrap().to_owned();
     scene.paste(&hint).exits(1);
@@ -190,6 +191,39 @@ fn a_request_that_fails_is_recorded_with_head_and_target() {
     scene.paste(&hint).exits(3);
     assert_eq!(scene.told("gh/opened").len(), 1);
     assert_eq!(scene.stage_status("SL-1", "pre_pr"), "in_progress");
+}
+
+/// Lost: nobody could see from the records which command failed, nor call it again.
+#[test]
+fn a_request_that_fails_is_recorded_with_the_command_that_was_tried() {
+    let scene = scene();
+    let last =
+        |scene: &Scene| scene.record("SL-1", "pre_pr")["last_command"].as_str().unwrap().to_owned();
+    let (root, remote) = (scene.project.root(), scene.outside("remote.git"));
+    let away = scene.outside("away.git");
+    std::fs::rename(&remote, &away).unwrap();
+    piton(&scene, &["run", DOCUMENT, "--run-id", "r"]).exits(1);
+    let looks = "ls-remote origin \"refs/heads/lane/P1/SL-1\"";
+    assert_eq!(last(&scene), format!("git -C \"{}\" {looks}", root.display()));
+    scene.paste(&last(&scene)).exits(128);
+    std::fs::rename(&away, &remote).unwrap();
+    scene.paste(&last(&scene)).exits(0);
+    // It refuses what is pushed.
+    let hook = remote.join("hooks/pre-receive");
+    std::fs::write(&hook, "#!/bin/sh\necho not now; exit 1\n").unwrap();
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    piton(&scene, &["resume"]).exits(1);
+    let head = scene.project.git(&["rev-parse", "lane/P1/SL-1"]);
+    let pushes = format!("push -q origin \"{}:refs/heads/lane/P1/SL-1\"", head.trim());
+    assert_eq!(last(&scene), format!("git -C \"{}\" {pushes}", root.display()));
+    scene.paste(&last(&scene)).exits(1).says("not now");
+    std::fs::remove_file(&hook).unwrap();
+    scene.paste(&last(&scene)).exits(0);
+    // What is said of it is for the record only.
+    piton(&scene, &["resume"]).exits(3);
+    let shown = piton(&scene, &["show", "P1/SL-1/pull-request", "--json"]).exits(0).json();
+    let notes = shown["history"].as_array().unwrap().iter().map(|attempt| &attempt["notes"]);
+    assert!(notes.filter_map(serde_json::Value::as_array).all(Vec::is_empty), "{shown:#}");
 }
 
 /// Lost: rollback of a lane whose request failed would leave its branch where it was.

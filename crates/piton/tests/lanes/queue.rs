@@ -112,6 +112,35 @@ fn tests_that_leave_the_work_tree_alone_run_once() {
     assert_eq!((seen.len(), &merged), (1, &seen[0]));
 }
 
+/// Lost: tests that commit would leave the lane's worktree and branch behind once they ran again on what
+/// was merged, or get commits to base that nobody tested.
+#[test]
+fn commits_of_the_tests_that_run_again_are_kept_and_leave_nothing_behind() {
+    let commits = "git commit -q --allow-empty -m \"report $n\"";
+    for report in ["", "echo \"$n\" > report.txt; git add report.txt;"] {
+        let test = "sh ../../../../test.sh".to_owned();
+        let scene = Scene::of(&[LaneDoc { test, ..lane("SL-1") }]);
+        let count = "at=../../../..; n=$(ls $at | grep -c ^ran-); touch $at/ran-$n";
+        fs::write(scene.outside("test.sh"), format!("{count}; {report} {commits}\n")).unwrap();
+        let root = scene.project.root().display().to_string();
+        scene.agent(
+            "SL-1",
+            &format!(
+                "echo x > SL-1-01.txt; cd {root} && echo mine > mine.txt && git add mine.txt && \
+                 git commit -q -m mine"
+            ),
+        );
+        scene.run(&[]).exits(0);
+        scene.nothing_left();
+        let ran = (0..9).filter(|n| scene.outside(&format!("ran-{n}")).exists()).max();
+        let last = format!("report {}", ran.unwrap());
+        let merged = scene.subjects("main");
+        assert!(!merged.contains(&last), "{report}: {merged:?}");
+        let all = scene.project.git(&["log", "--format=%s", "--glob=refs/piton/"]);
+        assert!(all.lines().any(|subject| subject == last), "{report}: {all}");
+    }
+}
+
 /// Lost: lanes that change the same lines would overwrite each other, or stop at once.
 #[test]
 fn a_conflict_goes_back_to_the_lane_with_both_sides() {
@@ -246,6 +275,48 @@ fn a_lane_without_a_change_has_nothing_to_merge() {
     assert_eq!(scene.subjects("main").len(), 1);
     scene.nothing_left();
     assert!(scene.project.has(DOCUMENT));
+}
+
+/// Lost: the branch of a lane whose commits change nothing would stay for ever, or its commits would go.
+#[test]
+fn commits_that_change_nothing_leave_no_branch_and_are_kept() {
+    for script in [
+        "git commit -q --allow-empty -m idle",
+        "echo x > x; git add x; git commit -q -m x; git rm -q x; git commit -q -m idle",
+    ] {
+        let nothing = LaneDoc { test: "true".to_owned(), ..lane("SL-1") };
+        let scene = Scene::of(&[nothing]);
+        scene.agent("SL-1", script);
+        scene.run(&[]).exits(0).says("changed nothing").silent_about("stays");
+        assert_eq!(scene.subjects("main").len(), 1);
+        scene.nothing_left();
+        let all = scene.project.git(&["log", "--format=%s", "--glob=refs/piton/"]);
+        assert!(all.lines().any(|subject| subject == "idle"), "{all}");
+        // The removal can be undone, and done again.
+        scene.project.piton(&["undo", "--yes"]).exits(0);
+        assert_eq!(scene.subjects("lane/P1/SL-1")[0], "idle");
+    }
+}
+
+/// Lost: a branch that somebody had checked out when its lane was done would stay for ever.
+#[test]
+fn a_branch_that_changes_nothing_goes_with_the_next_collection() {
+    let nothing = LaneDoc { test: "true".to_owned(), ..lane("SL-1") };
+    let scene = Scene::of(&[nothing]);
+    let elsewhere = scene.outside("elsewhere").display().to_string();
+    let script = format!(
+        "git commit -q --allow-empty -m idle; git worktree add -q -f {elsewhere} lane/P1/SL-1"
+    );
+    scene.agent("SL-1", &script);
+    scene.run(&[]).exits(0).says("because it is checked out in");
+    scene.project.git(&["worktree", "remove", &elsewhere]);
+    scene
+        .project
+        .piton(&["gc", "--dry-run"])
+        .says("it changes nothing")
+        .says("`piton gc` removes it");
+    scene.project.piton(&["gc", "--yes"]).exits(0);
+    scene.nothing_left();
 }
 
 /// Lost: commits an agent made itself would be squashed or lost.

@@ -252,6 +252,32 @@ fn a_lane_that_was_put_on_a_newer_base_goes_back_with_its_branch() {
     clean(&project);
 }
 
+/// If this fails, a lane that was taken back is said to stand where it does not, with files that its next
+/// attempt does not find.
+#[test]
+fn a_lane_does_not_go_to_a_point_that_it_was_taken_back_behind() {
+    for (plan, steps) in [(ONE, "one"), (TWO, "work")] {
+        let project = project(plan);
+        project.piton(&["run", "plan.toml"]);
+        project.piton(&["rollback", "--lane", "A", "--yes"]).exits(0);
+        let present = || room(&project, "A").exists().then(|| files(&project, "A"));
+        let stands = present();
+        for to in ["after_lane_tests", &format!("P/A/{steps}#1")] {
+            let at = ["rollback", "--lane", "A", "--to", to, "--yes"];
+            let refused = project.piton(&at).exits(2).says("error[no-checkpoint]");
+            let behind = format!("taken back behind `{to}`: it stands at before_lane_start");
+            let hints = refused.says(&behind).says("goes on from there").stderr;
+            assert!(present() == stands, "{to}: files changed");
+            let undo =
+                hints.lines().find_map(|l| l.split('`').find(|w| w.starts_with("piton undo")));
+            let undo: Vec<&str> = undo.unwrap().split(' ').skip(1).collect();
+            project.piton(&[&undo[..], &["--yes"]].concat()).exits(0);
+            assert_ne!(project.step_status(&format!("P/A/{steps}")), "pending");
+            project.piton(&["rollback", "--lane", "A", "--yes"]).exits(0);
+        }
+    }
+}
+
 /// If this fails, a merged lane that starts over is said, and shown, to be somewhere else.
 #[test]
 fn a_merged_lane_goes_to_its_start_whatever_is_named_and_that_is_said() {

@@ -26,6 +26,9 @@ const SHA_CHARS: usize = 12;
 /// Shortest name of a commit that is looked up: git's own limit.
 const SHA_CHARS_MIN: usize = 4;
 
+/// How a lane goes on that can't: nobody knows what it does.
+pub const STUCK: &str = "can't go on without its plan";
+
 /// A lane about to be taken over.
 pub struct Import<'i> {
     /// The project's root.
@@ -82,15 +85,24 @@ impl Import<'_> {
         };
         if stand == Stand::Fresh || in_place {
             let done = if stand == Stand::Worked { self.proven(|_| true) } else { Vec::new() };
-            let words = if done.is_empty() { "starts from its beginning" } else { "is done" };
+            let words = if done.is_empty() { self.beginning() } else { "is done" };
             return Ok(self.ended(done, stages, &found, None, None, words));
         }
         let (Some(_), Some(start)) = (&found.head, &found.start) else {
             self.unknown.push("where its work is: neither branch nor worktree is there".to_owned());
-            let words = "starts from its beginning";
+            let words = self.beginning();
             return Ok(self.ended(Vec::new(), stages, &found, None, None, words));
         };
         self.going_on(stand, stages, &found, &start.clone())
+    }
+
+    /// How a lane of which nothing is here goes on.
+    fn beginning(&mut self) -> &'static str {
+        if !self.planned.is_unknown() {
+            return "starts from its beginning";
+        }
+        self.unknown.push("what it does: no plan has it (name that with `--plan`)".to_owned());
+        STUCK
     }
 
     /// Looks at what the repository has of the lane.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use piton_core::LanePath;
 use piton_core::lane::TaskWorktrees;
+use piton_core::plan::UNKNOWN_WORK;
 use piton_formats::lanes::checkpoints::Record;
 use piton_formats::lanes::{naming, phase};
 
@@ -52,7 +53,7 @@ pub fn find(
     let remark = format!(
         "no phase document was found (name it with `--plan`): the work of its lanes is not known, \
          so they only go on to their tests and merges; lanes without a recorded test stay on their \
-         branches. The plan made from the records is {}",
+         branches, those that would have to begin are refused. The plan made from the records is {}",
         path.display()
     );
     Ok((PlanFile::read(context, &path, OFF)?, vec![remark]))
@@ -100,7 +101,7 @@ fn made(context: &Context, run_id: &str, records: &[Record]) -> String {
             let place = own().find_map(|r| r.text("worktree_path"));
             let root = place.is_some_and(|p| Path::new(&p) == context.project.root);
             let _ = write!(out, "\n[[phase.lane]]\nid = {}\n", quoted(&lane.lane));
-            let _ = writeln!(out, "run = \"true\"");
+            let _ = writeln!(out, "run = {}", quoted(&escaped(UNKNOWN_WORK)));
             lanes.push(lane);
             if root {
                 continue;

@@ -42,7 +42,9 @@ impl GitRooms {
             let Some(work) = found.work.as_deref().filter(|w| w.ready && !w.removed) else {
                 continue;
             };
-            if !work.isolation.is_in_place() && found.task.is_none() && work.merged.is_none() {
+            // One that stays on its branch may have been asked to work again.
+            let at_work = work.merged.is_none() || found.current().is_some();
+            if !work.isolation.is_in_place() && found.task.is_none() && at_work {
                 let queues = plan.lane(&lane).is_some_and(|l| l.rules.merge == Merge::Queue);
                 mended.notes.extend(self.says_moved(&lane, work, queues));
             }

@@ -231,6 +231,14 @@ impl GitRooms {
             &work.base_branch,
             &fence,
         );
+        // Commits that change nothing go nowhere: they stay below a ref of the run.
+        let empty = work.committed_nothing(&head);
+        let end = match end {
+            Ok(BranchEnd::NotContained) if empty => {
+                worktree::drop_branch(&self.root, owner, &fence)
+            }
+            end => end,
+        };
         let why = match end.map_err(of_worktree) {
             Ok(BranchEnd::Deleted) => return Ok(removed(lane, last, Some(head), false)),
             // Merged elsewhere, as one commit perhaps: what base does not contain stays.

@@ -123,7 +123,7 @@ pub fn held_alone(artifacts: &[String]) -> Option<String> {
 }
 
 /// The first few of some files, the rest counted.
-fn named<'a>(all: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
+pub(super) fn named<'a>(all: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
     let more = all.len().saturating_sub(NAMED_MAX);
     let shown = all.take(NAMED_MAX).map(|name| sanitize(&String::from_utf8_lossy(name)));
     let mut names: Vec<String> = shown.collect();
