@@ -394,6 +394,24 @@ pub struct RewindRoom {
     /// A commit or tree with the files that are too large for the target, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large: Option<String>,
+    /// Whether worktree and branch go: they are of a task that has none then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub goes: bool,
+    /// What is copied into a worktree that has to be made again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copy: Vec<String>,
+}
+
+impl RewindRoom {
+    /// Whether it is the worktree of a lane, and stands when the rewind is done.
+    pub fn is_left_to(&self, lane: &LanePath) -> bool {
+        self.lane.as_ref() == Some(lane) && !self.goes
+    }
+
+    /// Whether it is the worktree of a lane, and is gone when the rewind is done.
+    pub fn is_taken_from(&self, lane: &LanePath) -> bool {
+        self.lane.as_ref() == Some(lane) && self.goes
+    }
 }
 
 /// Commits of base that are taken back by a commit of their own.

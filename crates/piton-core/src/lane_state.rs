@@ -349,6 +349,12 @@ impl LaneWork {
         self.record(Stage::BeforeLaneStart)?.base_sha.as_deref()
     }
 
+    /// Whether it has a worktree that work is done in.
+    pub fn stands(&self) -> bool {
+        let own = !self.isolation.is_in_place() && !self.branch.is_empty();
+        own && self.ready && !self.removed && !self.dropped
+    }
+
     /// Whether nothing more is to be done for it.
     pub fn is_over(&self) -> bool {
         self.merged.as_ref().is_some_and(|m| m.by == MergedBy::Kept || self.removed || self.stays)

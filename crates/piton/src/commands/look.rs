@@ -66,7 +66,9 @@ pub fn present(
     let mut all = Vec::new();
     for target in targets {
         let there = context.project.root.join(&target.dir).is_dir();
-        let look = || taken(context, loaded, target.lane.as_ref(), Some(&target.target));
+        // What goes becomes nothing else.
+        let to = target.goes.is_none().then_some(&*target.target);
+        let look = || taken(context, loaded, target.lane.as_ref(), to);
         all.push(if there { Some(look()?.commit) } else { None });
     }
     Ok(all)

@@ -149,6 +149,7 @@ fn reverse(act: &Undoable) -> Rewind {
                 room.head_from.clone()
             },
             large: None,
+            ..RoomTarget::default()
         })
         .collect();
     let merges = act

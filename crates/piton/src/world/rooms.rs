@@ -10,6 +10,7 @@ mod base;
 mod begin;
 mod conflict;
 mod in_hand;
+mod leaving;
 mod look;
 mod mend;
 mod merge;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::base::{BaseMove, BasePlan};
 use super::head::HeadLeft;
+use super::tasks::{self, Leaving};
 use crate::commands::look;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
@@ -53,11 +54,16 @@ struct RoomPlan {
     preview: Option<Preview>,
     /// The lane's branch: its name, where it stands, and where it goes.
     branch: Option<(String, Option<String>, String)>,
+    /// What goes altogether.
+    leaving: Option<Leaving>,
 }
 
 impl Planned {
     /// Works out what a rewind would do.
     pub fn of(context: &Context, loaded: &Loaded, rewind: &Rewind) -> Result<Self> {
+        let mut whole = rewind.clone();
+        whole.with_tasks(&loaded.state);
+        let rewind = &whole;
         let present = look::present(context, loaded, &rewind.targets)?;
         let mut planned = Self {
             run_id: loaded.row.run_id.clone(),
@@ -65,7 +71,7 @@ impl Planned {
             to: rewind.intent.to.clone(),
             rooms: Vec::new(),
             bases: Vec::new(),
-            again: rewind.intent.lanes.clone(),
+            again: tasks::run_again(&loaded.state, rewind),
             something: acts(loaded, rewind),
             refused: None,
             cut_short: ui::lane_words::cut_short(&loaded.state),
@@ -78,8 +84,14 @@ impl Planned {
         }
         let mut rooms = look::rooms(context, loaded)?;
         for (target, present) in rewind.targets.iter().zip(present) {
-            let room = RoomPlan::of(context, &rooms, target, present.as_deref())?;
+            let mut room = RoomPlan::of(context, &rooms, target, present.as_deref())?;
+            if let Some(preview) = &mut room.preview {
+                tasks::told_apart(preview, target, &rewind.targets);
+            }
             planned.something |= room.changes();
+            if let (None, Some(why)) = (&planned.refused, room.refused()) {
+                planned.refused = Some(why.clone());
+            }
             planned.rooms.push(room);
         }
         planned.look_at_bases(context, &mut rooms, loaded, rewind)?;
@@ -261,6 +273,12 @@ impl RoomPlan {
         target: &RoomTarget,
         present: Option<&str>,
     ) -> Result<Self> {
+        if target.goes.is_some() {
+            let (lane, leaving) =
+                (target.lane.clone(), Leaving::of(context, rooms, target, present));
+            let preview = Some(Preview::default());
+            return Ok(Self { lane, preview, branch: None, leaving: Some(leaving) });
+        }
         let failed = |why: String| CommandError::failed("snapshot", why);
         let preview = present.map(|present| rooms.preview(target, present));
         let branch = target.head_to.as_ref().map(|to| {
@@ -272,10 +290,19 @@ impl RoomPlan {
             lane: target.lane.clone(),
             preview: preview.transpose().map_err(failed)?,
             branch,
+            leaving: None,
         })
     }
 
+    /// Why it can't be done.
+    fn refused(&self) -> Option<&String> {
+        self.leaving.as_ref()?.refused.as_ref()
+    }
+
     fn changes(&self) -> bool {
+        if self.leaving.is_some() {
+            return true;
+        }
         let moves = |(_, from, to): &(String, Option<String>, String)| from.as_ref() != Some(to);
         self.preview.as_ref().is_none_or(|p| !p.changes.is_empty() || !p.large.is_empty())
             || self.branch.as_ref().is_some_and(moves)
@@ -283,6 +310,9 @@ impl RoomPlan {
 
     fn say(&self, kind: RewindKind) {
         let name = self.lane.as_ref().map_or("the project".to_owned(), ToString::to_string);
+        if let Some(leaving) = &self.leaving {
+            return leaving.say(&name);
+        }
         match &self.preview {
             None => ui::say(&format!("{name}: its worktree comes back")),
             Some(preview) => say_files(&name, preview, kind),
@@ -313,14 +343,16 @@ impl RoomPlan {
         json!({
             "lane": self.lane.as_ref().map(ToString::to_string),
             "worktree_comes_back": self.preview.is_none(),
+            "worktree_goes": self.leaving.as_ref().map(|leaving| &leaving.dir),
             "restored": restored,
             "deleted": deleted,
             "kept": kept,
             "lacking": gone,
             "large": preview.large.iter().map(|path| plain(path)).collect::<Vec<String>>(),
-            "branch": self.branch.as_ref().map(|(name, from, to)| {
-                json!({"name": name, "from": from, "to": to})
-            }),
+            "branch": self.branch.as_ref().map_or_else(
+                || self.leaving.as_ref().map(Leaving::branch_json),
+                |(name, from, to)| Some(json!({"name": name, "from": from, "to": to})),
+            ),
         })
     }
 }

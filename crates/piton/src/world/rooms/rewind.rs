@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use piton_core::event::{Revert, RewindIntended, RewindKind, RewindRoom};
-use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, Timestamp};
 use piton_engine::world::RoomTarget;
 use piton_workspace::checks::{self, Base};
@@ -19,7 +18,7 @@ use piton_workspace::worktree::{self, Identity};
 use piton_workspace::{Git, Project, large, synced};
 
 use super::begin::at;
-use super::{GitRooms, STAY, names, noted, recorded, spec};
+use super::{GitRooms, STAY, names, noted, recorded};
 
 /// What a rewind would do to a work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +43,9 @@ impl GitRooms {
         target: &RoomTarget,
         at: Timestamp,
     ) -> Result<RewindRoom, String> {
+        if let (Some(lane), Some(artifacts)) = (&target.lane, &target.goes) {
+            return self.plan_leaving(lane, target, artifacts, at);
+        }
         let root = self.root.display().to_string();
         let lane = target.lane.as_ref();
         let there = self.root.join(&target.dir).is_dir();
@@ -71,6 +73,8 @@ impl GitRooms {
             head_from: head.flatten(),
             head_to: target.head_to.clone(),
             large: target.large.clone(),
+            goes: false,
+            copy: target.copy.clone(),
         })
     }
 
@@ -235,14 +239,17 @@ impl GitRooms {
     pub(super) fn carry_out(&mut self, intent: &RewindIntended) -> Result<(), String> {
         let (mut rooms, mut moved) = (0, 0);
         let moves = moves(&intent.reverts);
-        let done = self.go(intent, &moves, &mut rooms, &mut moved);
+        // What goes does so last: of that, what git ignores comes back from nowhere.
+        let mut order: Vec<&RewindRoom> = intent.rooms.iter().collect();
+        order.sort_by_key(|room| room.goes);
+        let done = self.go(&order, &moves, &mut rooms, &mut moved);
         let Err(why) = done else { return Ok(()) };
         for (branch, from, to) in moves.iter().take(moved).rev() {
             self.move_base_to(branch, to, from).map_err(|again| {
                 format!("{why}; putting {branch} back failed too: {again}; it was at {from}")
             })?;
         }
-        for done in intent.rooms.iter().take(rooms) {
+        for done in order.into_iter().take(rooms) {
             let head = done.head_from.as_deref();
             self.enter(done, &done.present.commit, head, &[]).map_err(|again| {
                 format!(
@@ -257,18 +264,22 @@ impl GitRooms {
     /// Goes all the way, counting what was begun of it.
     fn go(
         &mut self,
-        intent: &RewindIntended,
+        order: &[&RewindRoom],
         moves: &[Move<'_>],
         rooms: &mut usize,
         moved: &mut usize,
     ) -> Result<(), String> {
-        for room in &intent.rooms {
+        for room in order.iter().filter(|room| !room.goes) {
             *rooms += 1;
             self.enter(room, &room.target, room.head_to.as_deref(), &room.keep)?;
         }
         for (branch, from, to) in moves {
             self.move_base_to(branch, from, to)?;
             *moved += 1;
+        }
+        for room in order.iter().filter(|room| room.goes) {
+            *rooms += 1;
+            self.leave(room)?;
         }
         Ok(())
     }
@@ -304,7 +315,7 @@ impl GitRooms {
 
     /// Keeps commits that a branch goes away from: they may be nowhere else, and an undo, or a way
     /// back to an attempt that made them, brings them back.
-    fn keep_commits(&mut self, from: &str, head: &str) -> Result<(), String> {
+    pub(super) fn keep_commits(&mut self, from: &str, head: &str) -> Result<(), String> {
         if from == head {
             return Ok(());
         }
@@ -359,13 +370,7 @@ impl GitRooms {
         if let (Some(lane), Some(head)) = (&room.lane, head) {
             // One that was being brought back when its driver was killed is there, and not whole.
             if !worktree::is_complete(dir) {
-                let work = LaneWork {
-                    dir: room.dir.clone(),
-                    branch: room.branch.clone(),
-                    ..LaneWork::default()
-                };
-                let wanted = spec(&self.run_id, lane, &work, head, &[]);
-                worktree::add(&self.root, &wanted, &fence).map_err(|e| e.to_string())?;
+                self.come_back(lane, room, head)?;
             }
             if let Some(from) = room.head_from.as_deref() {
                 self.keep_commits(from, head)?;
