@@ -227,3 +227,22 @@ fn killed_anywhere_it_is_finished_by_the_next_command() {
         }
     }
 }
+
+/// If this fails, what a rollback took back can't be named any more because tasks went with it.
+#[test]
+fn the_point_before_a_rollback_is_that_of_the_lane_unless_a_task_is_named() {
+    let project = project("");
+    let before = world(&project);
+    project.piton(&["rollback", "--lane", "SL-1", "--yes"]).exits(0);
+    let shown = project.piton(&["show"]).exits(0).stdout;
+    let mut names = shown.split_whitespace().filter(|word| word.starts_with("before-rollback-"));
+    let name = names.next_back().unwrap();
+    let out = project.outside().join("out");
+    let to = |name: &str| out.join(name).display().to_string();
+    project.piton(&["restore", name, "--to", &to("lane")]).exits(0);
+    assert!(out.join("lane/T1.txt").exists());
+    project.piton(&["restore", name, "--lane", "SL-1.T2", "--to", &to("task")]).exits(0);
+    assert_eq!(fs::read_to_string(out.join("task/own.txt")).unwrap(), "own\nmore\n");
+    project.piton(&["rollback", "--to", name, "--yes"]).exits(0);
+    same(&world(&project).0[0], &before.0[0]);
+}
