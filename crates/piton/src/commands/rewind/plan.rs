@@ -296,7 +296,8 @@ impl RoomPlan {
 
     /// Why it can't be done.
     fn refused(&self) -> Option<&String> {
-        self.leaving.as_ref()?.refused.as_ref()
+        let leaving = self.leaving.as_ref().and_then(|leaving| leaving.refused.as_ref());
+        leaving.or_else(|| self.preview.as_ref()?.refused.as_ref())
     }
 
     fn changes(&self) -> bool {

@@ -141,7 +141,7 @@ fn set_aside<'a>(
 }
 
 /// Refuses to leave a lane's worktree with something else than it began with: that would be merged.
-fn refuse_blocked(plan: &restore::Plan, dir: &str) -> Result<(), String> {
+pub(super) fn refuse_blocked(plan: &restore::Plan, dir: &str) -> Result<(), String> {
     let paths: Vec<String> = plan.blocked().map(|path| names::shown(&names::text(path))).collect();
     if paths.is_empty() {
         return Ok(());

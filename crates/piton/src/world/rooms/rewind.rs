@@ -17,6 +17,7 @@ use piton_workspace::snapshot;
 use piton_workspace::worktree::{self, Identity};
 use piton_workspace::{Git, Project, large, synced};
 
+use super::back;
 use super::begin::at;
 use super::{GitRooms, STAY, names, noted, recorded};
 
@@ -35,6 +36,8 @@ pub struct Preview {
     pub large: Vec<Vec<u8>>,
     /// Where what is there of them now goes.
     pub aside: PathBuf,
+    /// Why it can't be done.
+    pub refused: Option<String>,
 }
 
 impl GitRooms {
@@ -89,6 +92,7 @@ impl GitRooms {
         let rules = self.rules_of(&target.dir);
         let plan = restore::plan(&workspace, &rules, &before, &target.target, &scope);
         let plan = plan.map_err(said)?;
+        let refused = own.then(|| back::refuse_blocked(&plan, &target.dir).err()).flatten();
         let touched = plan.writes().chain(plan.deletes()).map(<[u8]>::to_vec);
         let touched: BTreeSet<Vec<u8>> = touched.collect();
         let mut changes = restore::diff(&self.root, present, &target.target).map_err(said)?;
@@ -119,7 +123,7 @@ impl GitRooms {
         };
         let (missed, gone) = missed.into_iter().partition(is_there);
         let (large, aside) = (large.into_iter().collect(), self.aside.clone());
-        Ok(Preview { changes, kept, missed, gone, large, aside })
+        Ok(Preview { changes, kept, missed, gone, large, aside, refused })
     }
 
     /// Files that stay although the target does not have them: those that are new since then and
