@@ -408,6 +408,11 @@ impl RewindRoom {
         self.lane.as_ref() == Some(lane) && !self.goes
     }
 
+    /// Whether it is the worktree of a lane that had neither worktree nor branch before.
+    pub fn comes(&self) -> bool {
+        self.lane.is_some() && !self.goes && self.head_from.is_none() && self.head_to.is_some()
+    }
+
     /// Whether it is the worktree of a lane, and is gone when the rewind is done.
     pub fn is_taken_from(&self, lane: &LanePath) -> bool {
         self.lane.as_ref() == Some(lane) && self.goes

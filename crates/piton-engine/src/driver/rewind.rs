@@ -99,7 +99,7 @@ impl Driver<'_> {
     /// Lets the setup of tasks run again whose worktrees came back: what git ignores is not in them.
     fn set_up_returned(&mut self, intent: &RewindIntended) -> Result<()> {
         let is_task = |path: &&LanePath| self.state.lane(path).is_some_and(|l| l.task.is_some());
-        let new = intent.rooms.iter().filter(|r| !r.goes && r.head_from.is_none());
+        let new = intent.rooms.iter().filter(|room| room.comes());
         let lanes: Vec<LanePath> =
             new.filter_map(|room| room.lane.as_ref()).filter(is_task).cloned().collect();
         lanes.iter().try_for_each(|lane| self.set_up_again(lane))

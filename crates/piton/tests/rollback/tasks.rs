@@ -246,3 +246,43 @@ fn the_point_before_a_rollback_is_that_of_the_lane_unless_a_task_is_named() {
     project.piton(&["rollback", "--to", name, "--yes"]).exits(0);
     same(&world(&project).0[0], &before.0[0]);
 }
+
+/// If this fails, an undo that meets something foreign leaves half of it behind, or takes that away.
+#[test]
+fn what_took_the_place_of_a_tasks_worktree_or_branch_refuses_the_undo() {
+    let project = project("");
+    let before = world(&project);
+    project.piton(&["rollback", "--lane", "SL-1", "--yes"]).exits(0);
+    fs::create_dir_all(task(&project, "T3")).unwrap();
+    fs::write(task(&project, "T3").join("mine"), "mine\n").unwrap();
+    let told = "the worktree of P1/SL-1.T3 can't come back";
+    project.piton(&["undo", "--dry-run"]).exits(1).says(told).says("nothing was changed");
+    project.piton(&["undo", "--yes"]).exits(1).says(told);
+    assert_eq!(fs::read_to_string(task(&project, "T3").join("mine")).unwrap(), "mine\n");
+    fs::remove_dir_all(lane(&project).join("tasks")).unwrap();
+    project.git(&["branch", "lane-task/P1/SL-1/T3"]);
+    let back = world(&project);
+    project.piton(&["undo", "--dry-run"]).exits(1).says(told).says("branch");
+    project.piton(&["undo", "--yes"]).exits(1).says(told);
+    is_same(&world(&project), &back);
+    project.git(&["branch", "-D", "lane-task/P1/SL-1/T3"]);
+    project.piton(&["undo", "--yes"]).exits(0);
+    is_same(&world(&project), &before);
+}
+
+/// If this fails, an undo that a full disk stops leaves some worktrees of tasks there.
+#[test]
+fn an_undo_that_fails_half_way_leaves_no_worktree_of_a_task() {
+    let project = project("");
+    // Larger than any file that Piton itself writes here: so the limit hits only this one.
+    fs::write(task(&project, "T3").join("big.txt"), "much ".repeat(4 << 20)).unwrap();
+    let before = world(&project);
+    project.piton(&["rollback", "--lane", "SL-1", "--yes"]).exits(0);
+    let back = world(&project);
+    let said = project.sh("trap '' XFSZ; ulimit -f 16384; exec $PROGRAM undo --yes");
+    assert_ne!(said.code, 0, "{said:?}");
+    said.says("nothing was changed").says("big.txt");
+    is_same(&world(&project), &back);
+    project.piton(&["undo", "--yes"]).exits(0);
+    is_same(&world(&project), &before);
+}

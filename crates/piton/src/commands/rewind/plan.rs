@@ -56,6 +56,8 @@ struct RoomPlan {
     branch: Option<(String, Option<String>, String)>,
     /// What goes altogether.
     leaving: Option<Leaving>,
+    /// Why it can't be done.
+    refused: Option<String>,
 }
 
 impl Planned {
@@ -89,9 +91,7 @@ impl Planned {
                 tasks::told_apart(preview, target, &rewind.targets);
             }
             planned.something |= room.changes();
-            if let (None, Some(why)) = (&planned.refused, room.refused()) {
-                planned.refused = Some(why.clone());
-            }
+            planned.refused = planned.refused.or_else(|| room.refused.clone());
             planned.rooms.push(room);
         }
         planned.look_at_bases(context, &mut rooms, loaded, rewind)?;
@@ -276,8 +276,8 @@ impl RoomPlan {
         if target.goes.is_some() {
             let (lane, leaving) =
                 (target.lane.clone(), Leaving::of(context, rooms, target, present));
-            let preview = Some(Preview::default());
-            return Ok(Self { lane, preview, branch: None, leaving: Some(leaving) });
+            let (preview, refused) = (Some(Preview::default()), leaving.refused.clone());
+            return Ok(Self { lane, preview, branch: None, leaving: Some(leaving), refused });
         }
         let failed = |why: String| CommandError::failed("snapshot", why);
         let preview = present.map(|present| rooms.preview(target, present));
@@ -286,18 +286,12 @@ impl RoomPlan {
             let from = piton_workspace::refs::value(&context.project.root, &name);
             (target.branch.clone(), from, to.clone())
         });
-        Ok(Self {
-            lane: target.lane.clone(),
-            preview: preview.transpose().map_err(failed)?,
-            branch,
-            leaving: None,
-        })
-    }
-
-    /// Why it can't be done.
-    fn refused(&self) -> Option<&String> {
-        let leaving = self.leaving.as_ref().and_then(|leaving| leaving.refused.as_ref());
-        leaving.or_else(|| self.preview.as_ref()?.refused.as_ref())
+        let preview = preview.transpose().map_err(failed)?;
+        let refused = match &preview {
+            Some(preview) => preview.refused.clone(),
+            None => rooms.preview_coming(target),
+        };
+        Ok(Self { lane: target.lane.clone(), preview, branch, leaving: None, refused })
     }
 
     fn changes(&self) -> bool {

@@ -3,6 +3,7 @@
 //! What is in it stands in a snapshot before it goes, and where its branch stood below a ref of the
 //! run. What git ignores is in neither, and is not brought back.
 
+use std::fs;
 use std::path::Path;
 
 use piton_core::event::RewindRoom;
@@ -60,6 +61,23 @@ impl GitRooms {
             Ok(taken) => self.refuses_leave(lane, target, &taken, artifacts),
             Err(error) => Some(error.to_string()),
         }
+    }
+
+    /// Why a worktree can't come back: something else has its place, or the name of its branch.
+    pub fn preview_coming(&self, target: &RoomTarget) -> Option<String> {
+        let lane = target.lane.as_ref()?.to_string();
+        let own = worktree::branch_of(&self.root, (&self.run_id, &lane)).map(|(name, _)| name);
+        let is_taken = branch_head(&self.root, &target.branch).is_some();
+        let what = if is_taken && own.as_ref() != Some(&target.branch) {
+            format!("there is a branch {} that is not its own; rename that", target.branch)
+        } else if fs::read_dir(&target.dir).is_ok_and(|mut held| held.next().is_some())
+            && !worktree::is_complete(Path::new(&target.dir))
+        {
+            format!("something else is in {}; move that away", target.dir)
+        } else {
+            return None;
+        };
+        Some(format!("the worktree of {lane} can't come back: {what} first"))
     }
 
     fn refuses_leave(

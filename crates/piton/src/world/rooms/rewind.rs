@@ -255,7 +255,12 @@ impl GitRooms {
         }
         for done in order.into_iter().take(rooms) {
             let head = done.head_from.as_deref();
-            self.enter(done, &done.present.commit, head, &[]).map_err(|again| {
+            let put_back = if done.comes() {
+                self.leave(done)
+            } else {
+                self.enter(done, &done.present.commit, head, &[])
+            };
+            put_back.map_err(|again| {
                 format!(
                     "{why}; putting {} back failed too: {again}; its files are in {}",
                     done.dir, done.present.commit
