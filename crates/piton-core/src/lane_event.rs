@@ -400,6 +400,22 @@ pub struct RewindRoom {
     /// What is copied into a worktree that has to be made again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copy: Vec<String>,
+    /// Where files go that no snapshot holds, and what comes in their place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aside: Option<Aside>,
+}
+
+/// Files that are too large for a snapshot: out of the way, and back again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Aside {
+    /// The folder that what is there goes to.
+    pub to: String,
+    /// The folder that what comes instead is in; empty where that is git itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub from: String,
+    /// The paths, and whether something comes; where git brings it, it is told when it is done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<(String, bool)>,
 }
 
 impl RewindRoom {

@@ -268,6 +268,7 @@ fn room(lane: &str, goes: bool) -> RewindRoom {
         large: None,
         goes,
         copy: Vec::new(),
+        aside: None,
     }
 }
 

@@ -402,6 +402,7 @@ impl Rooms for SimRooms {
             large: None,
             goes: target.goes.is_some(),
             copy: Vec::new(),
+            aside: None,
         })
     }
 

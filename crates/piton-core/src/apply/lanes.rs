@@ -414,6 +414,7 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
         large: None,
         goes: false,
         copy: Vec::new(),
+        aside: None,
     };
     super::rewind::push(
         state,

@@ -4,7 +4,7 @@
 //! crash, with what the ledger knows, and must finish what was begun. Moves of base and rewinds are
 //! only performed after their intent is durable.
 
-use piton_core::event::{LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert};
+use piton_core::event::{Aside, LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert};
 use piton_core::event::{RewindIntended, RewindKind, RewindRoom};
 use piton_core::lane::{LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
@@ -140,6 +140,8 @@ pub struct RoomTarget {
     pub goes: Option<Vec<String>>,
     /// What is copied into a worktree that has to be made again.
     pub copy: Vec<String>,
+    /// What was set aside on the way that leads back now.
+    pub set_aside: Option<Aside>,
 }
 
 /// A rollback, restore or undo to carry out.

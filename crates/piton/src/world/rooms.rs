@@ -9,6 +9,7 @@ mod back;
 mod base;
 mod begin;
 mod conflict;
+mod exchange;
 mod in_hand;
 mod leaving;
 mod look;

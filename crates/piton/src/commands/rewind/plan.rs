@@ -299,8 +299,9 @@ impl RoomPlan {
             return true;
         }
         let moves = |(_, from, to): &(String, Option<String>, String)| from.as_ref() != Some(to);
-        self.preview.as_ref().is_none_or(|p| !p.changes.is_empty() || !p.large.is_empty())
-            || self.branch.as_ref().is_some_and(moves)
+        let differs =
+            |p: &Preview| !p.changes.is_empty() || !p.large.is_empty() || !p.exchanged.is_empty();
+        self.preview.as_ref().is_none_or(differs) || self.branch.as_ref().is_some_and(moves)
     }
 
     fn say(&self, kind: RewindKind) {
@@ -344,6 +345,9 @@ impl RoomPlan {
             "kept": kept,
             "lacking": gone,
             "large": preview.large.iter().map(|path| plain(path)).collect::<Vec<String>>(),
+            "exchanged": preview.exchanged.iter().map(|(path, comes)| {
+                json!({"path": plain(path), "comes_back": comes})
+            }).collect::<Vec<Value>>(),
             "branch": self.branch.as_ref().map_or_else(
                 || self.leaving.as_ref().map(Leaving::branch_json),
                 |(name, from, to)| Some(json!({"name": name, "from": from, "to": to})),
@@ -374,10 +378,16 @@ fn say_files(name: &str, preview: &Preview, kind: RewindKind) {
     for path in preview.large.iter().take(PATHS_NAMED_MAX) {
         let (path, aside) = (shown(path), preview.aside.display());
         ui::say(&format!(
-            "  large   {path} (becomes what git has of it; if it is another now, that goes to {aside})"
+            "  large   {path} (becomes what git has of it; what is there goes to {aside})"
         ));
     }
     more(preview.large.len());
+    for (path, comes) in preview.exchanged.iter().take(PATHS_NAMED_MAX) {
+        let (path, aside) = (shown(path), preview.aside.display());
+        let how = if *comes { "comes back from" } else { "goes to" };
+        ui::say(&format!("  large   {path} ({how} {aside})"));
+    }
+    more(preview.exchanged.len());
 }
 
 /// Names the files that change.

@@ -51,6 +51,7 @@ impl GitRooms {
             large: None,
             goes: true,
             copy: target.copy.clone(),
+            aside: None,
         })
     }
 

@@ -36,6 +36,8 @@ pub struct Preview {
     pub large: Vec<Vec<u8>>,
     /// Where what is there of them now goes.
     pub aside: PathBuf,
+    /// Large files that were set aside and come back, or went and go again: true for the former.
+    pub exchanged: Vec<(Vec<u8>, bool)>,
     /// Why it can't be done.
     pub refused: Option<String>,
 }
@@ -78,6 +80,7 @@ impl GitRooms {
             large: target.large.clone(),
             goes: false,
             copy: target.copy.clone(),
+            aside: self.plan_aside(target),
         })
     }
 
@@ -99,6 +102,9 @@ impl GitRooms {
         changes.retain(|c| touched.contains(&c.path));
         let kept: BTreeSet<Vec<u8>> = plan.kept.iter().map(|k| k.path.clone()).collect();
         let mut missed = snapshot::load(&self.root, &target.target).map_err(said)?.degraded;
+        let differs = target.large.as_ref().map(|tree| {
+            large::compare(&workspace.dir, tree, &before.degraded, &missed).map(|l| l.paths())
+        });
         // What is there now and could not be looked at stays too, whoever made it.
         let known: BTreeSet<Vec<u8>> = missed.iter().map(|m| m.path.clone()).collect();
         missed.extend(before.degraded.into_iter().filter(|m| !known.contains(&m.path)));
@@ -109,21 +115,29 @@ impl GitRooms {
         missed.retain(stays);
         let mut kept = plan.kept;
         let mut large = BTreeSet::new();
-        if target.large.is_some() {
+        if let Some(differs) = differs.transpose().map_err(said)? {
             large.extend(missed.iter().filter(|m| large::is_large(m)).map(|m| m.path.clone()));
             let is_large =
                 |k: &Kept| matches!(k.why, KeptWhy::NotCaptured(why) if large::is_large_why(why));
             large.extend(kept.iter().filter(|k| is_large(k)).map(|k| k.path.clone()));
             missed.retain(|m| !large.contains(&m.path));
             kept.retain(|k| !large.contains(&k.path));
+            large.retain(|path| differs.contains(path));
         }
+        let exchanged: Vec<(Vec<u8>, bool)> =
+            self.plan_aside(target).map_or_else(Vec::new, |aside| {
+                aside.paths.into_iter().map(|(path, comes)| (names::bytes(&path), comes)).collect()
+            });
+        let is_told = |path: &Vec<u8>| exchanged.iter().any(|(other, _)| other == path);
+        missed.retain(|m| !is_told(&m.path));
+        kept.retain(|k| !is_told(&k.path));
         let is_there = |m: &snapshot::Missed| {
             let path = workspace.dir.join(OsString::from_vec(m.path.clone()));
             path.symlink_metadata().is_ok()
         };
         let (missed, gone) = missed.into_iter().partition(is_there);
         let (large, aside) = (large.into_iter().collect(), self.aside.clone());
-        Ok(Preview { changes, kept, missed, gone, large, aside, refused })
+        Ok(Preview { changes, kept, missed, gone, large, aside, exchanged, refused })
     }
 
     /// Files that stay although the target does not have them: those that are new since then and
@@ -359,7 +373,7 @@ impl GitRooms {
         // A snapshot that lacks nothing is such a tree itself.
         let all = format!("{to}:tree");
         let tree = Some(tree.unwrap_or(&all));
-        let told = self.go_back_whole(lane, dir, (to, tree), &scope, at)?;
+        let told = self.go_back_whole(lane, dir, (to, tree), None, &scope, at)?;
         let Some(head) = head else { return Ok(told) };
         let fence = self.fenced().map_err(|e| e.to_string())?;
         worktree::move_to(Path::new(dir), head, STAY, &fence).map_err(|e| e.to_string())?;
@@ -395,8 +409,17 @@ impl GitRooms {
         let Some(lane) = &room.lane else {
             return self.go_back(None, "", target, &scope, at());
         };
-        let tree = room.large.as_deref().filter(|_| forth);
-        self.go_back_whole(lane, &room.dir, (target, tree), &scope, at()).map(drop)
+        match &room.aside {
+            Some(aside) if !forth => self.put_back(lane, &room.dir, target, aside, &scope),
+            Some(aside) if !aside.from.is_empty() => {
+                self.exchange(lane, &room.dir, target, aside, &scope)
+            }
+            aside => {
+                let tree = room.large.as_deref().filter(|_| forth);
+                let to = aside.as_ref().map(|aside| PathBuf::from(&aside.to));
+                self.go_back_whole(lane, &room.dir, (target, tree), to, &scope, at()).map(drop)
+            }
+        }
     }
 }
 
