@@ -286,3 +286,21 @@ fn an_undo_that_fails_half_way_leaves_no_worktree_of_a_task() {
     project.piton(&["undo", "--yes"]).exits(0);
     is_same(&world(&project), &before);
 }
+
+/// If this fails, a large file that a task deleted is there again after an undo, and is merged.
+#[test]
+fn large_files_of_tasks_come_back_as_they_were() {
+    let project = project("[snapshots]\nfile_max = \"2kB\"\n");
+    let (two, three) = (task(&project, "T2"), task(&project, "T3"));
+    for room in [&two, &three] {
+        fs::write(room.join("large.txt"), "large\n".repeat(1000)).unwrap();
+        project.git(&["-C", room.to_str().unwrap(), "add", "large.txt"]);
+        project.git(&["-C", room.to_str().unwrap(), "commit", "-qm", "large"]);
+    }
+    fs::remove_file(two.join("large.txt")).unwrap();
+    let before = world(&project);
+    project.piton(&["rollback", "--lane", "SL-1", "--yes"]).exits(0);
+    project.piton(&["undo", "--yes"]).exits(0);
+    is_same(&world(&project), &before);
+    assert!(three.join("large.txt").exists() && !two.join("large.txt").exists());
+}

@@ -3,16 +3,18 @@
 //! What is in it stands in a snapshot before it goes, and where its branch stood below a ref of the
 //! run. What git ignores is in neither, and is not brought back.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use piton_core::event::RewindRoom;
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, Timestamp};
 use piton_engine::world::RoomTarget;
-use piton_workspace::Project;
 use piton_workspace::snapshot::{self, Snapshot};
 use piton_workspace::worktree::{self, BranchEnd};
+use piton_workspace::{Project, large};
 
 use super::begin::at;
 use super::stays::keeps_artifacts;
@@ -161,6 +163,31 @@ impl GitRooms {
             "{} or the branch {} is taken by something else; move that away first",
             room.dir, room.branch
         ))
+    }
+
+    /// Deletes large files that a worktree has from its branch alone: they were not in it before, and no
+    /// snapshot would take them away.
+    pub(super) fn drop_large(
+        &mut self,
+        lane: &LanePath,
+        room: &RewindRoom,
+        target: &str,
+        head: &str,
+    ) -> Result<(), String> {
+        let said = |e: snapshot::Error| e.to_string();
+        let held = snapshot::load(&self.root, target).map_err(said)?.degraded;
+        let mut here = self.take(Some(lane), &room.dir, "as it comes back", at())?.degraded;
+        here.retain(|m| large::is_large(m) && !held.iter().any(|other| other.path == m.path));
+        if here.is_empty() {
+            return Ok(());
+        }
+        let dir = Path::new(&room.dir);
+        let other = large::compare(dir, head, &here, &[]).map_err(said)?.paths();
+        for missed in here.iter().filter(|m| !other.contains(&m.path)) {
+            let path = dir.join(OsStr::from_bytes(&missed.path));
+            fs::remove_file(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+        Ok(())
     }
 
     /// What is known of a folder is known of files that are gone.

@@ -399,6 +399,9 @@ impl GitRooms {
                 self.keep_commits(from, head)?;
             }
             worktree::move_to(dir, head, STAY, &fence).map_err(|e| e.to_string())?;
+            if room.comes() || room.goes {
+                self.drop_large(lane, room, target, head)?;
+            }
         }
         let mut keep = keep.to_vec();
         keep.extend(self.newcomers(room)?);
