@@ -394,6 +394,45 @@ pub struct RewindRoom {
     /// A commit or tree with the files that are too large for the target, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large: Option<String>,
+    /// Whether worktree and branch go: they are of a task that has none then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub goes: bool,
+    /// What is copied into a worktree that has to be made again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copy: Vec<String>,
+    /// Where files go that no snapshot holds, and what comes in their place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aside: Option<Aside>,
+}
+
+/// Files that are too large for a snapshot: out of the way, and back again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Aside {
+    /// The folder that what is there goes to.
+    pub to: String,
+    /// The folder that what comes instead is in; empty where that is git itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub from: String,
+    /// The paths, and whether something comes; where git brings it, it is told when it is done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<(String, bool)>,
+}
+
+impl RewindRoom {
+    /// Whether it is the worktree of a lane, and stands when the rewind is done.
+    pub fn is_left_to(&self, lane: &LanePath) -> bool {
+        self.lane.as_ref() == Some(lane) && !self.goes
+    }
+
+    /// Whether it is the worktree of a lane that had neither worktree nor branch before.
+    pub fn comes(&self) -> bool {
+        self.lane.is_some() && !self.goes && self.head_from.is_none() && self.head_to.is_some()
+    }
+
+    /// Whether it is the worktree of a lane, and is gone when the rewind is done.
+    pub fn is_taken_from(&self, lane: &LanePath) -> bool {
+        self.lane.as_ref() == Some(lane) && self.goes
+    }
 }
 
 /// Commits of base that are taken back by a commit of their own.

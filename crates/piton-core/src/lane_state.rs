@@ -376,6 +376,12 @@ impl LaneWork {
         nothing && self.committed.as_ref().is_some_and(|c| !c.changed && c.commit == head)
     }
 
+    /// Whether it has a worktree that work is done in.
+    pub fn stands(&self) -> bool {
+        let own = !self.isolation.is_in_place() && !self.branch.is_empty();
+        own && self.ready && !self.removed && !self.dropped
+    }
+
     /// Whether nothing more is to be done for it, once its steps are over.
     pub fn is_over(&self) -> bool {
         let rests = |by| by == MergedBy::Kept || self.removed || self.stays;

@@ -5,6 +5,8 @@
 //! are one: they are chosen, taken back and needed together.
 
 use crate::id::{LanePath, StepPath};
+use crate::lane_event::{RewindIntended, RewindKind};
+use crate::lane_state::LaneWork;
 use crate::state::{LaneState, PhaseState, RunState};
 
 impl LaneState {
@@ -61,6 +63,41 @@ impl RunState {
         let phase = self.phase(&lane.phase);
         let parts = phase.into_iter().flat_map(|p| p.parts_of(&lane.lane));
         parts.map(|l| LanePath { phase: lane.phase.clone(), lane: l.id.clone() }).collect()
+    }
+
+    /// The tasks that start over with a rollback: their lanes go back behind what waits for them.
+    /// `reverted` are lanes whose merges are taken back too.
+    pub fn tasks_behind(&self, intent: &RewindIntended, reverted: &[LanePath]) -> Vec<LanePath> {
+        if intent.kind != RewindKind::Rollback {
+            return Vec::new();
+        }
+        let behind = |lane: &LanePath, part: &LanePath| {
+            let waits = self.awaits(part).and_then(|step| self.step(&step));
+            let stays =
+                waits.is_some_and(|s| s.progress.is_over() && s.done_event <= intent.point(lane));
+            !stays || reverted.contains(lane)
+        };
+        let parts = |lane: &LanePath| -> Vec<LanePath> {
+            self.parts_of(lane).into_iter().filter(|part| behind(lane, part)).collect()
+        };
+        intent.lanes.iter().flat_map(parts).collect()
+    }
+
+    /// The tasks whose worktrees go with a rewind: those that start over, and those that had none
+    /// when what is undone happened.
+    pub fn tasks_leaving(&self, intent: &RewindIntended, reverted: &[LanePath]) -> Vec<LanePath> {
+        let stands = |work: Option<&LaneWork>| work.is_some_and(LaneWork::stands);
+        let now = |path: &LanePath| stands(self.lane(path).and_then(|l| l.work.as_deref()));
+        let mut all = self.tasks_behind(intent, reverted);
+        let undone = self.undo.iter().find(|act| Some(act.id) == intent.undoes);
+        for (path, before) in undone.iter().flat_map(|act| &act.lanes) {
+            let is_task = self.lane(path).is_some_and(|l| l.task.is_some());
+            if is_task && !stands(before.as_deref()) {
+                all.push(path.clone());
+            }
+        }
+        all.retain(now);
+        all
     }
 
     /// Whether a lane and all its parts count as done for what needs it.

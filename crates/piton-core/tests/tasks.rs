@@ -10,9 +10,10 @@ use lane_events::{
 };
 use piton_core::decide::LaneAct;
 use piton_core::event::{
-    Class, Event, MergedBy, Next, Outcome, RewindIntended, RewindKind, Rewound, StepReset,
+    Class, Event, MergedBy, Next, Outcome, RewindIntended, RewindKind, RewindRoom, Rewound,
+    StepReset,
 };
-use piton_core::lane::{Isolation, Stage, StageStatus};
+use piton_core::lane::{Isolation, SnapshotRef, Stage, StageStatus};
 use piton_core::plan::Step;
 use piton_core::request::{Refusal, Request, turn};
 use piton_core::state::Progress;
@@ -249,6 +250,70 @@ fn a_lane_that_goes_back_lets_its_tasks_start_over() {
     run.take(Event::Rewound(Rewound::default()));
     assert_eq!(task(&run, "P/A.T1").0, Progress::Done);
     assert_eq!(task(&run, "P/A.T2"), (Progress::Pending, Some(true)));
+}
+
+/// The worktree of a task, as a rewind changes it.
+fn room(lane: &str, goes: bool) -> RewindRoom {
+    RewindRoom {
+        lane: Some(lane_path(lane)),
+        dir: format!("rooms/{lane}"),
+        present: SnapshotRef { commit: "half".to_owned(), ..SnapshotRef::default() },
+        target: "half".to_owned(),
+        beside: None,
+        paths: Vec::new(),
+        keep: Vec::new(),
+        branch: format!("task/{lane}"),
+        head_from: None,
+        head_to: None,
+        large: None,
+        goes,
+        copy: Vec::new(),
+        aside: None,
+    }
+}
+
+fn rewinds(run: &mut Run, kind: RewindKind, rooms: Vec<RewindRoom>) {
+    let undoes = run.state.undo.last().map(|u| u.id).filter(|_| kind == RewindKind::Undo);
+    let rollback = kind == RewindKind::Rollback;
+    let intent = RewindIntended {
+        kind,
+        to: "before_lane_start".to_owned(),
+        stage: rollback.then_some(Stage::BeforeLaneStart),
+        after_event: 2,
+        points: Vec::new(),
+        lanes: if rollback { vec![lane_path("P/A")] } else { Vec::new() },
+        rooms,
+        reverts: Vec::new(),
+        undoes,
+        by: "ada".to_owned(),
+    };
+    let leaving: Vec<LanePath> =
+        intent.rooms.iter().filter(|r| r.goes).filter_map(|r| r.lane.clone()).collect();
+    assert_eq!(run.state.tasks_leaving(&intent, &[]), leaving);
+    run.take(Event::RewindIntended(Box::new(intent)));
+    run.take(Event::Rewound(Rewound::default()));
+}
+
+/// Lost: what a task did, though its worktree comes back with an undo.
+#[test]
+fn a_task_whose_worktree_comes_back_goes_on_where_it_was() {
+    let mut run = at_tasks(true);
+    bring_back(&mut run, "P/A.T1");
+    run.take(begun("P/A.T2", Isolation::Worktree));
+    run.take(ready("P/A.T2", "first"));
+    run.done("P/A.T2/work");
+    let before = run.state.lane(&lane_path("P/A.T2")).cloned();
+    for _ in 0..2 {
+        // With the worktree nothing is left that would have to go.
+        rewinds(&mut run, RewindKind::Rollback, vec![room("P/A.T2", true)]);
+        assert_eq!(task(&run, "P/A.T2"), (Progress::Pending, None));
+        rewinds(&mut run, RewindKind::Undo, vec![room("P/A.T2", false)]);
+        assert_eq!(run.state.lane(&lane_path("P/A.T2")).cloned(), before);
+        rewinds(&mut run, RewindKind::Undo, vec![room("P/A.T2", true)]);
+        assert_eq!(task(&run, "P/A.T2"), (Progress::Pending, None));
+        rewinds(&mut run, RewindKind::Undo, vec![room("P/A.T2", false)]);
+        assert_eq!(run.state.lane(&lane_path("P/A.T2")).cloned(), before);
+    }
 }
 
 #[test]

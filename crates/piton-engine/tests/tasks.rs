@@ -16,7 +16,9 @@ use piton_core::summary::{lane_status, step_status};
 use piton_core::{Millis, Plan, RunState, Status};
 use piton_engine::world::Rewind;
 use piton_ledger::Liveness;
-use piton_testkit::{Behaviour, Care, CrashPoint, Rig, Script, Side, plans, rollback_to};
+use piton_testkit::{
+    Behaviour, Care, CrashPoint, Rig, Script, Side, plans, rollback_to, undo_last,
+};
 
 const FILES: &[(&str, &str)] =
     &[("first", "of A"), ("one", "of T1"), ("two", "of T2"), ("three", "of T3")];
@@ -254,6 +256,45 @@ fn a_rollback_that_falls_anywhere_lets_tasks_start_over() {
             let ending = run(&rig);
             is_whole(&place, &rig, &ending, Care::MayRunAgain, TWO);
             assert_eq!(starts(&rig, "P/A.T1/work"), 2, "{place}");
+        }
+    }
+}
+
+#[test]
+fn an_undo_that_falls_anywhere_brings_tasks_back_as_they_were() {
+    let taken_back = || {
+        let rig = half_done();
+        rig.rewind(&CrashPoint::never(), to_the_start(&rig)).expect("it goes back");
+        rig
+    };
+    let undo = |rig: &Rig| undo_last(&rig.load().expect("the run is there").state).expect("an act");
+    let all = ["lane-task/P/A.T1", "lane-task/P/A.T3", "lane/P/A"];
+    let (whole, count) = (taken_back(), CrashPoint::never());
+    whole.rewind(&count, undo(&whole)).expect("it comes back");
+    assert_eq!(branches(&whole), all);
+    // And back again, and forth.
+    whole.rewind(&CrashPoint::never(), undo(&whole)).expect("it goes back again");
+    assert_eq!(branches(&whole), ["lane/P/A"]);
+    whole.rewind(&CrashPoint::never(), undo(&whole)).expect("it comes back again");
+    assert_eq!(branches(&whole), all);
+    for (index, name) in count.names().iter().enumerate() {
+        for side in [Side::Before, Side::After] {
+            let (rig, place) = (taken_back(), format!("{side:?} {index} ({name})"));
+            let fell = rig.rewind(&CrashPoint::at(index + 1, side), undo(&rig));
+            let intents =
+                events(&rig).into_iter().filter(|e| matches!(e, Event::RewindIntended(_)));
+            if fell.is_err() && intents.count() == 1 {
+                rig.rewind(&CrashPoint::never(), undo(&rig)).expect("it comes back");
+            }
+            rig.finish().expect("what was begun is finished");
+            assert_eq!(branches(&rig), all, "{place}\n{}", story(&rig));
+            let state = rig.load().expect("the run is there").state;
+            assert_eq!(progress(&state, "P/A.T1/work"), Progress::Done, "{place}");
+            let step = "P/A.T3/work".parse().expect("a step");
+            ask(&rig, &Request::Retry { step, again: false, downstream: false });
+            let ending = run(&rig);
+            is_whole(&place, &rig, &ending, Care::MayRunAgain, TWO);
+            assert_eq!(starts(&rig, "P/A.T1/work"), 1, "{place}");
         }
     }
 }

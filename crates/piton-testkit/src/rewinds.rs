@@ -126,7 +126,7 @@ pub fn undo_of(act: &Undoable) -> Rewind {
         branch: room.branch.clone(),
         // A removal says where the branch goes when it comes back.
         head_to: if act.act == Act::Removal { &room.head_to } else { &room.head_from }.clone(),
-        large: None,
+        ..RoomTarget::default()
     });
     let merges = act.reverts.iter().rev().map(|r| match act.act {
         Act::Merge => revert(&r.lane, &r.base_branch, &r.merged_from, &r.merged_to),

@@ -5,6 +5,7 @@
 //! to fall at. Observations only fail once the driver fell.
 
 mod foreign;
+mod rewound;
 mod trouble;
 
 use std::cell::{Ref, RefCell};
@@ -144,34 +145,6 @@ impl SimRooms {
         let tree = self.repo().tree(&at);
         self.set(&format!("room {lane}: branch"), &work.branch, Some(at))?;
         self.check_out(&format!("room {lane}"), &work.dir, &tree)
-    }
-
-    fn rewind_room(&self, room: &RewindRoom) -> Result<(), Trouble> {
-        let what = format!("rewind {}", room.dir);
-        if room.target.is_empty() {
-            let gone = |m: &mut SimMachine| {
-                m.remove_all(&room.dir);
-                m.repo.as_mut().map(|r| r.worktrees.remove(&room.dir));
-            };
-            self.act(&format!("{what}: files go"), gone)?;
-            return self.drop_branch(&what, &room.branch, BASE).map(drop);
-        }
-        if let (Some(to), false) = (&room.head_to, room.branch.is_empty()) {
-            self.set(&format!("{what}: branch"), &room.branch, Some(to.clone()))?;
-        }
-        let (present, target) = {
-            let repo = self.repo();
-            let tree = |id: &str| repo.snapshot(id).cloned().unwrap_or_default();
-            (tree(&room.present.commit), tree(&room.target))
-        };
-        let mut wanted = if room.paths.is_empty() { target.clone() } else { present.clone() };
-        for path in &room.paths {
-            wanted.remove(path);
-            wanted.extend(target.get(path).map(|text| (path.clone(), text.clone())));
-        }
-        let kept = room.keep.iter().filter_map(|p| Some((p.clone(), present.get(p)?.clone())));
-        wanted.extend(kept);
-        self.check_out(&what, &room.dir, &wanted)
     }
 
     /// Removes a branch that another contains; where it stood.
@@ -427,6 +400,9 @@ impl Rooms for SimRooms {
             head_from: self.repo().head(&target.branch),
             head_to: target.head_to.clone(),
             large: None,
+            goes: target.goes.is_some(),
+            copy: Vec::new(),
+            aside: None,
         })
     }
 

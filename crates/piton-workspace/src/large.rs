@@ -66,6 +66,17 @@ impl Large {
         self.other.is_empty() && self.back.is_empty()
     }
 
+    /// The paths that differ.
+    pub fn paths(&self) -> BTreeSet<Vec<u8>> {
+        use std::os::unix::ffi::OsStrExt as _;
+        let other = self.other.iter().map(|path| path.as_os_str().as_bytes().to_vec());
+        other.chain(self.back_paths().map(<[u8]>::to_vec)).collect()
+    }
+
+    fn back_paths(&self) -> impl Iterator<Item = &[u8]> {
+        self.back.iter().filter_map(|entry| entry.splitn(2, |b| *b == b'\t').nth(1))
+    }
+
     /// Brings what the tree has; on disk when it returns.
     pub fn bring(&self, dir: &Path) -> Result<(), Error> {
         if self.back.is_empty() {
@@ -76,8 +87,7 @@ impl Large {
         let entries: Vec<u8> = self.back.iter().flat_map(|entry| ended(entry)).collect();
         let add = ["update-index", "-z", "--index-info"];
         Git::at(dir).index(&index).args(add).input(entries).run()?;
-        let paths = self.back.iter().filter_map(|entry| entry.splitn(2, |b| *b == b'\t').nth(1));
-        let paths: Vec<u8> = paths.flat_map(ended).collect();
+        let paths: Vec<u8> = self.back_paths().flat_map(ended).collect();
         let bring = ["checkout-index", "-f", "-u", "-z", "--stdin"];
         Git::at(dir).index(&index).args(bring).input(paths).run()?;
         let failed = |why: String| Error::file(dir, std::io::Error::other(why));

@@ -27,6 +27,8 @@ mod names;
 mod odd;
 #[path = "rollback/random.rs"]
 mod random;
+#[path = "rollback/tasks.rs"]
+mod tasks;
 #[path = "rollback/told.rs"]
 mod told;
 #[path = "rollback/tree.rs"]

@@ -428,6 +428,9 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
         head_from: None,
         head_to: event.branch_head.clone(),
         large: None,
+        goes: false,
+        copy: Vec::new(),
+        aside: None,
     };
     super::rewind::push(
         state,

@@ -108,7 +108,7 @@ fn rolled_back(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
             work.removed = true;
         }
         let reason = format!("rolled back to {}", intent.to);
-        super::tasks::start_over(state, path, &reason, (&mut steps, &mut works));
+        super::tasks::start_over(state, path, (intent, &reason), (&mut steps, &mut works));
     }
     remember(state, at, intent, Act::Rollback, steps, works);
 }
@@ -176,12 +176,13 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
         let before = std::mem::replace(&mut lane.work, saved);
         let stood = before.as_ref().is_some_and(|w| w.ready && !w.removed);
         works.push((path.clone(), before));
-        if lane.task.is_some() && !lane.is_over() {
-            // Its worktree went when its lane was taken back.
+        let is_task = lane.task.is_some();
+        if is_task && !lane.is_over() && !intent.rooms.iter().any(|r| r.is_left_to(&path)) {
+            // It has no worktree to go on in: it was none yet, or went and did not come back.
             super::tasks::drop_work(lane, "its lane was taken back and forth");
         }
         let Some(work) = &mut lane.work else { continue };
-        if old.act == Act::Undo && stood && work.removed {
+        if old.act == Act::Undo && stood && work.removed && !is_task {
             // A worktree that had come back goes again: the driver removes it.
             work.removed = false;
         }

@@ -1,7 +1,7 @@
 //! How events change lanes that are parts of others, and the lanes they are parts of.
 
 use super::records::put;
-use crate::event::{Event, LaneForked, LaneJoined};
+use crate::event::{Event, LaneForked, LaneJoined, RewindIntended};
 use crate::id::{LanePath, StepPath};
 use crate::lane::{Stage, StageStatus};
 use crate::lane_state::{LaneWork, Reopenings, StageRecord};
@@ -97,7 +97,7 @@ pub(super) fn settle(state: &mut RunState, event: &Event) {
 pub(super) fn start_over(
     state: &mut RunState,
     lane: &LanePath,
-    reason: &str,
+    (intent, reason): (&RewindIntended, &str),
     (steps, works): Before<'_>,
 ) {
     for path in state.parts_of(lane) {
@@ -111,6 +111,7 @@ pub(super) fn start_over(
         }
         works.push((path.clone(), part.work.clone()));
         drop_work(part, reason);
+        part.work.take_if(|_| intent.rooms.iter().any(|room| room.is_taken_from(&path)));
     }
 }
 

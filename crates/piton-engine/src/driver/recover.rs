@@ -76,7 +76,7 @@ impl Driver<'_> {
     }
 
     /// Lets the setup of a lane run again: its worktree is a fresh one.
-    fn set_up_again(&mut self, lane: &LanePath) -> Result<()> {
+    pub(super) fn set_up_again(&mut self, lane: &LanePath) -> Result<()> {
         let step = StepPath::new(&lane.phase, &lane.lane, SETUP_STEP);
         let is_ours = self.planned(&step).is_some_and(|s| s.role == Role::Setup);
         let is_done = self.state.step(&step).is_some_and(|s| s.progress == Progress::Done);

@@ -23,10 +23,15 @@ impl Driver<'_> {
     }
 
     /// Goes back; nothing of the run is at work any more.
-    pub(super) fn rewind(&mut self, rewind: Rewind) -> Result<Option<String>> {
-        let Rewind { mut intent, targets, merges } = rewind;
-        if let Some(why) = self.outdated(&intent, &merges) {
+    pub(super) fn rewind(&mut self, mut rewind: Rewind) -> Result<Option<String>> {
+        if let Some(why) = self.outdated(&rewind.intent, &rewind.merges) {
             return Ok(Some(why));
+        }
+        rewind.with_tasks(&self.state);
+        let Rewind { mut intent, mut targets, merges } = rewind;
+        for target in &mut targets {
+            let lane = target.lane.as_ref().and_then(|path| self.plan.lane(path));
+            target.copy = lane.map(|lane| lane.rules.copy.clone()).unwrap_or_default();
         }
         let at = self.at;
         self.fresh.clear();
@@ -79,12 +84,25 @@ impl Driver<'_> {
         };
         let reverted = done.err().unwrap_or_default();
         self.record(Event::Rewound(Rewound { reverted: reverted.clone() }))?;
+        let undone = reverted.is_empty() && intent.kind == RewindKind::Undo;
+        if undone {
+            self.set_up_returned(&intent)?;
+        }
         self.commit()?;
         self.clear_dropped()?;
-        if reverted.is_empty() && intent.kind == RewindKind::Undo {
+        if undone {
             self.remove_again()?;
         }
         Ok(Some(reverted).filter(|why| !why.is_empty()))
+    }
+
+    /// Lets the setup of tasks run again whose worktrees came back: what git ignores is not in them.
+    fn set_up_returned(&mut self, intent: &RewindIntended) -> Result<()> {
+        let is_task = |path: &&LanePath| self.state.lane(path).is_some_and(|l| l.task.is_some());
+        let new = intent.rooms.iter().filter(|room| room.comes());
+        let lanes: Vec<LanePath> =
+            new.filter_map(|room| room.lane.as_ref()).filter(is_task).cloned().collect();
+        lanes.iter().try_for_each(|lane| self.set_up_again(lane))
     }
 
     /// Removes worktrees that an undo had brought back, and that go now that it is undone.

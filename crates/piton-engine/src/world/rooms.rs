@@ -4,7 +4,7 @@
 //! crash, with what the ledger knows, and must finish what was begun. Moves of base and rewinds are
 //! only performed after their intent is durable.
 
-use piton_core::event::{LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert};
+use piton_core::event::{Aside, LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert};
 use piton_core::event::{RewindIntended, RewindKind, RewindRoom};
 use piton_core::lane::{LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
@@ -136,6 +136,12 @@ pub struct RoomTarget {
     pub head_to: Option<String>,
     /// A commit or tree with the files that are too large for the target, where that is known.
     pub large: Option<String>,
+    /// Whether worktree and branch go, with the artifacts of the steps that worked there.
+    pub goes: Option<Vec<String>>,
+    /// What is copied into a worktree that has to be made again.
+    pub copy: Vec<String>,
+    /// What was set aside on the way that leads back now.
+    pub set_aside: Option<Aside>,
 }
 
 /// A rollback, restore or undo to carry out.
@@ -147,6 +153,27 @@ pub struct Rewind {
     pub targets: Vec<RoomTarget>,
     /// The merges that are taken back.
     pub merges: Vec<Revert>,
+}
+
+impl Rewind {
+    /// Adds the worktrees of tasks that go with it, as a run stands now; those come last.
+    pub fn with_tasks(&mut self, state: &RunState) {
+        let reverted: Vec<LanePath> = self.merges.iter().map(|merge| merge.lane.clone()).collect();
+        for path in state.tasks_leaving(&self.intent, &reverted) {
+            let Some(lane) = state.lane(&path) else { continue };
+            let Some(work) = &lane.work else { continue };
+            self.targets.retain(|target| target.lane.as_ref() != Some(&path));
+            self.targets.push(RoomTarget {
+                dir: work.dir.clone(),
+                target: work.snapshot.clone().unwrap_or_default(),
+                branch: work.branch.clone(),
+                exact: true,
+                goes: Some(lane.artifacts()),
+                lane: Some(path),
+                ..RoomTarget::default()
+            });
+        }
+    }
 }
 
 /// What was found and put right in the worktrees of lanes.

@@ -241,6 +241,7 @@ pub fn plan(
     steps.retain(|step| !rules.excludes(&step.path) && scope.holds(step));
     let missed = [&a, &b].into_iter().filter_map(|v| v.manifest.as_ref()).flat_map(|m| &m.missed);
     let missed: Vec<_> = missed.filter(|m| m.why.content_is_missing()).collect();
+    let lacking = b.manifest.as_ref().map_or(&[][..], |m| &m.missed);
     let mut stays = ignored::ignored_then(dir, &b, &steps, scope.beside.as_deref())?;
     if scope.own {
         let becomes_file = |step: &&Step| step.to.oid().is_some();
@@ -249,7 +250,7 @@ pub fn plan(
     }
     let mut going = going(&steps);
     going.retain(|path| !stays.contains(path));
-    let mut planner = Planner { dir, scope, missed, stays, going, index: None };
+    let mut planner = Planner { dir, scope, missed, lacking, stays, going, index: None };
     let mut kept = Vec::new();
     let mut kept_any = false;
     let mut left = Vec::with_capacity(steps.len());
@@ -285,6 +286,8 @@ struct Planner<'a> {
     dir: &'a Path,
     scope: &'a Scope,
     missed: Vec<&'a snapshot::Missed>,
+    /// What the target misses.
+    lacking: &'a [snapshot::Missed],
     /// Paths that the target's own rules ignore.
     stays: BTreeSet<Vec<u8>>,
     going: BTreeSet<Vec<u8>>,
@@ -299,9 +302,14 @@ impl Planner<'_> {
         if is_submodule(step.from) || is_submodule(step.to) {
             return Ok(Some(Verdict::Kept(KeptWhy::Submodule)));
         }
-        let missed = self.missed.iter().find(|m| m.path == path || below(path, &m.path));
-        if let Some(missed) = missed {
-            return Ok(Some(Verdict::Kept(KeptWhy::NotCaptured(missed.why))));
+        let covers = |m: &snapshot::Missed| m.path == path || below(path, &m.path);
+        if let Some(missed) = self.missed.iter().find(|m| covers(m)) {
+            // What took the place of a file would be merged as its deletion.
+            let is_other = matches!(missed.why, Why::Nested | Why::Special);
+            let is_held = step.to.oid().is_some() && !self.lacking.iter().any(covers);
+            let blocked = self.scope.own && is_other && is_held;
+            let why = KeptWhy::NotCaptured(missed.why);
+            return Ok(Some(Verdict::Kept(if blocked { KeptWhy::InTheWay } else { why })));
         }
         if step.to == State::Absent {
             if self.stays.contains(path) {

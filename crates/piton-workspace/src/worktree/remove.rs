@@ -32,11 +32,28 @@ pub fn remove(root: &Path, path: &Path, fence: &Fence) -> Result<()> {
     check(&place, fence)?;
     locks::await_children(&place)?;
     let path = place.root.join(path);
-    let leads = admin::leads(&place);
+    let Some((admin, real)) = removable(&place, &path)? else { return Ok(()) };
+    let files = discard_files(&place, path.is_dir().then_some(&path))?;
+    let entry = discard_admin(&place, &admin)?;
+    remove_empty_parents(&place, &real);
+    delete_later([files, entry]);
+    Ok(())
+}
+
+/// Whether [`remove`] would find nothing in its way.
+pub fn may_remove(root: &Path, path: &Path) -> Result<()> {
+    let place = Place::of(root)?;
+    removable(&place, &place.root.join(path)).map(drop)
+}
+
+/// The admin folder of a worktree and where that leads to, if it may go; nothing where there is none.
+fn removable(place: &Place, path: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
+    let path = path.to_owned();
+    let leads = admin::leads(place);
     let there = fs::metadata(&path).ok();
     let spot = Spot::with(&path, there.as_ref());
     let Some(own) = leads.iter().find(|lead| lead.is_at(&spot)) else {
-        return if path.join(".git").exists() { Err(Error::Foreign(path)) } else { Ok(()) };
+        return if path.join(".git").exists() { Err(Error::Foreign(path)) } else { Ok(None) };
     };
     let admin = own.whole();
     if admin.owner().is_none() || admin::is_of_another(&path, &admin.dir) {
@@ -52,11 +69,7 @@ pub fn remove(root: &Path, path: &Path, fence: &Fence) -> Result<()> {
     if leads.iter().any(|other| within(other) && other.is_linked()) {
         return Err(Error::Nested(path));
     }
-    let files = discard_files(&place, there.is_some_and(|there| there.is_dir()).then_some(&path))?;
-    let entry = discard_admin(&place, &admin.dir)?;
-    remove_empty_parents(&place, &real);
-    delete_later([files, entry]);
-    Ok(())
+    Ok(Some((admin.dir.clone(), real)))
 }
 
 /// Deletes what is in the trash without anybody waiting for it.

@@ -65,8 +65,15 @@ pub fn present(
 ) -> Result<Vec<Option<String>>> {
     let mut all = Vec::new();
     for target in targets {
-        let there = context.project.root.join(&target.dir).is_dir();
-        let look = || taken(context, loaded, target.lane.as_ref(), Some(&target.target));
+        // What is at the place of a task that has no worktree is somebody else's.
+        let lane = target.lane.as_ref().and_then(|path| loaded.state.lane(path));
+        let comes = lane.is_some_and(|lane| {
+            lane.task.is_some() && !lane.work.as_ref().is_some_and(|work| work.stands())
+        });
+        let there = !comes && context.project.root.join(&target.dir).is_dir();
+        // What goes becomes nothing else.
+        let to = target.goes.is_none().then_some(&*target.target);
+        let look = || taken(context, loaded, target.lane.as_ref(), to);
         all.push(if there { Some(look()?.commit) } else { None });
     }
     Ok(all)

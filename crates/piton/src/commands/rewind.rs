@@ -5,6 +5,7 @@ mod base;
 mod head;
 mod plan;
 mod points;
+mod tasks;
 
 use piton_core::event::{Event, LaneMerged, MergedBy, RewindIntended, RewindKind};
 use piton_core::{LanePath, RunState};

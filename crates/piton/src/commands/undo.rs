@@ -148,7 +148,8 @@ fn reverse(act: &Undoable) -> Rewind {
             } else {
                 room.head_from.clone()
             },
-            large: None,
+            set_aside: room.aside.clone(),
+            ..RoomTarget::default()
         })
         .collect();
     let merges = act

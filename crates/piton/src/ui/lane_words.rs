@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use piton_core::event::{LaneMerged, MergedBy, RewindKind};
+use piton_core::event::{LaneMerged, MergedBy, RewindIntended, RewindKind};
 use piton_core::lane::{Missed, Stage, StageStatus};
 use piton_core::lane_state::LaneWork;
 use piton_core::state::LaneState;
@@ -73,7 +73,8 @@ pub fn event(event: &Event) -> String {
                 RewindKind::Undo => "undoing",
                 RewindKind::Rollback | RewindKind::Unknown => "rolling back to",
             };
-            format!("{what} {}", sanitize(&e.to))
+            let tasks = leaving(e).map_or(String::new(), |words| format!("; {words}"));
+            format!("{what} {}{tasks}", sanitize(&e.to))
         }
         Event::Rewound(e) if e.reverted.is_empty() => "files and steps are back".to_owned(),
         Event::Rewound(e) if e.reverted.contains(piton_workspace::PUT_BACK_FAILED) => {
@@ -81,6 +82,18 @@ pub fn event(event: &Event) -> String {
         }
         Event::Rewound(e) => format!("nothing changed: {}", sanitize(&e.reverted)),
         _ => "something happened that has no words yet".to_owned(),
+    }
+}
+
+/// The tasks whose worktrees go with a rewind, in words.
+pub fn leaving(e: &RewindIntended) -> Option<String> {
+    let rooms = e.rooms.iter().filter(|room| room.goes);
+    let lanes: Vec<String> =
+        rooms.filter_map(|room| Some(room.lane.as_ref()?.to_string())).collect();
+    match lanes.as_slice() {
+        [] => None,
+        [one] => Some(format!("the worktree of {one} goes")),
+        many => Some(format!("the worktrees of {} go", many.join(", "))),
     }
 }
 

@@ -282,6 +282,65 @@ fn a_rollback_of_the_lane_ends_its_tasks_and_an_undo_brings_its_files_back() {
     scene.nothing_left();
 }
 
+/// Kills a rollback at a call of git; the next command finishes it, and an undo brings all back.
+#[track_caller]
+fn finishes_a_rollback(pattern: &str, after: bool) {
+    let scene = scene(APART);
+    scene.agent("T2", "echo half > half.txt; exit 7");
+    asked(&scene, "on").exits(1);
+    let (branches, rooms) = (scene.branches(), scene.worktrees());
+    arm(&scene, pattern, after);
+    let piton = |args: &[&str]| scene.project.finish(scene.command(PITON).args(args));
+    let killed = piton(&["rollback", "--lane", "SL-1", "--yes"]);
+    assert_eq!(killed.code, 137, "no `{pattern}`:\n{}\n{}", calls(&scene), killed.stderr);
+    scene.project.piton(&["status"]).exits(0).silent_about("SL-1.T2 complete");
+    // It is finished first, and then undone.
+    let undo = piton(&["undo", "--yes"]).exits(0);
+    undo.says("cut short").silent_about("made again");
+    assert_eq!((scene.branches(), scene.worktrees()), (branches, rooms), "{pattern}");
+    let half = scene.room("SL-1").join("tasks/T2/half.txt");
+    assert_eq!(std::fs::read_to_string(half).unwrap(), "half\n");
+    piton(&["undo", "--yes"]).exits(0);
+    assert_eq!(scene.branches(), ["lane/P1/SL-1"]);
+    scene.usual_agent("T2");
+    piton(&["resume"]).exits(0);
+    scene.nothing_left();
+    scene.project.git(&["fsck", "--no-dangling"]);
+}
+
+/// Lost: a task's worktree would be gone and its branch there, or the other way round.
+#[test]
+fn a_rollback_killed_while_a_tasks_worktree_goes_is_finished() {
+    finishes_a_rollback("piton: lane starts over", false);
+    finishes_a_rollback("piton: lane starts over", true);
+}
+
+/// Lost: what was made once in a task's worktree would be missing when that comes back.
+#[test]
+fn what_setup_and_copy_made_is_there_again_after_an_undo() {
+    let scene = scene(APART);
+    let lines = "[defaults]\nsetup = \"echo made > made.log\"\ncopy = [\"local.env\"]";
+    let settings = scene.project.read("piton.toml").replace("[defaults]", lines);
+    scene.project.write("piton.toml", &settings);
+    scene.project.write(".gitignore", "*.log\nlocal.env\n");
+    scene.project.commit();
+    scene.project.write("local.env", "local\n");
+    scene.agent("T1", "echo half > half.txt; exit 7");
+    asked(&scene, "auto").exits(1);
+    scene.project.piton(&["rollback", "--lane", "SL-1", "--yes"]).exits(0);
+    scene.project.piton(&["undo", "--yes"]).exits(0);
+    assert_eq!(scene.project.step("P1/SL-1.T2/T2")["status"], "complete");
+    let room = scene.room("SL-1").join("tasks/T1");
+    assert_eq!(std::fs::read_to_string(room.join("local.env")).unwrap(), "local\n");
+    let seen = scene.outside("seen").display().to_string();
+    scene.agent("T1", &format!("cat made.log local.env half.txt > {seen}; touch T1.txt"));
+    scene.project.piton(&["retry", "T1"]).exits(0);
+    scene.resume(&[]).exits(0);
+    assert_eq!(scene.told("seen"), ["made", "local", "half"]);
+    assert_eq!(scene.project.step("P1/SL-1.T2/T2")["attempts"], 1);
+    scene.nothing_left();
+}
+
 /// Lost: worktrees of tasks would keep that of their lane, or stay for ever.
 #[test]
 fn worktrees_of_tasks_of_a_deleted_run_go_with_that_of_their_lane() {

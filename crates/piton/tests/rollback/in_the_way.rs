@@ -69,3 +69,28 @@ fn in_place_it_stays_and_the_last_words_say_so() {
     let last: serde_json::Value = serde_json::from_str(last).unwrap();
     assert!(last["kept"].as_array().unwrap().contains(&"a.txt".into()), "{last}");
 }
+
+/// If this fails, a person agrees to a rollback that is refused only when it is under way, or a file
+/// is deleted from base because a repository took its place.
+#[test]
+fn what_no_snapshot_holds_is_refused_by_the_plan() {
+    for inner in ["a.txt/sub", "a.txt"] {
+        let run = format!("rm a.txt; git init -q {inner}; echo q > {inner}/q; exit 1");
+        let project = project(&format!(
+            "[[phase.lane]]\nid = \"A\"\nisolation = \"worktree\"\nrun = \"{run}\""
+        ));
+        project.piton(&["run", "plan.toml"]).exits(1);
+        let said = project.piton(&["rollback", "--dry-run"]).exits(1);
+        said.says("a.txt").says("is in no snapshot").says("nothing was changed");
+        let said = project.piton(&["rollback", "--dry-run", "--json"]).exits(1);
+        let plan: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        assert!(plan["refused"].as_str().unwrap().contains("a.txt"), "{plan}");
+        let said = project.piton(&["rollback", "--yes"]).exits(1);
+        said.says("is in no snapshot").silent_about("rolling back");
+        let room = project.root().join(".worktrees/P/A");
+        assert_eq!(fs::read_to_string(room.join(inner).join("q")).unwrap(), "q\n");
+        fs::rename(room.join("a.txt"), project.outside().join("aside")).unwrap();
+        project.piton(&["rollback", "--yes"]).exits(0);
+        assert_eq!(fs::read_to_string(room.join("a.txt")).unwrap(), "first\n");
+    }
+}

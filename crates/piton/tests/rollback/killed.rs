@@ -52,15 +52,20 @@ fn project(plan: &str) -> Project {
     project.write("edited.txt", "first\n");
     project.write("gone.txt", "first\n");
     project.commit();
+    git_that_kills(&project);
+    project
+}
+
+/// Makes the git that [`killed_at`] calls.
+pub fn git_that_kills(project: &Project) {
     let bin = project.outside().join("bin");
     fs::create_dir(&bin).unwrap();
     fs::write(bin.join("git"), GIT).unwrap();
     fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
-    project
 }
 
 /// Runs a command that is killed at a call of git; true in the second place if it came that far.
-fn killed_at(project: &Project, call: u32, args: &[&str]) -> (Output, bool) {
+pub fn killed_at(project: &Project, call: u32, args: &[&str]) -> (Output, bool) {
     let home = project.outside().join("home");
     fs::write(home.join("kill-at"), call.to_string()).unwrap();
     let _ = fs::remove_file(home.join("calls"));

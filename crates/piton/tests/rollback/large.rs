@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::Project;
+use crate::killed::{git_that_kills, killed_at};
+use crate::tree::{same, tree};
 
 /// A repository with a limit that one file exceeds, and one lane.
 fn project(lane: &str) -> Project {
@@ -90,4 +92,65 @@ fn a_rollback_to_the_start_takes_large_files_back() {
     fs::write(project.outside().join("home/ok"), "").unwrap();
     project.piton(&["resume"]).exits(0);
     assert_eq!(changed(&project), "A\twork.txt");
+}
+
+/// If this fails, an undo leaves large files of a lane's worktree in the run's folder.
+#[test]
+fn an_undo_brings_large_files_back_that_a_rollback_set_aside() {
+    let run = format!("{SPOIL}; seq 500 > deep; exit 1");
+    let project = project(&format!("run = \"{run}\""));
+    project.piton(&["run", "plan.toml"]).exits(1);
+    let room = project.root().join(".worktrees/P/A");
+    let before = tree(&room);
+    project.piton(&["rollback", "--yes"]).exits(0);
+    let back = tree(&room);
+    assert_ne!(before, back);
+    project.piton(&["rollback", "--yes"]).exits(0).says("nothing to roll back");
+    let said = project.piton(&["undo", "--dry-run"]).exits(0);
+    said.says("new.txt (comes back from").silent_about("stays away");
+    for _ in 0..2 {
+        project.piton(&["undo", "--yes"]).exits(0);
+        same(&tree(&room), &before);
+        project.piton(&["undo", "--yes"]).exits(0);
+        same(&tree(&room), &back);
+    }
+    // What was made since is kept too.
+    fs::write(room.join("new.txt"), "since\n".repeat(200)).unwrap();
+    let since = tree(&room);
+    project.piton(&["undo", "--yes"]).exits(0);
+    same(&tree(&room), &before);
+    project.piton(&["undo", "--yes"]).exits(0);
+    same(&tree(&room), &since);
+}
+
+/// If this fails, a rollback or undo that is killed loses a large file.
+#[test]
+fn killed_anywhere_large_files_are_where_they_belong() {
+    let project = project(&format!("run = \"{SPOIL}; exit 1\""));
+    git_that_kills(&project);
+    project.piton(&["run", "plan.toml"]).exits(1);
+    let room = project.root().join(".worktrees/P/A");
+    let before = tree(&room);
+    project.piton(&["rollback", "--yes"]).exits(0);
+    let back = tree(&room);
+    project.piton(&["undo", "--yes"]).exits(0);
+    for call in (2..).step_by(13) {
+        let (said, killed) = killed_at(&project, call, &["rollback", "--yes"]);
+        if !killed {
+            said.exits(0);
+            assert!(call > 9, "only {call} calls");
+            return;
+        }
+        project.kill_all();
+        project.piton(&["rollback", "--yes"]).exits(0);
+        same(&tree(&room), &back);
+        killed_at(&project, call, &["undo", "--yes"]);
+        project.kill_all();
+        let mut tries = 0;
+        while tree(&room) != before {
+            tries += 1;
+            assert!(tries < 4, "killed at call {call}");
+            project.piton(&["undo", "--yes"]).exits(0);
+        }
+    }
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::base::{BaseMove, BasePlan};
 use super::head::HeadLeft;
+use super::tasks::{self, Leaving};
 use crate::commands::look;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
@@ -53,11 +54,18 @@ struct RoomPlan {
     preview: Option<Preview>,
     /// The lane's branch: its name, where it stands, and where it goes.
     branch: Option<(String, Option<String>, String)>,
+    /// What goes altogether.
+    leaving: Option<Leaving>,
+    /// Why it can't be done.
+    refused: Option<String>,
 }
 
 impl Planned {
     /// Works out what a rewind would do.
     pub fn of(context: &Context, loaded: &Loaded, rewind: &Rewind) -> Result<Self> {
+        let mut whole = rewind.clone();
+        whole.with_tasks(&loaded.state);
+        let rewind = &whole;
         let present = look::present(context, loaded, &rewind.targets)?;
         let mut planned = Self {
             run_id: loaded.row.run_id.clone(),
@@ -65,7 +73,7 @@ impl Planned {
             to: rewind.intent.to.clone(),
             rooms: Vec::new(),
             bases: Vec::new(),
-            again: rewind.intent.lanes.clone(),
+            again: tasks::run_again(&loaded.state, rewind),
             something: acts(loaded, rewind),
             refused: None,
             cut_short: ui::lane_words::cut_short(&loaded.state),
@@ -78,8 +86,12 @@ impl Planned {
         }
         let mut rooms = look::rooms(context, loaded)?;
         for (target, present) in rewind.targets.iter().zip(present) {
-            let room = RoomPlan::of(context, &rooms, target, present.as_deref())?;
+            let mut room = RoomPlan::of(context, &rooms, target, present.as_deref())?;
+            if let Some(preview) = &mut room.preview {
+                tasks::told_apart(preview, target, &rewind.targets);
+            }
             planned.something |= room.changes();
+            planned.refused = planned.refused.or_else(|| room.refused.clone());
             planned.rooms.push(room);
         }
         planned.look_at_bases(context, &mut rooms, loaded, rewind)?;
@@ -261,6 +273,12 @@ impl RoomPlan {
         target: &RoomTarget,
         present: Option<&str>,
     ) -> Result<Self> {
+        if target.goes.is_some() {
+            let (lane, leaving) =
+                (target.lane.clone(), Leaving::of(context, rooms, target, present));
+            let (preview, refused) = (Some(Preview::default()), leaving.refused.clone());
+            return Ok(Self { lane, preview, branch: None, leaving: Some(leaving), refused });
+        }
         let failed = |why: String| CommandError::failed("snapshot", why);
         let preview = present.map(|present| rooms.preview(target, present));
         let branch = target.head_to.as_ref().map(|to| {
@@ -268,21 +286,29 @@ impl RoomPlan {
             let from = piton_workspace::refs::value(&context.project.root, &name);
             (target.branch.clone(), from, to.clone())
         });
-        Ok(Self {
-            lane: target.lane.clone(),
-            preview: preview.transpose().map_err(failed)?,
-            branch,
-        })
+        let preview = preview.transpose().map_err(failed)?;
+        let refused = match &preview {
+            Some(preview) => preview.refused.clone(),
+            None => rooms.preview_coming(target),
+        };
+        Ok(Self { lane: target.lane.clone(), preview, branch, leaving: None, refused })
     }
 
     fn changes(&self) -> bool {
+        if self.leaving.is_some() {
+            return true;
+        }
         let moves = |(_, from, to): &(String, Option<String>, String)| from.as_ref() != Some(to);
-        self.preview.as_ref().is_none_or(|p| !p.changes.is_empty() || !p.large.is_empty())
-            || self.branch.as_ref().is_some_and(moves)
+        let differs =
+            |p: &Preview| !p.changes.is_empty() || !p.large.is_empty() || !p.exchanged.is_empty();
+        self.preview.as_ref().is_none_or(differs) || self.branch.as_ref().is_some_and(moves)
     }
 
     fn say(&self, kind: RewindKind) {
         let name = self.lane.as_ref().map_or("the project".to_owned(), ToString::to_string);
+        if let Some(leaving) = &self.leaving {
+            return leaving.say(&name);
+        }
         match &self.preview {
             None => ui::say(&format!("{name}: its worktree comes back")),
             Some(preview) => say_files(&name, preview, kind),
@@ -313,14 +339,19 @@ impl RoomPlan {
         json!({
             "lane": self.lane.as_ref().map(ToString::to_string),
             "worktree_comes_back": self.preview.is_none(),
+            "worktree_goes": self.leaving.as_ref().map(|leaving| &leaving.dir),
             "restored": restored,
             "deleted": deleted,
             "kept": kept,
             "lacking": gone,
             "large": preview.large.iter().map(|path| plain(path)).collect::<Vec<String>>(),
-            "branch": self.branch.as_ref().map(|(name, from, to)| {
-                json!({"name": name, "from": from, "to": to})
-            }),
+            "exchanged": preview.exchanged.iter().map(|(path, comes)| {
+                json!({"path": plain(path), "comes_back": comes})
+            }).collect::<Vec<Value>>(),
+            "branch": self.branch.as_ref().map_or_else(
+                || self.leaving.as_ref().map(Leaving::branch_json),
+                |(name, from, to)| Some(json!({"name": name, "from": from, "to": to})),
+            ),
         })
     }
 }
@@ -347,10 +378,16 @@ fn say_files(name: &str, preview: &Preview, kind: RewindKind) {
     for path in preview.large.iter().take(PATHS_NAMED_MAX) {
         let (path, aside) = (shown(path), preview.aside.display());
         ui::say(&format!(
-            "  large   {path} (becomes what git has of it; if it is another now, that goes to {aside})"
+            "  large   {path} (becomes what git has of it; what is there goes to {aside})"
         ));
     }
     more(preview.large.len());
+    for (path, comes) in preview.exchanged.iter().take(PATHS_NAMED_MAX) {
+        let (path, aside) = (shown(path), preview.aside.display());
+        let how = if *comes { "comes back from" } else { "goes to" };
+        ui::say(&format!("  large   {path} ({how} {aside})"));
+    }
+    more(preview.exchanged.len());
 }
 
 /// Names the files that change.

@@ -150,6 +150,13 @@ pub fn named(all: &[Point], state: &RunState, name: &str, lane: Option<&str>) ->
             found.push(point.clone());
         }
     }
+    let lanes: Vec<LanePath> = found.iter().filter_map(|p| p.lane.clone()).collect();
+    // A lane stands for its tasks, unless one of them is named.
+    let is_told_by_its_lane = |path: &LanePath| {
+        let whole = state.whole_of(path);
+        whole != *path && lanes.contains(&whole)
+    };
+    found.retain(|p| !p.lane.as_ref().is_some_and(is_told_by_its_lane));
     found
 }
 

@@ -61,6 +61,7 @@ impl GitRooms {
         lane: &LanePath,
         dir: &str,
         (to, tree): (&str, Option<&str>),
+        aside: Option<PathBuf>,
         scope: &restore::Scope,
         at: Timestamp,
     ) -> Result<Option<String>, String> {
@@ -72,21 +73,23 @@ impl GitRooms {
             return self.go_back(Some(lane), dir, to, scope, at).map(|()| None);
         }
         let top = Path::new(dir);
-        let aside = self.free(lane)?;
+        // What was intended, and cut short, may have begun to fill its own.
+        let spare = self.free(lane, aside.as_deref());
+        let aside = aside.unwrap_or_else(|| spare.clone());
         let mut moved = Vec::new();
-        let done = set_aside(top, &aside, &large.other, &mut moved)
+        let done = set_aside(top, [&aside, &spare], &large.other, &mut moved)
             .and_then(|()| self.go_back(Some(lane), dir, to, scope, at))
             .and_then(|()| large.bring(top).map_err(|e| e.to_string()));
         if let Err(why) = done {
-            for path in moved {
-                if let Err(error) = fs::rename(aside.join(path), top.join(path)) {
-                    let (path, aside) = (path.display(), aside.display());
-                    return Err(format!("{why}; {path} is in {aside} now: {error}"));
+            for (path, at) in moved {
+                if let Err(error) = fs::rename(&at, top.join(path)) {
+                    let (path, at) = (path.display(), at.display());
+                    return Err(format!("{why}; {path} is {at} now: {error}"));
                 }
             }
             return Err(why);
         }
-        let paths: Vec<String> = moved.iter().map(|path| path.display().to_string()).collect();
+        let paths: Vec<String> = moved.iter().map(|(path, _)| path.display().to_string()).collect();
         let told = || {
             let (paths, aside) = (paths.join(", "), aside.display());
             format!("{lane}: what was too large for a snapshot is in {aside} now: {paths}")
@@ -111,37 +114,44 @@ impl GitRooms {
         found.map_err(|e| e.to_string())
     }
 
-    /// A folder for what a lane's worktree has in the way.
-    fn free(&self, lane: &LanePath) -> Result<PathBuf, String> {
+    /// A folder for what a lane's worktree has in the way, other than the one that is meant already.
+    pub(super) fn free(&self, lane: &LanePath, meant: Option<&Path>) -> PathBuf {
         let (phase, name) = (refs::component(&lane.phase), refs::component(&lane.lane));
         let all = self.aside.join(phase).join(name);
-        fs::create_dir_all(&all).map_err(|e| format!("{}: {e}", all.display()))?;
-        let held = fs::read_dir(&all).map_err(|e| format!("{}: {e}", all.display()))?.count();
-        Ok(all.join((held + 1).to_string()))
+        let numbers = (1_u32..).map(|number| all.join(number.to_string()));
+        let mut free = numbers.filter(|dir| Some(dir.as_path()) != meant && !dir.exists());
+        free.next().unwrap_or(all)
     }
 }
 
-/// Moves files out of a work tree; those that were moved are told.
+/// Moves files out of a work tree, into the first folder that has none of that name; those that were
+/// moved are told, with where they are.
 fn set_aside<'a>(
     top: &Path,
-    aside: &Path,
+    folders: [&PathBuf; 2],
     paths: &'a [PathBuf],
-    moved: &mut Vec<&'a PathBuf>,
+    moved: &mut Vec<(&'a PathBuf, PathBuf)>,
 ) -> Result<(), String> {
     for path in paths {
-        let (from, to) = (top.join(path), aside.join(path));
-        let made = to.parent().map_or(Ok(()), fs::create_dir_all);
-        made.and_then(|()| fs::rename(&from, &to)).map_err(|error| {
-            let (from, to) = (from.display(), to.display());
-            format!("{from} can't be moved to {to}: {error}; move it away first")
-        })?;
-        moved.push(path);
+        let is_taken = folders[0].join(path).symlink_metadata().is_ok();
+        let to = folders[usize::from(is_taken)].join(path);
+        move_away(&top.join(path), &to)?;
+        moved.push((path, to));
     }
     Ok(())
 }
 
+/// Moves a file or folder to where it is kept.
+pub(super) fn move_away(from: &Path, to: &Path) -> Result<(), String> {
+    let made = to.parent().map_or(Ok(()), fs::create_dir_all);
+    made.and_then(|()| fs::rename(from, to)).map_err(|error| {
+        let (from, to) = (from.display(), to.display());
+        format!("{from} can't be moved to {to}: {error}; move it away first")
+    })
+}
+
 /// Refuses to leave a lane's worktree with something else than it began with: that would be merged.
-fn refuse_blocked(plan: &restore::Plan, dir: &str) -> Result<(), String> {
+pub(super) fn refuse_blocked(plan: &restore::Plan, dir: &str) -> Result<(), String> {
     let paths: Vec<String> = plan.blocked().map(|path| names::shown(&names::text(path))).collect();
     if paths.is_empty() {
         return Ok(());

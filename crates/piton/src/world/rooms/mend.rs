@@ -137,9 +137,14 @@ impl GitRooms {
             let wanted = work.ready && !work.removed && !work.dropped && work.merged.is_none();
             wanted && !work.isolation.is_in_place() && !Path::new(&work.dir).is_dir()
         };
+        // What a rollback that was cut short removed shall be gone.
+        let leaves = |path: &LanePath| {
+            let rooms = state.rewinding.iter().flat_map(|intent| &intent.rooms);
+            rooms.into_iter().any(|room| room.is_taken_from(path))
+        };
         let mut missing: Vec<(LanePath, &LaneWork)> = state
             .lanes()
-            .filter(|(path, _)| !busy.contains(path))
+            .filter(|(path, _)| !busy.contains(path) && !leaves(path))
             .filter_map(|(path, lane)| Some((path, lane.work.as_deref().filter(|w| gone(w))?)))
             .collect();
         // A task's worktree lies within that of its lane, which comes first.

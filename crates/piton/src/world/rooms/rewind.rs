@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use piton_core::event::{Revert, RewindIntended, RewindKind, RewindRoom};
-use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, Timestamp};
 use piton_engine::world::RoomTarget;
 use piton_workspace::checks::{self, Base};
@@ -18,8 +17,9 @@ use piton_workspace::snapshot;
 use piton_workspace::worktree::{self, Identity};
 use piton_workspace::{Git, Project, large, synced};
 
+use super::back;
 use super::begin::at;
-use super::{GitRooms, STAY, names, noted, recorded, spec};
+use super::{GitRooms, STAY, names, noted, recorded};
 
 /// What a rewind would do to a work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,10 @@ pub struct Preview {
     pub large: Vec<Vec<u8>>,
     /// Where what is there of them now goes.
     pub aside: PathBuf,
+    /// Large files that were set aside and come back, or went and go again: true for the former.
+    pub exchanged: Vec<(Vec<u8>, bool)>,
+    /// Why it can't be done.
+    pub refused: Option<String>,
 }
 
 impl GitRooms {
@@ -44,6 +48,9 @@ impl GitRooms {
         target: &RoomTarget,
         at: Timestamp,
     ) -> Result<RewindRoom, String> {
+        if let (Some(lane), Some(artifacts)) = (&target.lane, &target.goes) {
+            return self.plan_leaving(lane, target, artifacts, at);
+        }
         let root = self.root.display().to_string();
         let lane = target.lane.as_ref();
         let there = self.root.join(&target.dir).is_dir();
@@ -71,6 +78,9 @@ impl GitRooms {
             head_from: head.flatten(),
             head_to: target.head_to.clone(),
             large: target.large.clone(),
+            goes: false,
+            copy: target.copy.clone(),
+            aside: self.plan_aside(target),
         })
     }
 
@@ -85,12 +95,16 @@ impl GitRooms {
         let rules = self.rules_of(&target.dir);
         let plan = restore::plan(&workspace, &rules, &before, &target.target, &scope);
         let plan = plan.map_err(said)?;
+        let refused = own.then(|| back::refuse_blocked(&plan, &target.dir).err()).flatten();
         let touched = plan.writes().chain(plan.deletes()).map(<[u8]>::to_vec);
         let touched: BTreeSet<Vec<u8>> = touched.collect();
         let mut changes = restore::diff(&self.root, present, &target.target).map_err(said)?;
         changes.retain(|c| touched.contains(&c.path));
         let kept: BTreeSet<Vec<u8>> = plan.kept.iter().map(|k| k.path.clone()).collect();
         let mut missed = snapshot::load(&self.root, &target.target).map_err(said)?.degraded;
+        let differs = target.large.as_ref().map(|tree| {
+            large::compare(&workspace.dir, tree, &before.degraded, &missed).map(|l| l.paths())
+        });
         // What is there now and could not be looked at stays too, whoever made it.
         let known: BTreeSet<Vec<u8>> = missed.iter().map(|m| m.path.clone()).collect();
         missed.extend(before.degraded.into_iter().filter(|m| !known.contains(&m.path)));
@@ -101,21 +115,29 @@ impl GitRooms {
         missed.retain(stays);
         let mut kept = plan.kept;
         let mut large = BTreeSet::new();
-        if target.large.is_some() {
+        if let Some(differs) = differs.transpose().map_err(said)? {
             large.extend(missed.iter().filter(|m| large::is_large(m)).map(|m| m.path.clone()));
             let is_large =
                 |k: &Kept| matches!(k.why, KeptWhy::NotCaptured(why) if large::is_large_why(why));
             large.extend(kept.iter().filter(|k| is_large(k)).map(|k| k.path.clone()));
             missed.retain(|m| !large.contains(&m.path));
             kept.retain(|k| !large.contains(&k.path));
+            large.retain(|path| differs.contains(path));
         }
+        let exchanged: Vec<(Vec<u8>, bool)> =
+            self.plan_aside(target).map_or_else(Vec::new, |aside| {
+                aside.paths.into_iter().map(|(path, comes)| (names::bytes(&path), comes)).collect()
+            });
+        let is_told = |path: &Vec<u8>| exchanged.iter().any(|(other, _)| other == path);
+        missed.retain(|m| !is_told(&m.path));
+        kept.retain(|k| !is_told(&k.path));
         let is_there = |m: &snapshot::Missed| {
             let path = workspace.dir.join(OsString::from_vec(m.path.clone()));
             path.symlink_metadata().is_ok()
         };
         let (missed, gone) = missed.into_iter().partition(is_there);
         let (large, aside) = (large.into_iter().collect(), self.aside.clone());
-        Ok(Preview { changes, kept, missed, gone, large, aside })
+        Ok(Preview { changes, kept, missed, gone, large, aside, exchanged, refused })
     }
 
     /// Files that stay although the target does not have them: those that are new since then and
@@ -235,16 +257,24 @@ impl GitRooms {
     pub(super) fn carry_out(&mut self, intent: &RewindIntended) -> Result<(), String> {
         let (mut rooms, mut moved) = (0, 0);
         let moves = moves(&intent.reverts);
-        let done = self.go(intent, &moves, &mut rooms, &mut moved);
+        // What goes does so last: of that, what git ignores comes back from nowhere.
+        let mut order: Vec<&RewindRoom> = intent.rooms.iter().collect();
+        order.sort_by_key(|room| room.goes);
+        let done = self.go(&order, &moves, &mut rooms, &mut moved);
         let Err(why) = done else { return Ok(()) };
         for (branch, from, to) in moves.iter().take(moved).rev() {
             self.move_base_to(branch, to, from).map_err(|again| {
                 format!("{why}; putting {branch} back failed too: {again}; it was at {from}")
             })?;
         }
-        for done in intent.rooms.iter().take(rooms) {
+        for done in order.into_iter().take(rooms) {
             let head = done.head_from.as_deref();
-            self.enter(done, &done.present.commit, head, &[]).map_err(|again| {
+            let put_back = if done.comes() {
+                self.leave(done)
+            } else {
+                self.enter(done, &done.present.commit, head, &[])
+            };
+            put_back.map_err(|again| {
                 format!(
                     "{why}; putting {} back failed too: {again}; its files are in {}",
                     done.dir, done.present.commit
@@ -257,18 +287,22 @@ impl GitRooms {
     /// Goes all the way, counting what was begun of it.
     fn go(
         &mut self,
-        intent: &RewindIntended,
+        order: &[&RewindRoom],
         moves: &[Move<'_>],
         rooms: &mut usize,
         moved: &mut usize,
     ) -> Result<(), String> {
-        for room in &intent.rooms {
+        for room in order.iter().filter(|room| !room.goes) {
             *rooms += 1;
             self.enter(room, &room.target, room.head_to.as_deref(), &room.keep)?;
         }
         for (branch, from, to) in moves {
             self.move_base_to(branch, from, to)?;
             *moved += 1;
+        }
+        for room in order.iter().filter(|room| room.goes) {
+            *rooms += 1;
+            self.leave(room)?;
         }
         Ok(())
     }
@@ -304,7 +338,7 @@ impl GitRooms {
 
     /// Keeps commits that a branch goes away from: they may be nowhere else, and an undo, or a way
     /// back to an attempt that made them, brings them back.
-    fn keep_commits(&mut self, from: &str, head: &str) -> Result<(), String> {
+    pub(super) fn keep_commits(&mut self, from: &str, head: &str) -> Result<(), String> {
         if from == head {
             return Ok(());
         }
@@ -339,7 +373,7 @@ impl GitRooms {
         // A snapshot that lacks nothing is such a tree itself.
         let all = format!("{to}:tree");
         let tree = Some(tree.unwrap_or(&all));
-        let told = self.go_back_whole(lane, dir, (to, tree), &scope, at)?;
+        let told = self.go_back_whole(lane, dir, (to, tree), None, &scope, at)?;
         let Some(head) = head else { return Ok(told) };
         let fence = self.fenced().map_err(|e| e.to_string())?;
         worktree::move_to(Path::new(dir), head, STAY, &fence).map_err(|e| e.to_string())?;
@@ -359,18 +393,15 @@ impl GitRooms {
         if let (Some(lane), Some(head)) = (&room.lane, head) {
             // One that was being brought back when its driver was killed is there, and not whole.
             if !worktree::is_complete(dir) {
-                let work = LaneWork {
-                    dir: room.dir.clone(),
-                    branch: room.branch.clone(),
-                    ..LaneWork::default()
-                };
-                let wanted = spec(&self.run_id, lane, &work, head, &[]);
-                worktree::add(&self.root, &wanted, &fence).map_err(|e| e.to_string())?;
+                self.come_back(lane, room, head)?;
             }
             if let Some(from) = room.head_from.as_deref() {
                 self.keep_commits(from, head)?;
             }
             worktree::move_to(dir, head, STAY, &fence).map_err(|e| e.to_string())?;
+            if room.comes() || room.goes {
+                self.drop_large(lane, room, target, head)?;
+            }
         }
         let mut keep = keep.to_vec();
         keep.extend(self.newcomers(room)?);
@@ -381,8 +412,17 @@ impl GitRooms {
         let Some(lane) = &room.lane else {
             return self.go_back(None, "", target, &scope, at());
         };
-        let tree = room.large.as_deref().filter(|_| forth);
-        self.go_back_whole(lane, &room.dir, (target, tree), &scope, at()).map(drop)
+        match &room.aside {
+            Some(aside) if !forth => self.put_back(lane, &room.dir, target, aside, &scope),
+            Some(aside) if !aside.from.is_empty() => {
+                self.exchange(lane, &room.dir, target, aside, &scope)
+            }
+            aside => {
+                let tree = room.large.as_deref().filter(|_| forth);
+                let to = aside.as_ref().map(|aside| PathBuf::from(&aside.to));
+                self.go_back_whole(lane, &room.dir, (target, tree), to, &scope, at()).map(drop)
+            }
+        }
     }
 }
 

@@ -288,6 +288,7 @@ impl Log<'_> {
             RewindKind::Rollback | RewindKind::Unknown => "rollback",
         };
         let notes = format!("to {}, by {}", event.to, event.by);
+        let notes = said(&notes, &crate::ui::lane_words::leaving(event).unwrap_or_default());
         if event.lanes.is_empty() {
             return self.run(word, Status::Ok, notes);
         }

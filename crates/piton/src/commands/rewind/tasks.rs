@@ -1,0 +1,88 @@
+//! What a rewind of a lane does to tasks in worktrees of their own: those go, or come back, and are
+//! told by themselves and not as files of their lane, in whose folder they lie.
+
+use std::path::Path;
+
+use piton_core::{LanePath, RunState};
+use piton_engine::world::{Rewind, RoomTarget};
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::ui;
+use crate::ui::lane_words::short;
+use crate::world::rooms::{GitRooms, Preview};
+
+/// A worktree that goes, with its branch.
+pub struct Leaving {
+    /// Where it is, as seen from the project.
+    pub dir: String,
+    branch: String,
+    head: Option<String>,
+    /// Why it can't go.
+    pub refused: Option<String>,
+}
+
+impl Leaving {
+    /// Looks at it; `present` is a snapshot of it, if it is there.
+    pub fn of(
+        context: &Context,
+        rooms: &GitRooms,
+        target: &RoomTarget,
+        present: Option<&str>,
+    ) -> Self {
+        let name = format!("refs/heads/{}", target.branch);
+        let below = Path::new(&target.dir).strip_prefix(&context.project.root);
+        Self {
+            dir: below.map_or(target.dir.clone(), |below| below.display().to_string()),
+            branch: target.branch.clone(),
+            head: piton_workspace::refs::value(&context.project.root, &name),
+            refused: present.and_then(|present| rooms.preview_leaving(target, present)),
+        }
+    }
+
+    /// For people.
+    pub fn say(&self, name: &str) {
+        let Self { dir, branch, head, .. } = self;
+        ui::say(&format!("{name}: its worktree {dir} is removed, with all that is in it"));
+        ui::say("  an undo brings it back, without the files that git ignores");
+        if let Some(head) = head {
+            ui::say(&format!("  branch  {branch} at {} is deleted", short(head)));
+        }
+    }
+
+    /// What happens to the branch, as data.
+    pub fn branch_json(&self) -> Value {
+        json!({"name": self.branch, "from": self.head, "to": null})
+    }
+}
+
+/// The lanes whose steps run again, with the tasks among them that ran.
+pub fn run_again(state: &RunState, rewind: &Rewind) -> Vec<LanePath> {
+    let reverted: Vec<LanePath> = rewind.merges.iter().map(|merge| merge.lane.clone()).collect();
+    let mut all = rewind.intent.lanes.clone();
+    let ran = |path: &LanePath| {
+        state.lane(path).is_some_and(|lane| lane.steps.iter().any(|step| step.attempts > 0))
+    };
+    all.extend(state.tasks_behind(&rewind.intent, &reverted).into_iter().filter(ran));
+    all
+}
+
+/// Leaves out of what happens in a lane's worktree what is told of its tasks: their worktrees lie in
+/// it, and the folders that hold nothing else.
+pub fn told_apart(preview: &mut Preview, target: &RoomTarget, all: &[RoomTarget]) {
+    let top = Path::new(&target.dir);
+    let own = |other: &RoomTarget| {
+        let below = Path::new(&other.dir).strip_prefix(top).ok()?;
+        let below = below.as_os_str().as_encoded_bytes().to_vec();
+        (target.lane.is_some() && !below.is_empty()).then_some(below)
+    };
+    let tasks: Vec<Vec<u8>> = all.iter().filter_map(own).collect();
+    let holds = |path: &[u8]| {
+        let rest = |task: &Vec<u8>| task.strip_prefix(path).map(<[u8]>::to_vec);
+        tasks.iter().filter_map(rest).any(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    preview.changes.retain(|change| !holds(&change.path));
+    preview.kept.retain(|kept| !holds(&kept.path));
+    preview.missed.retain(|missed| !holds(&missed.path));
+    preview.gone.retain(|missed| !holds(&missed.path));
+}
