@@ -157,8 +157,9 @@ impl Context {
         if self.project.root.to_str().is_none() {
             // The ledger and the views name it, and steps are told of it.
             let message = format!("the path {:?} is no text (UTF-8)", self.project.root);
-            return Err(CommandError::new(Kind::Blocked, "directory", message)
-                .hint("rename the folder"));
+            return Err(
+                CommandError::new(Kind::Blocked, "directory", message).hint("rename the folder")
+            );
         }
         let ledger = Sqlite::open(&self.project.state_dir, Open::ReadWrite)?;
         self.hide_state();

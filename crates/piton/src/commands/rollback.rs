@@ -1,21 +1,23 @@
 //! `piton rollback`: takes lanes back to a checkpoint; what is there now can be brought back.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use piton_core::LanePath;
 use piton_core::RunState;
 use piton_core::event::{MergedBy, Revert, RewindKind, RewindRoom};
 use piton_core::lane::{Stage, StageStatus};
-use piton_core::lane_state::{Act, StageRecord, Undoable};
+use piton_core::lane_state::{Act, LaneWork, StageRecord, Undoable};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
+use piton_workspace::merge;
 
 use super::rewind::{self, Point};
 use crate::cli::RollbackArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
+use crate::ui::text::sanitize;
 use crate::world::rooms::names;
 
 /// Rolls back.
@@ -264,6 +266,7 @@ fn plan(store: &mut Store, loaded: &Loaded, args: &RollbackArgs) -> Result<Rewin
         aim = Aim::start();
     }
     refuse_behind(state, &lanes, &aim)?;
+    refuse_merged_elsewhere(state, &lanes)?;
     let mut intent = rewind::intent(RewindKind::Rollback, &aim.to, lanes.clone());
     intent.stage = aim.stage;
     let (mut targets, mut merges) = (Vec::new(), Vec::new());
@@ -331,6 +334,33 @@ fn refuse_behind(state: &RunState, lanes: &[LanePath], aim: &Aim) -> Result<()> 
             )),
             _ => error,
         });
+    }
+    Ok(())
+}
+
+/// Refuses to take a lane back that others merged through its pull request, where base has that: it is
+/// theirs to take back, and only then is the lane where a rollback would say it is.
+fn refuse_merged_elsewhere(state: &RunState, lanes: &[LanePath]) -> Result<()> {
+    for path in lanes {
+        let work = state.lane(path).and_then(|l| l.work.as_deref());
+        let merged = |work: &&LaneWork| {
+            work.merged.as_ref().is_some_and(|merged| merged.by == MergedBy::PullRequest)
+        };
+        let Some(work) = work.filter(merged) else { continue };
+        let request = sanitize(work.pull_request.as_deref().unwrap_or("its pull request"));
+        let (message, base) = (format!("{path} was merged through {request}"), &work.base_branch);
+        let (root, commit) = (Path::new(&state.root), work.committed.as_ref().map(|c| &c.commit));
+        if !commit.is_some_and(|commit| merge::contains(root, base, commit).unwrap_or_default()) {
+            let base = sanitize(base);
+            ui::say(&format!(
+                "warning: {message}; {base} does not contain it here, and that stays"
+            ));
+            continue;
+        }
+        let there = format!("revert that where it was merged, or in {} by hand", sanitize(base));
+        return Err(CommandError::usage("not-rewound", message)
+            .hint(format!("{there} (`git revert`)"))
+            .hint("`--lane` takes other lanes back without it"));
     }
     Ok(())
 }

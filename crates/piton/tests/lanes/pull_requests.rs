@@ -85,6 +85,9 @@ fn a_lane_waits_until_base_contains_its_commit() {
     assert_eq!(scene.stage_status("SL-1", "pre_pr"), "complete");
     assert!(scene.project.has("SL-1-01.txt"));
     scene.nothing_left();
+    let refused = piton(&scene, &["rollback", "--yes"]).exits(2);
+    refused.says("was merged through https://forge.example/pull/").says("git revert");
+    assert_eq!(scene.project.status(""), "complete");
 }
 
 /// Lost: work that was merged as another commit would be deleted though base does not contain it.
