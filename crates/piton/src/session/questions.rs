@@ -116,18 +116,16 @@ fn ask_failures(
             let step = now.step(&path).filter(|s| s.progress != Progress::Failed)?;
             Some(step.status())
         };
-        let answer = match elsewhere() {
-            Some(_) => None,
-            None => {
-                if let Some(warning) = request::skip_warning(state, &path, false) {
-                    ui::say(&format!("if {path} is skipped: {warning}"));
-                }
-                let question = format!("{path} failed. What now?");
-                let choices = [('r', "retry"), ('s', "skip"), ('a', "abort"), ('l', "later")];
-                let mut over = || stopped() || elsewhere().is_some();
-                ui::ask(&question, &choices, Some('l'), &mut over)
+        let mut answer = None;
+        if elsewhere().is_none() {
+            if let Some(warning) = request::skip_warning(state, &path, false) {
+                ui::say(&format!("if {path} is skipped: {warning}"));
             }
-        };
+            let question = format!("{path} failed. What now?");
+            let choices = [('r', "retry"), ('s', "skip"), ('a', "abort"), ('l', "later")];
+            let mut over = || stopped() || elsewhere().is_some();
+            answer = ui::ask(&question, &choices, Some('l'), &mut over);
+        }
         let step = path.clone();
         let request = match answer {
             Some('r') => Some(Request::Retry { step, again: false, downstream: false }),
