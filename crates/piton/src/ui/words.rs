@@ -201,8 +201,8 @@ pub fn note(note: &Note) -> String {
             if *running == 1 { "it" } else { "them" }
         ),
         Note::Ending { running } => format!("ending {}", count(*running, "running step")),
-        Note::Recovered { step, attempt, found } => {
-            format!("{step} attempt {attempt} of the driver before: {found}")
+        Note::Recovered { step, attempt, found, fallen } => {
+            format!("{step} attempt {attempt} of the {fallen} before: {found}")
         }
         Note::StraysEnded { names } => {
             format!("ended what a dead run had left running: {}", list(names))
