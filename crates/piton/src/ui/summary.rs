@@ -363,8 +363,13 @@ fn after_failure(state: &RunState, run: &str, resume: &str) -> Vec<String> {
         format!("piton retry {run} && {resume}")
     };
     vec![
-        retry,
+        if spent {
+            format!("raise `{}` in the plan, then {retry}", failure::ATTEMPTS)
+        } else {
+            retry
+        },
         format!("piton skip {run} {path} && {resume}"),
+    let spent = failed.iter().any(|(_, step)| failure::is_ended_by_attempts(step));
         format!("piton abort {run}"),
         format!("piton log {run} --step {path}"),
     ]
