@@ -71,9 +71,13 @@ pub(super) fn report(
             "plan_changes": plan_changes(context, check),
         }));
     }
+    let skipped = ui::summary::skipped(state);
+    let left_out = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
     ui::say(&format!(
-        "Resuming {} ({}), {over} of {count} steps finished",
-        loaded.row.run_id, state.title
+        "Resuming {} ({}), {} of {count} steps finished{left_out}",
+        loaded.row.run_id,
+        state.title,
+        over - skipped
     ));
     ui::say(&format!("  current stage: {}", here.as_deref().unwrap_or("none")));
     ui::say(&format!("  checkpoint:    {checkpoint}"));
