@@ -52,7 +52,7 @@ pub const TABLE: &[Row] = &[
         name: "attempts",
         default: "20",
         limits: "attempts of one step in all",
-        action: "the step fails (exit 1)",
+        action: "the step fails (exit 1); tried again by a person, it waits until the limit is raised (exit 6)",
     },
     Row {
         name: "run_time",

@@ -4,6 +4,7 @@
 //! about and, when nothing can move any more, the verdict. It never looks at the world.
 
 use crate::event::{BudgetExhausted, Verdict};
+use crate::failure;
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::plan::{OnFailure, Plan};
 use crate::state::{LaneState, PhaseState, Progress, RunState};
@@ -96,6 +97,8 @@ struct Survey {
     urgent: Vec<(LanePath, LaneAct)>,
     active: Vec<Active>,
     wake: Option<Timestamp>,
+    /// A step that would be tried again, and may not by the budget of attempts.
+    spent: Option<BudgetExhausted>,
 }
 
 /// Names what to do now.
@@ -118,7 +121,7 @@ pub fn decide(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) ->
     }
     let held = limits.draining
         || exhausted.is_some()
-        || (survey.failed && plan.on_failure == OnFailure::Stop);
+        || ((survey.failed || survey.spent.is_some()) && plan.on_failure == OnFailure::Stop);
     if !held {
         let free = limits.jobs.max(1).saturating_sub(survey.running);
         actions.extend(lanes::choose(&survey, free));
@@ -136,7 +139,11 @@ pub fn decide(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) ->
         actions.push(Action::WakeAt(wake));
         return actions;
     }
-    actions.push(Action::Leave(verdict(state, limits, &survey, exhausted.is_some())));
+    let verdict = verdict(state, limits, &survey, exhausted.is_some());
+    if let (Verdict::Budget, None, None) = (verdict, &exhausted, &state.exhausted) {
+        actions.extend(survey.spent.map(Action::Exhausted));
+    }
+    actions.push(Action::Leave(verdict));
     actions
 }
 
@@ -159,6 +166,9 @@ fn verdict(state: &RunState, limits: &Limits, survey: &Survey, exhausted: bool) 
     }
     if survey.failed {
         return Verdict::Failed;
+    }
+    if survey.spent.is_some() {
+        return Verdict::Budget;
     }
     if survey.waiting {
         return Verdict::Waiting;
@@ -238,6 +248,11 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
             }
             match step.progress.waits_until(view.now) {
                 Some(until) => survey.wake = earliest(survey.wake, Some(until)),
+                None if failure::is_spent(&view.plan.budgets, step) => {
+                    let (used, limit) = (step.attempts.into(), view.plan.budgets.attempts.into());
+                    let budget = failure::ATTEMPTS.to_owned();
+                    survey.spent.get_or_insert(BudgetExhausted { budget, used, limit });
+                }
                 None => lanes::next(view, step, survey),
             }
         }

@@ -221,7 +221,7 @@ pub const TABLE: &[Entry] = &[
         code: "not-driven",
         title: "no process drives the run",
         cause: "There is nothing to watch: its driver has ended, and the run is not complete.",
-        next: "`piton resume RUN` goes on with it; `piton show RUN` tells of it.",
+        next: "Type what the hint says; `piton status RUN` tells where it stands.",
     },
     Entry {
         code: "not-restored",

@@ -66,6 +66,22 @@ pub fn classify(remains: Remains<'_>, now: Timestamp) -> Classified {
     Classified { class, reset: None }
 }
 
+/// The budget that bounds the attempts of a step.
+pub const ATTEMPTS: &str = "attempts";
+
+/// Whether a step that failed may not be tried again, be it that a person asks for it. What was cut
+/// short, and what had succeeded and is to run again, did not fail.
+pub fn is_spent(budgets: &Budgets, state: &StepState) -> bool {
+    let failed = !state.failure_context.is_empty() && !state.interrupted;
+    failed && state.attempts >= budgets.attempts
+}
+
+/// Whether a step failed for want of attempts, by the words of [`ended_by`].
+pub fn is_ended_by_attempts(state: &StepState) -> bool {
+    let words = format!("the budget {ATTEMPTS} is used up");
+    state.failure_context.last().is_some_and(|failed| failed.error.contains(&words))
+}
+
 /// Says what follows a failed attempt, within the step's retries and the budgets.
 pub fn next(
     step: &Step,
@@ -138,19 +154,18 @@ fn waiting(
     (limit.0 > 0).then_some(Waiting { wait, waited, limit, name })
 }
 
-/// Says which budget keeps a failed step from its retries, or from waiting until its failure passes;
-/// nothing if none does.
+/// Says which budget keeps a failed step from being tried again, by itself or by a person, or from
+/// waiting until its failure passes; nothing if none does.
 pub fn ended_by(
-    step: &Step,
     budgets: &Budgets,
     state: &StepState,
     failure: Classified,
     now: Timestamp,
 ) -> Option<String> {
-    let waiting = waiting(budgets, state, failure, now);
-    if state.attempts >= budgets.attempts && (state.failures < step.retries || waiting.is_some()) {
-        return Some(format!("the budget attempts is used up ({})", budgets.attempts));
+    if state.attempts >= budgets.attempts {
+        return Some(format!("the budget {ATTEMPTS} is used up ({})", budgets.attempts));
     }
+    let waiting = waiting(budgets, state, failure, now);
     let Waiting { wait, waited, limit, name } = waiting.filter(|waiting| !waiting.fits())?;
     let used = if waited.0 > 0 { format!(", of which {waited} are used") } else { String::new() };
     let what = match failure.reset {

@@ -3,7 +3,8 @@
 mod support;
 
 use piton_core::event::{
-    Class, Event, GateAsked, GateDecided, Next, StepReset, StepSkipped, TimeSkipped, Verdict,
+    BudgetExhausted, Class, Event, GateAsked, GateDecided, Next, Outcome, StepReset, StepSkipped,
+    TimeSkipped, Verdict,
 };
 use piton_core::plan::{OnFailure, Phase};
 use piton_core::{Action, GateRef, LanePath, Limits, Millis, Plan, Timestamp, decide};
@@ -270,6 +271,32 @@ fn each_budget_of_a_run_ends_it_with_its_name() {
         run.take(finished("P1/A/a1", 1, piton_core::event::Outcome::Succeeded, vec![]));
         assert_eq!(verdict(&run, &jobs(9)), Some(Verdict::Budget), "{name}");
     }
+}
+
+/// Lost, a person's retries are bounded by nothing; or what did not fail is held by its budget.
+#[test]
+fn a_step_that_failed_is_tried_no_more_often_than_the_budget_says() {
+    let mut plan = plans::plan(vec![plans::phase("P", vec![plans::lane_of("A", &["a"])])]);
+    plan.budgets.attempts = 1;
+    let retried = || {
+        let step = path("P/A/a");
+        Event::StepRetried(piton_core::event::StepRetried { step, by: "ann".to_owned() })
+    };
+    let mut run = Run::new(plan);
+    run.attempt("P/A/a", failed(Class::Command, Next::Fail));
+    assert_eq!(verdict(&run, &jobs(1)), Some(Verdict::Failed));
+    run.take(retried());
+    let (budget, used, limit) = ("attempts".to_owned(), 1, 1);
+    let exhausted = Action::Exhausted(BudgetExhausted { budget, used, limit });
+    let leave = Action::Leave(Verdict::Budget);
+    assert_eq!(decide(&run.plan, &run.state, &jobs(1), run.at), [exhausted, leave]);
+    run.plan.budgets.attempts = 2;
+    assert_eq!(starts(&run, &jobs(1)), ["P/A/a#2"]);
+    run.attempt("P/A/a", Outcome::Interrupted { why: "killed".to_owned() });
+    assert_eq!(starts(&run, &jobs(1)), ["P/A/a#3"], "what was cut short did not fail");
+    run.done("P/A/a");
+    run.take(Event::StepReset(StepReset { step: path("P/A/a"), reason: "asked".to_owned() }));
+    assert_eq!(starts(&run, &jobs(1)), ["P/A/a#4"], "nor did what is to run again");
 }
 
 #[test]

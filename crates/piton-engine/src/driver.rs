@@ -221,7 +221,7 @@ impl<'a> Driver<'a> {
         }
         // What is found to have ended is checkpointed at once.
         self.raise_fence()?;
-        self.recover()?;
+        self.recover("driver")?;
         self.finish_rewind()?;
         if self.options.settle {
             return Ok(Verdict::RolledBack);
@@ -467,7 +467,7 @@ impl<'a> Driver<'a> {
             Happening::Fenced => Err(Error::TakenOver),
             Happening::KeeperGone => {
                 self.observer.note(&Note::KeeperReplaced);
-                self.recover()?;
+                self.recover("keeper")?;
                 if let Some(why) = self.ending {
                     self.ending = None;
                     self.end_all(why)?;

@@ -25,6 +25,8 @@ pub enum Note {
         attempt: u32,
         /// How it was found: `running`, `finished`, `lost`, `not started`.
         found: &'static str,
+        /// Who fell that had it in hand: `driver` or `keeper`.
+        fallen: &'static str,
     },
     /// Processes of the run that had lost their keeper were ended.
     StraysEnded {

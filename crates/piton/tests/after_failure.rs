@@ -79,6 +79,45 @@ fn what_a_resume_says_will_run_is_what_runs() {
     assert_eq!(project.lines("ran.txt"), ["one"]);
 }
 
+/// If this fails, a person's retries are bounded by nothing, or a used-up budget has no way on.
+#[test]
+fn a_retry_beyond_the_budget_waits_until_it_is_raised() {
+    let plan = "[[phase]]\nid = \"P\"\nrun = \"echo x >> ran.txt; false\"\nretries = 5\n\
+                backoff = \"1ms\"\n[budgets]\nattempts = 2\n";
+    let project = Project::with_plan(plan);
+    let said = project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(1);
+    said.says("the budget attempts is used up (2)").says(
+        "next: raise `attempts` in the plan, then piton retry r P/main/work && piton resume r",
+    );
+    project.piton(&["retry", "r"]).exits(0);
+    let said = project.piton(&["resume", "r"]).exits(6);
+    said.says("budget attempts is used up (2 of 2)")
+        .says("next: raise `attempts` in the plan, then piton resume r");
+    assert_eq!(project.lines("ran.txt").len(), 2);
+    project.write("plan.toml", &plan.replace("attempts = 2", "attempts = 3"));
+    project.piton(&["resume", "r"]).exits(1).says("the budget attempts is used up (3)");
+    assert_eq!(project.lines("ran.txt").len(), 3);
+}
+
+/// If this fails, a step that was left out is said to be finished.
+#[test]
+fn what_was_skipped_is_not_said_to_be_finished() {
+    let project = failed();
+    project.piton(&["skip", "r1", "P1/A/two", "--satisfy"]).exits(0);
+    project.piton(&["resume", "r1", "--dry-run"]).exits(0).says("1 of 5 steps finished, 1 skipped");
+}
+
+/// If this fails, a run that is over is sent on to a budget and a resume that change nothing.
+#[test]
+fn a_complete_run_gets_no_advice_about_its_budget() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P\"\nrun = \"cat cost > $PITON_OUTPUT\"\n[budgets]\nmoney = \"1.00\"\n",
+    );
+    project.write("cost", "{\"cost_usd\": 2}");
+    let said = project.piton(&["run", "plan.toml"]).exits(0);
+    said.says("budget money is used up ($2.00 of $1.00)").silent_about("raise it");
+}
+
 /// If this fails, lost evidence is said to be made again while a failure in another lane stops all,
 /// or is forgotten until then.
 #[test]
@@ -390,7 +429,7 @@ fn jobs_bound_what_runs_at_once() {
 fn retries_may_be_given_on_the_command_line() {
     let plan = "[[phase]]\nid = \"P1\"\nbackoff = \"1ms\"\nrun = \"echo $PITON_ATTEMPT >> ran.txt; exit 1\"\n";
     let project = Project::with_plan(plan);
-    project.piton(&["run", "plan.toml", "--retries", "2"]).exits(1).says("2 retried");
+    project.piton(&["run", "plan.toml", "--retries", "2"]).exits(1).says("2 retries");
     assert_eq!(project.lines("ran.txt"), ["1", "2", "3"]);
 }
 

@@ -46,7 +46,7 @@ fn the_quickstart_runs_and_can_be_run_again() {
     let plan = fs::read_to_string(examples).unwrap();
     project.write("examples/quickstart/plan.toml", &plan);
     let run = &["run", "examples/quickstart/plan.toml"][..];
-    project.piton(run).exits(0).says("is complete").says("retried");
+    project.piton(run).exits(0).says("is complete").says("1 retry");
     let report = project.read("target/quickstart/report.txt");
     assert!(report.contains("Quickstart, run quickstart-") && report.contains("bolt"), "{report}");
     project.piton(run).exits(0).says("nothing to do");

@@ -224,9 +224,21 @@ fn watching_ends_with_the_exit_code_of_the_run() {
     let_go(&project);
     watcher.wait().exits(1).says("run r failed");
     project.wait_quiet();
-    project.piton(&["attach", "r"]).exits(4).says("no process drives run r");
-    let error = project.piton(&["attach", "--json"]).exits(4).json();
+    let said = project.piton(&["attach", "r"]).exits(1).says("no process drives run r");
+    said.says("hint: next: piton retry r P/L/two && piton resume r");
+    let error = project.piton(&["attach", "--json"]).exits(1).json();
     assert_eq!(error["error"]["code"], "not-driven");
+}
+
+/// Lost: whoever would watch a run that waits for them is sent to a command that only waits again.
+#[test]
+fn what_is_not_driven_is_told_with_what_it_waits_for() {
+    let project = Project::with_plan("[[phase]]\nid = \"P\"\ngate = \"Go\"\nrun = \"true\"\n");
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
+    let said = project.piton(&["attach", "r"]).exits(3);
+    said.says("hint: next: piton approve r P && piton resume r");
+    project.piton(&["approve", "r", "P"]).exits(0);
+    project.piton(&["attach", "r"]).exits(4).says("hint: next: piton resume r");
 }
 
 /// Lost: a watcher would take the end of an earlier driver for the end of the one it watches.
@@ -280,7 +292,7 @@ fn a_watcher_notices_that_the_driver_is_gone() {
     let watcher = project.spawn(&["attach", "r"]);
     wait_until("it watches", || watcher.stderr().contains("watching run r"));
     driver.kill();
-    watcher.wait().exits(130).says("error[driver-gone]").says("piton resume r");
+    watcher.wait().exits(1).says("error[driver-gone]").says("piton resume r");
     let_go(&project);
     project.piton(&["resume", "r"]).exits(0);
 }

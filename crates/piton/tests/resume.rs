@@ -346,3 +346,36 @@ run = "echo $PITON_ATTEMPT >> ran.txt; cp $PITON_FAILURE_CONTEXT context.json; t
     assert_eq!(project.lines("ran.txt"), ["1", "2"]);
     assert!(project.read("context.json").contains("exit code 1"));
 }
+
+/// If this fails, a run that only waits for a retry looks as if nothing would happen any more.
+#[test]
+fn a_retry_that_is_waited_for_is_what_comes_next() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P\"\nrun = \"false\"\nretries = 2\nbackoff = \"10m\"\n",
+    );
+    let mut driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+    wait_until("the retry", || driver.stderr().contains("; retry at "));
+    driver.kill();
+    let said = project.piton(&["resume", "r", "--dry-run"]).exits(0);
+    said.says("  next:          P/main/work, again at ").says(" (a retry)");
+    let json = project.piton(&["resume", "r", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(json["resume"]["retrying"][0]["step"], "P/main/work", "{json}");
+    assert!(
+        json["resume"]["retrying"][0]["until"].as_str().is_some_and(|until| until.contains('T'))
+    );
+    let resumed = project.spawn(&["resume", "r"]);
+    wait_until("the report", || resumed.stderr().contains("P/main/work, again at "));
+    resumed.signal(Signal::INT);
+    resumed.wait().exits(130);
+}
+
+/// If this fails, a keeper that fell is told as if another driver had been there.
+#[test]
+fn what_fell_with_a_keeper_is_not_said_to_be_of_a_driver() {
+    let (project, driver) = held(HELD);
+    let keeper = project.keepers().first().map(|keeper| keeper.pid);
+    kill(keeper.expect("a keeper holds the step"), Signal::KILL);
+    project.write("go", "");
+    let said = driver.wait().exits(0);
+    said.says("P1/A/two attempt 1 of the keeper before: lost").silent_about("driver before");
+}

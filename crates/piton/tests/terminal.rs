@@ -95,6 +95,43 @@ fn a_gate_decided_elsewhere_ends_the_question() {
     assert_eq!(project.lines("ran.txt"), ["r1 one", "r1 two"]);
 }
 
+/// If this fails, an answer that comes just after somebody else's ends the command as an error, and
+/// the other gates are not asked about.
+#[test]
+fn an_answer_that_comes_second_goes_on() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P\"\n\
+         [[phase.lane]]\nid = \"a\"\ngate = \"First\"\nrun = \"echo a >> ran.txt\"\n\
+         [[phase.lane]]\nid = \"b\"\ngate = \"Second\"\nrun = \"echo b >> ran.txt\"\n",
+    );
+    let Some(mut terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
+    wait_until("the question", || terminal.program.stdout().contains("Approve \"First\""));
+    project.piton(&["approve", "r1", "P/a"]).exits(0);
+    terminal.answer("Approve \"First\"", "y\r");
+    terminal.answer("Approve \"Second\"", "y\r");
+    assert!(terminal.ends(0).contains("gate \"First\" (P/a) was approved by tester"));
+    assert_eq!(project.lines("ran.txt").len(), 2);
+}
+
+/// If this fails, somebody who mends a step elsewhere leaves the person at the terminal with an
+/// answer that is refused.
+#[test]
+fn a_failed_step_that_is_seen_to_elsewhere_ends_the_question() {
+    let project = Project::with_plan(PLAN);
+    let Some(mut terminal) = Terminal::start(&project, "run plan.toml --run-id r1") else { return };
+    wait_until("the question", || terminal.program.stdout().contains("What now?"));
+    project.write("mended", "");
+    project.piton(&["skip", "r1", "P1/main/work", "--satisfy"]).exits(0);
+    terminal.answer("What now?", "r\r");
+    terminal.answer("Approve \"Ship it\"", "y\r");
+    let said = terminal.ends(0);
+    assert!(
+        said.contains("P1/main/work was seen to by somebody else: it is skipped now"),
+        "{said}"
+    );
+    assert_eq!(project.lines("ran.txt"), ["r1 one", "r1 two"]);
+}
+
 /// If this fails, a failed step leaves a person at the terminal without a choice.
 #[test]
 fn a_failed_step_is_asked_about() {

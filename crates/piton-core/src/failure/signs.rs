@@ -98,6 +98,11 @@ fn without_name(line: &str) -> std::borrow::Cow<'_, str> {
     if pattern!(report).is_some_and(|report| report.is_match(line)) {
         return "".into();
     }
+    // What a test expected of a text says nothing about this attempt.
+    let expected = r"^\s*(?:\w*Error: )?expected .* to (?:(?:not|deeply|strictly) )*(?:equal|eql|be|contain|include|match|have|throw)\b";
+    if pattern!(expected).is_some_and(|expected| expected.is_match(line)) {
+        return "".into();
+    }
     let name = r"^\s*(?:test \S.*? \.\.\.|thread '[^']*'|(?:FAILED|ERROR|PASSED) \S+::\S+)";
     pattern!(name).map_or(line.into(), |name| name.replace(line, ""))
 }

@@ -234,9 +234,9 @@ impl Driver<'_> {
         let told = lines.len().saturating_sub(LINES_TOLD);
         let mut error = self.options.redactor.redact(error).into_owned();
         let state = self.state.step(&ended.attempt.step);
-        let budget = state.filter(|_| !matches!(next, Next::Wait { .. })).and_then(|state| {
-            failure::ended_by(&step, &self.plan.budgets, state, classified, self.at)
-        });
+        let budget = state
+            .filter(|_| !matches!(next, Next::Wait { .. }))
+            .and_then(|state| failure::ended_by(&self.plan.budgets, state, classified, self.at));
         if let Some(budget) = budget {
             let _ = write!(error, "; {budget}");
         }

@@ -12,8 +12,8 @@ use crate::order::order;
 use crate::world::{Attempt, Found};
 
 impl Driver<'_> {
-    /// Finds what became of attempts that have no outcome.
-    pub(super) fn recover(&mut self) -> Result<()> {
+    /// Finds what became of attempts that have no outcome, and who fell that had them in hand.
+    pub(super) fn recover(&mut self, fallen: &'static str) -> Result<()> {
         let in_flight: Vec<Attempt> = self
             .state
             .running()
@@ -46,6 +46,7 @@ impl Driver<'_> {
                 step: attempt.step.clone(),
                 attempt: attempt.number,
                 found: word,
+                fallen,
             });
             match found {
                 Found::Running => {}

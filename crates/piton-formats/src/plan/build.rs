@@ -148,7 +148,11 @@ impl Builder<'_, '_> {
             self.short_lane(node, &defaults).into_iter().collect()
         } else {
             let hint = "add `run`, `prompt` or `prompt_file`, or lanes with [[phase.lane]]";
-            let message = format!("the phase {} has no lane and no work", quoted(&id.value));
+            // That it has no id is told apart.
+            let name = quoted(&id.value);
+            let phase =
+                if id.value.is_empty() { "a phase".into() } else { format!("the phase {name}") };
+            let message = format!("{phase} has no lane and no work");
             self.sink.error(code::MISSING, &node.span, message, hint);
             Vec::new()
         };

@@ -400,6 +400,13 @@ fn lanes_that_wait_for_each_other_may_share_an_artifact() {
     assert_eq!(problems(apart).len(), 1);
 }
 
+/// Lost: a problem would be told of a phase that has no name.
+#[test]
+fn what_has_no_name_is_not_named() {
+    let said = format!("{:?}", problems("[[phase]]"));
+    assert!(said.contains("a phase has no lane and no work") && !said.contains("``"), "{said}");
+}
+
 #[test]
 fn quoted_failure_context_is_no_warning() {
     let text = "[[phase]]\nid = \"x\"\nrun = \"echo {{ failure_context|sh }} {{- failure_context | trim | sh -}}\"";

@@ -4,7 +4,7 @@
 //! the keeper's own children. So a tree is: the process of the present part with everything
 //! below, and those adopted orphans that belong to the attempt, with everything below them. Whose
 //! an orphan is, is told by its session, else by its environment, else by there being only one
-//! attempt that it can be of. Its process group, its open files and its name do not matter.
+//! attempt, running or over, that it can be of. Its process group, its open files and its name do not matter.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -136,18 +136,29 @@ impl Hold {
         if let Some(attempt) = running {
             return Some(attempt.spec.key.clone());
         }
-        if let Some((_, key)) = self.sessions.iter().rev().find(|(sid, _)| *sid == orphan.session) {
-            return Some(key.clone());
+        let over = self.past.iter().rev().find(|past| past.sessions.contains(&orphan.session));
+        if let Some(past) = over {
+            return Some(past.key.clone());
         }
         if os::variable(orphan.pid, MARK_VARIABLE).as_deref() == Some(self.mark.as_str()) {
             return os::variable(orphan.pid, ATTEMPT_VARIABLE);
         }
-        // A daemon in its own session that cleared its environment: certain only when one attempt
-        // alone can have started it. Otherwise it ends with the run.
-        match self.attempts.as_slice() {
-            [only] if orphan.start >= only.began_ticks => Some(only.spec.key.clone()),
-            _ => None,
+        self.only_possible(orphan.start)
+    }
+
+    /// The attempt that alone can have started a process then. For a daemon in its own session that
+    /// cleared its environment nothing else tells; what another step may have left for those after it
+    /// is nobody's, and ends with the run.
+    fn only_possible(&self, start: u64) -> Option<String> {
+        if self.forgotten_ticks.is_some_and(|until| start <= until) {
+            return None;
         }
+        let running = self.attempts.iter().filter(|attempt| attempt.began_ticks <= start);
+        let over = self.past.iter().filter(|past| past.ticks.contains(&start));
+        let mut possible =
+            running.map(|attempt| &attempt.spec.key).chain(over.map(|past| &past.key));
+        let first = possible.next()?;
+        possible.next().is_none().then(|| first.clone())
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::RangeInclusive;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,7 @@ use signal_hook::consts::{SIGCHLD, SIGTERM};
 use crate::error::{Error, Result};
 use crate::journal::{Journal, Line};
 use crate::lock::Held;
-use crate::os::{Pid, Tether};
+use crate::os::{self, Pid, Tether};
 use crate::protocol::{Cause, Exit, Reply};
 
 use super::attempt::Attempt;
@@ -53,8 +54,16 @@ const CATCH_UP: Duration = Duration::from_secs(1);
 /// How many connections are open at most: one driver, one that takes over, some that are mistaken.
 const CONNECTIONS_MAX: usize = 16;
 
-/// How many sessions of finished attempts are remembered, to tell whose a daemon is.
-const SESSIONS_MAX: usize = 1024;
+/// How many attempts that are over are remembered, to tell whose a daemon is.
+const PAST_MAX: usize = 1024;
+
+/// An attempt that is over while something of it may still live.
+pub(super) struct Past {
+    pub(super) key: String,
+    pub(super) sessions: Vec<Pid>,
+    /// When it began and ended, in the ticks of process start times.
+    pub(super) ticks: RangeInclusive<u64>,
+}
 
 /// Everything the keeper holds.
 pub(super) struct Hold {
@@ -73,8 +82,10 @@ pub(super) struct Hold {
     pub(super) prepared: Option<Prepared>,
     pub(super) finished: BTreeMap<String, Exit>,
     pub(super) acknowledged: HashSet<String>,
-    /// Sessions of attempts that ended while something of them may still live.
-    pub(super) sessions: VecDeque<(Pid, String)>,
+    /// The attempts that are over, while anything lives that may be of them.
+    pub(super) past: VecDeque<Past>,
+    /// Until when some of them are forgotten, in ticks.
+    pub(super) forgotten_ticks: Option<u64>,
     /// Programs that may outlive their step, from all steps so far.
     pub(super) keep: BTreeSet<String>,
     pub(super) shutdown: Option<Shutdown>,
@@ -117,7 +128,8 @@ impl Hold {
             prepared: None,
             finished: BTreeMap::new(),
             acknowledged: HashSet::new(),
-            sessions: VecDeque::new(),
+            past: VecDeque::new(),
+            forgotten_ticks: None,
             keep: BTreeSet::new(),
             shutdown: None,
             helpers_count: 0,
@@ -235,9 +247,10 @@ impl Hold {
                 Ok(Some((pid, status))) => self.reaped(pid.as_raw_nonzero().get(), status),
                 Ok(None) => return,
                 Err(rustix::io::Errno::INTR) => {}
-                // No children at all: nothing that could be told apart by session is left.
+                // No children at all: nothing is left that could be of an attempt that is over.
                 Err(_) => {
-                    self.sessions.clear();
+                    self.past.clear();
+                    self.forgotten_ticks = None;
                     return;
                 }
             }
@@ -273,11 +286,12 @@ impl Hold {
     /// Records the end of an attempt and tells the driver.
     pub(super) fn finish(&mut self, index: usize, cause: Cause, error: Option<String>) {
         let mut attempt = self.attempts.swap_remove(index);
-        for session in &attempt.sessions {
-            self.sessions.push_back((*session, attempt.spec.key.clone()));
-        }
-        while self.sessions.len() > SESSIONS_MAX {
-            self.sessions.pop_front();
+        let (key, sessions) = (attempt.spec.key.clone(), attempt.sessions.clone());
+        let ticks = attempt.began_ticks..=os::now_ticks();
+        self.past.push_back(Past { key, sessions, ticks });
+        if self.past.len() > PAST_MAX {
+            let ended = self.past.pop_front().map(|past| *past.ticks.end());
+            self.forgotten_ticks = self.forgotten_ticks.max(ended);
         }
         if attempt.helper && attempt.told {
             return;

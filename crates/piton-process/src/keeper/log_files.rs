@@ -160,11 +160,14 @@ impl Output {
     }
 }
 
-/// What to free of a range so that about `max` bytes stay; nothing smaller than a page.
+/// What to free of a range so that at most `max` bytes stay; nothing smaller than a page.
 fn hole(range: Range, max: u64) -> Option<Range> {
-    let head = max / 4;
-    let start = (range.start + head).next_multiple_of(HOLE_ALIGN);
-    let end = (range.end - (max - head)) / HOLE_ALIGN * HOLE_ALIGN;
+    let start = (range.start + max / 4).next_multiple_of(HOLE_ALIGN);
+    // What the head has beyond its quarter, to the end of a page, the tail has not.
+    let tail = max.saturating_sub(start - range.start);
+    let end = range.end.saturating_sub(tail).next_multiple_of(HOLE_ALIGN);
+    // What comes after the range belongs to the next attempt.
+    let end = end.min(range.end / HOLE_ALIGN * HOLE_ALIGN);
     (end > start).then_some(Range { start, end })
 }
 
@@ -188,7 +191,23 @@ mod tests {
     fn holes_leave_head_and_tail() {
         let range = Range { start: 1000, end: 1_000_000 };
         let hole = hole(range, 100_000);
-        assert_eq!(hole, Some(Range { start: 28_672, end: 921_600 }));
+        assert_eq!(hole, Some(Range { start: 28_672, end: 929_792 }));
         assert_eq!(super::hole(Range { start: 0, end: 5000 }, 4000), None);
+    }
+
+    /// A limit that is passed by a little, attempt after attempt, is none.
+    #[test]
+    fn no_more_stays_than_the_limit_says() {
+        for (start, end) in (0..9000).step_by(257).zip((300_000..).step_by(1237)) {
+            for max in [16_384, 65_536, 100_000] {
+                let range = Range { start, end };
+                let kept = hole(range, max).map(|hole| range.len() - hole.len());
+                let least = max - HOLE_ALIGN;
+                assert!(
+                    kept.is_some_and(|kept| (least..=max).contains(&kept)),
+                    "{range:?}: {kept:?}"
+                );
+            }
+        }
     }
 }

@@ -119,6 +119,24 @@ fn neighbours_are_left_alone() {
     assert!(!lives(test.pid("one")));
 }
 
+/// What a step left for those after it must not end with a neighbour that times out, however well
+/// it hides.
+#[test]
+fn what_a_neighbour_left_is_left_alone() {
+    let test = Run::new();
+    let mut keeper = test.keeper(1);
+    start(&mut keeper, test.step("long", "echo ready; sleep 1000"));
+    until("the first step runs", || test.read("out") == "ready\n");
+    let hidden = "(env -i PATH=\"$PATH\" setsid sh -c \"$STAY\" >/dev/null 2>&1 &); \
+                  while [ ! -s pid ]; do sleep 0.01; done";
+    let mut step = test.step("short", hidden);
+    step.env = vec![("STAY".into(), STAY.into())];
+    assert!(run(&mut keeper, step).success());
+    keeper.send(&[Request::End { key: "long".into() }]).unwrap();
+    assert_eq!(exit(&mut keeper).key, "long");
+    assert!(lives(test.pid("pid")));
+}
+
 /// What a step leaves behind lives until the run is over, then it is ended and named, except what
 /// the plan keeps.
 #[test]

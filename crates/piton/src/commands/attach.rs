@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use piton_core::event::{DriverLeft, Event, Verdict};
+use piton_core::summary::standing_verdict;
 use piton_core::{LanePath, RunState, Status, apply};
 use piton_engine::{Loaded, Observer, Store};
 use piton_ledger::RunRow;
@@ -57,7 +58,7 @@ pub fn run(context: &Context, args: &RunName) -> Result<()> {
             }
             return Ok(());
         }
-        return Err(not_driven(&row));
+        return Err(not_driven(&store.load_row(row)?));
     }
     let interrupted = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, Arc::clone(&interrupted))
@@ -89,15 +90,25 @@ fn pick(store: &mut Store, named: Option<&str>) -> Result<RunRow> {
     newest.map_or_else(|| Context::pick(store, None, unfinished, "unfinished run"), Ok)
 }
 
-fn not_driven(row: &RunRow) -> CommandError {
-    let run = &row.run_id;
+/// There is nothing to watch: ends as the run stands, and says what to type instead.
+fn not_driven(loaded: &Loaded) -> CommandError {
+    let (run, row) = (&loaded.row.run_id, &loaded.row);
+    let verdict = standing_verdict(&loaded.state).unwrap_or(Verdict::Interrupted);
+    let kind = match verdict {
+        Verdict::Failed => Kind::Failed,
+        Verdict::Waiting => Kind::Waiting,
+        Verdict::Budget => Kind::Budget,
+        _ => Kind::Blocked,
+    };
     let error =
-        CommandError::new(Kind::Blocked, "not-driven", format!("no process drives run {run}"));
-    if unfinished(row) {
-        error.hint(format!("`piton resume {run}` goes on with it"))
-    } else {
-        error.hint(format!("it is {}; `piton show {run}` tells of it", row.status))
+        |kind| CommandError::new(kind, "not-driven", format!("no process drives run {run}"));
+    if !unfinished(row) {
+        let hint = format!("it is {}; `piton show {run}` tells of it", row.status);
+        return error(Kind::Blocked).hint(hint);
     }
+    let next = ui::summary::next_commands(&loaded.state, verdict).into_iter().next();
+    let next = next.unwrap_or_else(|| format!("piton status {run}"));
+    error(kind).hint(format!("next: {next}"))
 }
 
 /// Where the output of the running attempt of each lane begins, in its two logs.
@@ -231,7 +242,7 @@ fn finish(loaded: &Loaded, end: End) -> Result<()> {
         }
         End::Gone => {
             let message = format!("the driver of run {run} is gone; steps it started may go on");
-            Err(CommandError::new(Kind::Interrupted(SIGINT), "driver-gone", message)
+            Err(CommandError::new(Kind::Failed, "driver-gone", message)
                 .hint(format!("`piton resume {run}` goes on with it")))
         }
         End::Left(left) => {

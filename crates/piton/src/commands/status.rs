@@ -183,8 +183,9 @@ fn text(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], look: 
     let mut tree = ui::tree::render(loaded, lives, rerun, now(), look);
     if let Some(bytes) = snapshot_bytes(context).filter(|bytes| *bytes > 0) {
         // The blank line ends the header.
-        let line = format!("disk     {} of snapshots, of all runs\n\n", size(bytes));
-        tree = tree.replacen("\n\n", &format!("\n{line}"), 1);
+        let line = format!("disk     {} of snapshots, of all runs", size(bytes));
+        let line = ui::text::wrap(&line, look.width, ui::tree::HANG);
+        tree = tree.replacen("\n\n", &format!("\n{line}\n\n"), 1);
     }
     let line = |left: &Leftover| format!("\nleft     {}; {}", left.words(), left.next());
     let left: String = left.iter().map(line).collect();

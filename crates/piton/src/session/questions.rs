@@ -36,7 +36,9 @@ pub fn questions(
     let goes_on = match ending.verdict {
         Verdict::Waiting => ask_gates(context, store, run_id, &ending.state, &mut stopped),
         // Whoever answers everything beforehand decides about a failure later.
-        Verdict::Failed if !context.yes => ask_failures(store, run_id, &ending.state, &mut stopped),
+        Verdict::Failed if !context.yes => {
+            ask_failures(context, store, run_id, &ending.state, &mut stopped)
+        }
         _ => Ok(false),
     };
     match signal {
@@ -57,64 +59,95 @@ fn ask_gates(
     if crate::commands::request::refuse_inside(context, store, &loaded).is_err() {
         return Ok(false);
     }
+    let mut watch = context.read_store()?;
     let mut decided = false;
     for (gate, asked) in state.open_gates() {
         let question = format!("Approve \"{}\" ({gate})?", asked.name);
         let choices = [('y', "yes"), ('n', "no, reject"), ('l', "later")];
-        let mut watch = context.read_store()?;
         let mut elsewhere = || {
-            watch
-                .load(run_id)
-                .is_ok_and(|l| l.state.gates.get(gate).is_some_and(|g| g.decision.is_some()))
+            let now = watch.load(run_id).ok()?.state;
+            now.gates.get(gate).and_then(|g| g.decision.clone())
         };
-        let answer = ui::ask(&question, &choices, Some('l'), &mut || stopped() || elsewhere());
+        let mut over = || stopped() || elsewhere().is_some();
+        let answer = ui::ask(&question, &choices, Some('l'), &mut over);
         let approved = match answer {
-            Some('y') => true,
-            Some('n') => false,
-            None if elsewhere() => {
-                decided = true;
-                continue;
-            }
-            None => return Ok(false),
-            Some(_) => continue,
+            Some('y') => Some(true),
+            Some('n') => Some(false),
+            _ => None,
         };
-        let request = Request::Decide { gate: gate.0.clone(), approved, message: String::new() };
-        carry_out(store, run_id, &request)?;
-        decided = true;
+        // Somebody may have decided between the last look and the key: that counts, and is told.
+        let mut made = elsewhere();
+        if let (None, Some(approved)) = (&made, approved) {
+            let message = String::new();
+            let request = Request::Decide { gate: gate.0.clone(), approved, message };
+            match (carry_out(store, run_id, &request), elsewhere()) {
+                (Err(_), Some(decision)) => made = Some(decision),
+                (done, _) => done?,
+            }
+            decided = true;
+        }
+        match (made, answer) {
+            (Some(made), _) => {
+                let verb = if made.approved { "approved" } else { "rejected" };
+                ui::say(&format!("gate \"{}\" ({gate}) was {verb} by {}", asked.name, made.by));
+                decided = true;
+            }
+            (None, None) => return Ok(false),
+            (None, Some(_)) => {}
+        }
     }
     Ok(decided)
 }
 
 fn ask_failures(
+    context: &Context,
     store: &mut Store,
     run_id: &str,
     state: &RunState,
     stopped: &mut dyn FnMut() -> bool,
 ) -> Result<bool> {
     let failed: Vec<_> = state.steps().filter(|(_, s)| s.progress == Progress::Failed).collect();
+    let mut watch = context.read_store()?;
     let mut go_on = false;
     for (path, _) in failed {
-        if let Some(warning) = request::skip_warning(state, &path, false) {
-            ui::say(&format!("if {path} is skipped: {warning}"));
-        }
-        let question = format!("{path} failed. What now?");
-        let choices = [('r', "retry"), ('s', "skip"), ('a', "abort"), ('l', "later")];
-        let request = match ui::ask(&question, &choices, Some('l'), stopped) {
-            None => return Ok(false),
-            Some('r') => Request::Retry { step: path, again: false, downstream: false },
-            Some('s') => Request::Skip { step: path, satisfy: false },
-            Some('a') => {
-                carry_out(
-                    store,
-                    run_id,
-                    &Request::Abort { cancel: false, message: String::new() },
-                )?;
-                return Ok(false);
-            }
-            Some(_) => continue,
+        // What became of the step if somebody else saw to it; a run that ended is told by its refusal.
+        let mut elsewhere = || {
+            let now = watch.load(run_id).ok()?.state;
+            let step = now.step(&path).filter(|s| s.progress != Progress::Failed)?;
+            Some(step.status())
         };
-        carry_out(store, run_id, &request)?;
-        go_on = true;
+        let mut answer = None;
+        if elsewhere().is_none() {
+            if let Some(warning) = request::skip_warning(state, &path, false) {
+                ui::say(&format!("if {path} is skipped: {warning}"));
+            }
+            let question = format!("{path} failed. What now?");
+            let choices = [('r', "retry"), ('s', "skip"), ('a', "abort"), ('l', "later")];
+            let mut over = || stopped() || elsewhere().is_some();
+            answer = ui::ask(&question, &choices, Some('l'), &mut over);
+        }
+        let step = path.clone();
+        let request = match answer {
+            Some('r') => Some(Request::Retry { step, again: false, downstream: false }),
+            Some('s') => Some(Request::Skip { step, satisfy: false }),
+            Some('a') => Some(Request::Abort { cancel: false, message: String::new() }),
+            _ => None,
+        };
+        let mut made = elsewhere();
+        if let (None, Some(request)) = (made, &request) {
+            match (carry_out(store, run_id, request), elsewhere()) {
+                (Err(_), Some(status)) => made = Some(status),
+                (done, _) => done?,
+            }
+        }
+        match (made, answer) {
+            (Some(status), _) => {
+                ui::say(&format!("{path} was seen to by somebody else: it is {status} now"));
+                go_on = true;
+            }
+            (None, None | Some('a')) => return Ok(false),
+            (None, Some(_)) => go_on |= request.is_some(),
+        }
     }
     Ok(go_on)
 }

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use piton_core::event::{BudgetExhausted, Class, Next, Outcome, StepFinished, Verdict};
+use piton_core::failure;
 use piton_core::lane_state::LaneWork;
 use piton_core::state::{Progress, StepState};
 use piton_core::{Event, LanePath, Millis, RunState, Status, StepPath, Timestamp};
@@ -163,7 +164,8 @@ impl Tally {
             }
         };
         part(before, format!("{before} finished before (saved {saved})"));
-        part(self.retried, format!("{} retried", self.retried));
+        let noun = if self.retried == 1 { "retry" } else { "retries" };
+        part(self.retried, format!("{} {noun}", self.retried));
         part(self.waited, format!("{} waited out", self.waited));
         part(self.redone.len(), format!("{} redone", self.redone.len()));
         part(self.interrupted, format!("{} interrupted", self.interrupted));
@@ -242,7 +244,8 @@ impl Observer for Tally {
     fn note(&mut self, _note: &Note) {}
 }
 
-fn skipped(state: &RunState) -> usize {
+/// How many steps were left out.
+pub fn skipped(state: &RunState) -> usize {
     state.steps().filter(|(_, s)| matches!(s.progress, Progress::Skipped { .. })).count()
 }
 
@@ -362,8 +365,13 @@ fn after_failure(state: &RunState, run: &str, resume: &str) -> Vec<String> {
         // Without a step all that failed are meant.
         format!("piton retry {run} && {resume}")
     };
+    let spent = failed.iter().any(|(_, step)| failure::is_ended_by_attempts(step));
     vec![
-        retry,
+        if spent {
+            format!("raise `{}` in the plan, then {retry}", failure::ATTEMPTS)
+        } else {
+            retry
+        },
         format!("piton skip {run} {path} && {resume}"),
         format!("piton abort {run}"),
         format!("piton log {run} --step {path}"),
@@ -465,7 +473,7 @@ mod tests {
         assert_eq!(
             tally.render(&state, Verdict::Failed, Path::new("/s/logs"), &Look::plain(80)),
             "✗ run r-1 failed after 4.0s\n\
-             \x20 1 step run, 1 finished before (saved 1m 05s), 1 retried, 1 redone\n\
+             \x20 1 step run, 1 finished before (saved 1m 05s), 1 retry, 1 redone\n\
              \x20 failed: P1/A/build: exit 7: the linker said no\n\
              \x20 redone: P1/A/build: artifact b.txt is missing\n\
              \x20 logs: /s/logs\n\
@@ -481,7 +489,7 @@ mod tests {
     fn only_what_happened_is_counted() {
         let at = Timestamp(9_000_000);
         for (next, class, words) in [
-            (Next::Retry { at }, Class::Command, "1 step run, 1 retried"),
+            (Next::Retry { at }, Class::Command, "1 step run, 1 retry"),
             (Next::Wait { until: at }, Class::RateLimit, "1 step run, 1 waited out"),
         ] {
             let mut state = state();

@@ -22,7 +22,7 @@ use super::text::{count, sanitize, wrap};
 use super::{here, lane_words, summary, time, words};
 
 /// Columns that a wrapped line is set in below its first.
-const HANG: usize = 4;
+pub const HANG: usize = 4;
 
 /// Header and tree of a run; every line ends in a newline.
 pub fn render(

@@ -64,6 +64,8 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
         Event::CheckpointRecorded(e) => {
             format!("checkpoint {} recorded by {}{}", e.name, sanitize(&e.by), said(&e.message))
         }
+        // The last step was dearer than it might be, and nothing is left to go on with.
+        Event::BudgetExhausted(e) if state.is_over() => budget(e),
         Event::BudgetExhausted(e) => {
             let resume = format!("`piton resume {run}`");
             format!("{}: raise it in the plan and run {}", budget(e), here::told(&resume))
@@ -201,8 +203,8 @@ pub fn note(note: &Note) -> String {
             if *running == 1 { "it" } else { "them" }
         ),
         Note::Ending { running } => format!("ending {}", count(*running, "running step")),
-        Note::Recovered { step, attempt, found } => {
-            format!("{step} attempt {attempt} of the driver before: {found}")
+        Note::Recovered { step, attempt, found, fallen } => {
+            format!("{step} attempt {attempt} of the {fallen} before: {found}")
         }
         Note::StraysEnded { names } => {
             format!("ended what a dead run had left running: {}", list(names))

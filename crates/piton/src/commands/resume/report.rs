@@ -46,6 +46,7 @@ pub(super) fn report(
     }
     let jobs = args.jobs.unwrap_or(context.settings.jobs) as usize;
     let Outlook { next, held } = outlook(&check.plan, &after, jobs, args);
+    let (parked, retrying) = waits(&after, args, held.is_some());
     let reruns = all_reruns(state, check);
     let here = current(&after).map(|s| s.to_string());
     let checkpoint = format!(
@@ -62,25 +63,33 @@ pub(super) fn report(
             "checkpoint": checkpoint,
             "rollback": ui::here::told(&back),
             "next": next,
-            "parked": parked(&after).iter().map(|(step, until)| serde_json::json!({
-                "step": step, "until": ui::time::rfc3339(*until),
-            })).collect::<Vec<_>>(),
+            "parked": waits_json(&parked),
+            "retrying": waits_json(&retrying),
             "held": held,
             "differences": check.differences,
             "rerun": reruns,
             "plan_changes": plan_changes(context, check),
         }));
     }
+    let skipped = ui::summary::skipped(state);
+    let left_out = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
     ui::say(&format!(
-        "Resuming {} ({}), {over} of {count} steps finished",
-        loaded.row.run_id, state.title
+        "Resuming {} ({}), {} of {count} steps finished{left_out}",
+        loaded.row.run_id,
+        state.title,
+        over - skipped
     ));
     ui::say(&format!("  current stage: {}", here.as_deref().unwrap_or("none")));
     ui::say(&format!("  checkpoint:    {checkpoint}"));
     if !next.is_empty() {
         ui::say(&format!("  next:          {}", next.join(", ")));
     }
-    for (step, until) in parked(&after) {
+    for Wait { step, until, class } in retrying {
+        let why = if class == Class::Network { "the network" } else { "a retry" };
+        let when = ui::time::ahead(until, now());
+        ui::say(&format!("  next:          {step}, again at {when} ({why})"));
+    }
+    for Wait { step, until, .. } in parked {
         let when = ui::time::ahead(until, now());
         let left = until.since(now());
         let what = "for the reset of a rate limit; Ctrl-C leaves, and the wait is kept";
@@ -125,15 +134,36 @@ pub(super) fn report(
     None
 }
 
-/// The steps that wait for the reset of a rate limit, and until when.
-fn parked(state: &RunState) -> Vec<(StepPath, Timestamp)> {
-    let waits = |(path, step): (StepPath, &StepState)| match step.progress {
-        progress @ Progress::Waiting { class: Class::RateLimit, .. } => {
-            Some((path, progress.waits_until(now())?))
+/// A step that waits before it is tried again.
+struct Wait {
+    step: StepPath,
+    until: Timestamp,
+    class: Class,
+}
+
+/// The steps that wait for the reset of a rate limit, and those that wait for anything else and are
+/// tried again by themselves: none where nothing runs before a person acts.
+fn waits(state: &RunState, args: &DriveArgs, held: bool) -> (Vec<Wait>, Vec<Wait>) {
+    let wait = |(step, found): (StepPath, &StepState)| match found.progress {
+        progress @ Progress::Waiting { class, .. } => {
+            Some(Wait { step, until: progress.waits_until(now())?, class })
         }
         _ => None,
     };
-    state.steps().filter_map(waits).collect()
+    let chosen = |wait: &Wait| {
+        let lane = state.whole_of(&wait.step.lane());
+        args.phase.as_ref().is_none_or(|phase| *phase == lane.phase)
+            && args.lane.as_ref().is_none_or(|name| *name == lane.lane)
+    };
+    let all = state.steps().filter_map(wait);
+    let (parked, mut rest): (Vec<_>, Vec<_>) = all.partition(|w| w.class == Class::RateLimit);
+    rest.retain(|wait| !held && chosen(wait));
+    (parked, rest)
+}
+
+fn waits_json(waits: &[Wait]) -> Vec<serde_json::Value> {
+    let value = |wait: &Wait| serde_json::json!({ "step": wait.step, "until": ui::time::rfc3339(wait.until) });
+    waits.iter().map(value).collect()
 }
 
 /// What comes next in a run that is about to go on.
