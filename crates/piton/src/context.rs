@@ -156,7 +156,7 @@ impl Context {
         }
         if self.project.root.to_str().is_none() {
             // The ledger and the views name it, and steps are told of it.
-            let message = format!("the path {:?} is no text (UTF-8)", self.project.root);
+            let message = format!("the path {} is no text (UTF-8)", self.project.root.display());
             return Err(
                 CommandError::new(Kind::Blocked, "directory", message).hint("rename the folder")
             );

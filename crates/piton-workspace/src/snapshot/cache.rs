@@ -69,7 +69,9 @@ impl Head {
         to.oid(self.rules);
         for stamps in [&self.ignores, &self.attributes] {
             to.len(stamps.len());
-            stamps.iter().for_each(|s| to.stamp(s.as_ref()));
+            for stamp in stamps {
+                to.stamp(stamp.as_ref());
+            }
         }
         to.stamp(self.index.as_ref());
         for list in [&self.absent, &self.links] {
