@@ -8,6 +8,7 @@ use std::io::Write as _;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::termios::{QueueSelector, tcflush};
 
 use super::look::{self, Look};
 
@@ -31,6 +32,8 @@ pub fn ask(
     loop {
         write(&prompt);
         let Some(line) = read_line(until) else {
+            // What was typed for this question is no answer to the next.
+            let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
             write("\n");
             return None;
         };
