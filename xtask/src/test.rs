@@ -4,6 +4,7 @@
 //! cannot work without an earlier step is left out, and counts as failed.
 
 use std::fmt::Write as _;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::shell::{answers, capture, cargo};
@@ -86,7 +87,11 @@ pub(crate) fn run() -> Result<()> {
     steps.cargo("docs", &docs, &[("RUSTDOCFLAGS", "-D warnings")]);
     let built = steps.cargo("release build", &["build", "--release", "--package", "piton"], &[]);
     if answers("cargo", &["nextest", "--version"]) {
-        let words = ["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "fail"];
+        let mut words = vec!["nextest", "run", "--workspace", "--no-fail-fast"];
+        // One more than there are processors: tests wait for the disk, and for clocks.
+        let threads =
+            thread::available_parallelism().map_or(2, |cores| cores.get() + 1).to_string();
+        words.extend(["--status-level", "fail", "--test-threads", &threads]);
         steps.cargo("tests", &words, &[]);
     } else {
         steps.cargo("tests", &["test", "--workspace", "--all-targets", "--no-fail-fast"], &[]);
