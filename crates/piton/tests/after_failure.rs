@@ -282,7 +282,7 @@ fn a_step_that_ended_without_a_driver_is_not_called_running() {
 fn an_abort_does_not_wait_for_a_driver_that_is_stopped() {
     let project = Project::with_plan(BUSY);
     let driver = busy(&project);
-    driver.signal(Signal::STOP);
+    driver.stop_at_rest();
     wait_until("it is stopped", || {
         project.piton(&["doctor"]).exits(0).stdout.contains("which is stopped")
     });

@@ -210,7 +210,7 @@ fn a_decision_is_as_old_as_the_word_of_the_person() {
     );
     let driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
     project.wait_for("begun");
-    driver.signal(Signal::STOP);
+    driver.stop_at_rest();
     let before = now();
     project.piton(&["approve", "r", "Q"]);
     let after = now();

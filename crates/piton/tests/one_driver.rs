@@ -74,7 +74,7 @@ fn a_second_driver_is_refused_and_told_of_the_first() {
 fn a_stopped_driver_that_was_taken_over_adds_nothing() {
     let project = Project::with_plan(TWO);
     let old = driven(&project);
-    old.signal(Signal::STOP);
+    old.stop_at_rest();
     wait_until("the doctor's word", || {
         project.piton(&["doctor"]).exits(0).stdout.contains("which is stopped")
     });

@@ -8,6 +8,7 @@ use std::process::{Child, ExitStatus};
 use serde_json::Value;
 
 use super::processes::{Signal, kill, poll};
+use super::wait_until;
 
 /// What a finished command left.
 #[derive(Clone, Debug)]
@@ -79,6 +80,25 @@ impl Driver {
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         kill(self.pid(), signal);
+    }
+
+    /// Stops it while it writes nothing: one that is stopped in a write, others wait for or end.
+    pub fn stop_at_rest(&self) {
+        let pid = self.pid();
+        let is_stopped = || {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+            stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+        };
+        wait_until("it is stopped at rest", || {
+            self.signal(Signal::STOP);
+            wait_until("it is stopped", is_stopped);
+            let locks = fs::read_to_string("/proc/locks").unwrap();
+            let is_writing = locks.contains(&format!(" WRITE {pid} "));
+            if is_writing {
+                self.signal(Signal::CONT);
+            }
+            !is_writing
+        });
     }
 
     /// Kills it, and nothing else, and waits until it is gone.
