@@ -163,9 +163,13 @@ impl Output {
 /// What to free of a range so that at most `max` bytes stay; nothing smaller than a page.
 fn hole(range: Range, max: u64) -> Option<Range> {
     let start = (range.start + max / 4).next_multiple_of(HOLE_ALIGN);
-    // What the head has beyond its quarter, to the end of a page, the tail has not.
-    let tail = max.saturating_sub(start - range.start);
-    let end = range.end.saturating_sub(tail).next_multiple_of(HOLE_ALIGN);
+    // What the head has beyond its quarter, to the end of a page, the tail has not; but the last lines
+    // say why a step failed, and a limit of a few pages is passed for them.
+    let tail = max.saturating_sub(start - range.start).max(max / 2);
+    let end = range.end.saturating_sub(tail);
+    let is_exact = tail >= 2 * HOLE_ALIGN;
+    let end =
+        if is_exact { end.next_multiple_of(HOLE_ALIGN) } else { end / HOLE_ALIGN * HOLE_ALIGN };
     // What comes after the range belongs to the next attempt.
     let end = end.min(range.end / HOLE_ALIGN * HOLE_ALIGN);
     (end > start).then_some(Range { start, end })
@@ -193,6 +197,19 @@ mod tests {
         let hole = hole(range, 100_000);
         assert_eq!(hole, Some(Range { start: 28_672, end: 929_792 }));
         assert_eq!(super::hole(Range { start: 0, end: 5000 }, 4000), None);
+    }
+
+    /// However small the limit, the reason of a failure is in the last lines.
+    #[test]
+    fn a_small_limit_keeps_the_last_lines() {
+        for (start, end) in (0..9000).step_by(257).zip((100_000..).step_by(1237)) {
+            for max in [1000, 4096, 5000, 8192, 12_000] {
+                let range = Range { start, end };
+                let tail = hole(range, max).map_or(range.len(), |hole| range.end - hole.end);
+                let least = HOLE_ALIGN.min(max / 2);
+                assert!((least..max + 2 * HOLE_ALIGN).contains(&tail), "{range:?} {max}: {tail}");
+            }
+        }
     }
 
     /// A limit that is passed by a little, attempt after attempt, is none.
