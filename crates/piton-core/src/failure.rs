@@ -72,7 +72,7 @@ pub const ATTEMPTS: &str = "attempts";
 /// Whether a step that failed may not be tried again, be it that a person asks for it. What was cut
 /// short, and what had succeeded and is to run again, did not fail.
 pub fn is_spent(budgets: &Budgets, state: &StepState) -> bool {
-    let failed = !state.failure_context.is_empty() && !state.interrupted;
+    let failed = !state.failure_context.is_empty() && !state.interrupted && state.rerun.is_none();
     failed && state.attempts >= budgets.attempts
 }
 

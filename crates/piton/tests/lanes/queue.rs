@@ -163,6 +163,17 @@ fn a_conflict_goes_back_to_the_lane_with_both_sides() {
     scene.nothing_left();
 }
 
+/// Lost: a lane whose work had succeeded would be stopped by a conflict, though it has retries.
+#[test]
+fn a_conflict_is_no_failed_attempt() {
+    let scene = at_odds(&["Retries: 1"]);
+    let settings = scene.project.read("piton.toml");
+    scene.project.write("piton.toml", &format!("{settings}\n[budgets]\nattempts = 1\n"));
+    scene.project.commit();
+    scene.run(&[]).exits(0);
+    scene.nothing_left();
+}
+
 /// Lost: a conflict without a retry left would have no way on.
 #[test]
 fn a_conflict_without_retries_is_settled_by_hand() {
