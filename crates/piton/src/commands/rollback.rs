@@ -10,7 +10,8 @@ use piton_core::lane_state::{Act, LaneWork, StageRecord, Undoable};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
-use piton_workspace::merge;
+use piton_workspace::worktree::Identity;
+use piton_workspace::{checks, merge};
 
 use super::rewind::{self, Point};
 use crate::cli::RollbackArgs;
@@ -349,11 +350,10 @@ fn refuse_merged_elsewhere(state: &RunState, lanes: &[LanePath]) -> Result<()> {
         let Some(work) = work.filter(merged) else { continue };
         let request = sanitize(work.pull_request.as_deref().unwrap_or("its pull request"));
         let (message, base) = (format!("{path} was merged through {request}"), &work.base_branch);
-        let (root, commit) = (Path::new(&state.root), work.committed.as_ref().map(|c| &c.commit));
-        if !commit.is_some_and(|commit| merge::contains(root, base, commit).unwrap_or_default()) {
+        if !is_in_base(Path::new(&state.root), work) {
             let base = sanitize(base);
             ui::say(&format!(
-                "warning: {message}; {base} does not contain it here, and that stays"
+                "warning: {message}; {base} has nothing of it here, and stays as it is"
             ));
             continue;
         }
@@ -363,6 +363,15 @@ fn refuse_merged_elsewhere(state: &RunState, lanes: &[LanePath]) -> Result<()> {
             .hint("`--lane` takes other lanes back without it"));
     }
     Ok(())
+}
+
+/// Whether base has anything of what a lane did, by whatever commit: else a revert of it does nothing.
+fn is_in_base(root: &Path, work: &LaneWork) -> bool {
+    let (Some(start), Some(done)) = (&work.base_sha, &work.committed) else { return false };
+    let Some(base) = checks::standing(root, &work.base_branch) else { return false };
+    let range = (start.as_str(), done.commit.as_str());
+    let tried = merge::revert(root, &base.commit, range, "look", &Identity::Configured, 0);
+    !matches!(tried, Ok(merge::Revert::Nothing))
 }
 
 /// The merge of a lane that has to be taken back from base: the lane then starts over.

@@ -88,6 +88,9 @@ fn a_lane_waits_until_base_contains_its_commit() {
     let refused = piton(&scene, &["rollback", "--yes"]).exits(2);
     refused.says("was merged through https://forge.example/pull/").says("git revert");
     assert_eq!(scene.project.status(""), "complete");
+    scene.project.git(&["revert", "--no-edit", "HEAD"]);
+    piton(&scene, &["rollback", "--yes"]).exits(0).says("has nothing of it here");
+    assert_eq!(scene.project.status(""), "rolled_back");
 }
 
 /// Lost: work that was merged as another commit would be deleted though base does not contain it.
