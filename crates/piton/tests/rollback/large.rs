@@ -123,6 +123,44 @@ fn an_undo_brings_large_files_back_that_a_rollback_set_aside() {
     same(&tree(&room), &since);
 }
 
+/// If this fails, an undo moves a file away that lies behind a link, outside of the worktree.
+#[test]
+fn what_lies_behind_a_link_is_left_alone() {
+    let project = project("run = \"mkdir -p cache; seq 700 > cache/model.bin; exit 1\"");
+    project.piton(&["run", "plan.toml"]).exits(1);
+    let room = project.root().join(".worktrees/P/A");
+    project.piton(&["rollback", "--yes"]).exits(0);
+    let shared = project.outside().join("shared");
+    fs::create_dir_all(&shared).unwrap();
+    fs::write(shared.join("model.bin"), "shared\n".repeat(200)).unwrap();
+    let _ = fs::remove_dir(room.join("cache"));
+    std::os::unix::fs::symlink(&shared, room.join("cache")).unwrap();
+    let undone = project.piton(&["undo", "--yes"]);
+    let there = fs::read_to_string(shared.join("model.bin")).unwrap();
+    assert_eq!(there, "shared\n".repeat(200), "{undone:?}");
+    if undone.code == 0 {
+        let own = fs::read_to_string(room.join("cache/model.bin")).unwrap();
+        assert!(own.ends_with("700\n") && !room.join("cache").is_symlink(), "{undone:?}");
+    }
+}
+
+/// If this fails, a large file that git has is deleted because what was set aside is gone.
+#[test]
+fn what_was_set_aside_and_is_gone_refuses_the_undo() {
+    let project = project("run = \"echo junk >> large.txt; exit 1\"");
+    project.piton(&["run", "plan.toml"]).exits(1);
+    let room = project.root().join(".worktrees/P/A");
+    project.piton(&["rollback", "--yes"]).exits(0);
+    project.piton(&["undo", "--yes"]).exits(0);
+    let before = tree(&room);
+    for held in named(&project.state_dir(), "large.txt") {
+        fs::remove_file(held).unwrap();
+    }
+    project.piton(&["undo", "--dry-run"]).exits(1).says("is not there any more");
+    project.piton(&["undo", "--yes"]).exits(1).says("is not there any more");
+    same(&tree(&room), &before);
+}
+
 /// If this fails, a rollback or undo that is killed loses a large file.
 #[test]
 fn killed_anywhere_large_files_are_where_they_belong() {
@@ -134,11 +172,15 @@ fn killed_anywhere_large_files_are_where_they_belong() {
     project.piton(&["rollback", "--yes"]).exits(0);
     let back = tree(&room);
     project.piton(&["undo", "--yes"]).exits(0);
+    let mut meanwhile = 0;
     for call in (2..).step_by(13) {
         let (said, killed) = killed_at(&project, call, &["rollback", "--yes"]);
         if !killed {
             said.exits(0);
             assert!(call > 9, "only {call} calls");
+            let kept = named(&project.state_dir(), "new.txt").into_iter();
+            let kept = kept.filter(|p| fs::read_to_string(p).unwrap().starts_with("meanwhile"));
+            assert_eq!(kept.count(), meanwhile);
             return;
         }
         project.kill_all();
@@ -146,6 +188,11 @@ fn killed_anywhere_large_files_are_where_they_belong() {
         same(&tree(&room), &back);
         killed_at(&project, call, &["undo", "--yes"]);
         project.kill_all();
+        if !room.join("new.txt").exists() && call % 2 == 0 {
+            // Nobody knows of what is written now.
+            fs::write(room.join("new.txt"), "meanwhile\n".repeat(100)).unwrap();
+            meanwhile += 1;
+        }
         let mut tries = 0;
         while tree(&room) != before {
             tries += 1;

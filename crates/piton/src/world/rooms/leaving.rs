@@ -31,7 +31,8 @@ impl GitRooms {
     ) -> Result<RewindRoom, String> {
         let present = if Path::new(&target.dir).is_dir() {
             let taken = self.take(Some(lane), &target.dir, "before it is taken back", at)?;
-            if let Some(why) = self.refuses_leave(lane, target, &taken, artifacts) {
+            let place = (target.dir.as_str(), target.branch.as_str());
+            if let Some(why) = self.refuses_leave(lane, place, &taken, artifacts) {
                 return Err(why);
             }
             noted(Some(lane), &target.dir, &taken)
@@ -61,7 +62,7 @@ impl GitRooms {
     pub fn preview_leaving(&self, target: &RoomTarget, present: &str) -> Option<String> {
         let (lane, artifacts) = (target.lane.as_ref()?, target.goes.as_ref()?);
         match snapshot::load(&self.root, present) {
-            Ok(taken) => self.refuses_leave(lane, target, &taken, artifacts),
+            Ok(taken) => self.refuses_leave(lane, (&target.dir, &target.branch), &taken, artifacts),
             Err(error) => Some(error.to_string()),
         }
     }
@@ -86,25 +87,25 @@ impl GitRooms {
     fn refuses_leave(
         &self,
         lane: &LanePath,
-        target: &RoomTarget,
+        (folder, branch): (&str, &str),
         taken: &Snapshot,
         artifacts: &[String],
     ) -> Option<String> {
-        let dir = Path::new(&target.dir);
-        let work = LaneWork { dir: target.dir.clone(), ..LaneWork::default() };
-        let head = branch_head(&self.root, &target.branch);
+        let dir = Path::new(folder);
+        let work = LaneWork { dir: folder.to_owned(), ..LaneWork::default() };
+        let head = branch_head(&self.root, branch);
         let held = self.refuses_removal(&work, &recorded(taken), head.as_deref());
         if let Some(held) = held.or_else(|| keeps_artifacts(&work, taken, artifacts)) {
             return Some(format!(
                 "the worktree of {lane} can't go: {}; move that out of {}, or delete it, first",
-                held.why, target.dir
+                held.why, folder
             ));
         }
         let refused = worktree::may_remove(&self.root, dir).map_err(|e| e.to_string());
         let elsewhere = || {
-            let at = worktree::checked_out(&self.root, &target.branch)?;
+            let at = worktree::checked_out(&self.root, branch)?;
             (at != dir && at.canonicalize().ok() != dir.canonicalize().ok()).then(|| {
-                let (branch, at) = (&target.branch, at.display());
+                let at = at.display();
                 format!("branch {branch} is checked out in {at}; check out another one there")
             })
         };
@@ -118,7 +119,10 @@ impl GitRooms {
         let dir = Path::new(&room.dir);
         if worktree::is_complete(dir) {
             // Somebody may have been there since the intent, if its driver was killed.
-            self.take(Some(lane), &room.dir, "before the worktree goes", at())?;
+            let taken = self.take(Some(lane), &room.dir, "before the worktree goes", at())?;
+            if let Some(why) = self.refuses_leave(lane, (&room.dir, &room.branch), &taken, &[]) {
+                return Err(why);
+            }
             // A step may have left it on another branch, or on none.
             let out = Project::known(dir).ok().and_then(|own| own.head());
             if let (Some(out), Some(head)) = (out, &room.head_from) {

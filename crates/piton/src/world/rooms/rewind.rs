@@ -80,7 +80,7 @@ impl GitRooms {
             large: target.large.clone(),
             goes: false,
             copy: target.copy.clone(),
-            aside: self.plan_aside(target),
+            aside: self.plan_aside(target)?,
         })
     }
 
@@ -124,10 +124,14 @@ impl GitRooms {
             kept.retain(|k| !large.contains(&k.path));
             large.retain(|path| differs.contains(path));
         }
-        let exchanged: Vec<(Vec<u8>, bool)> =
-            self.plan_aside(target).map_or_else(Vec::new, |aside| {
-                aside.paths.into_iter().map(|(path, comes)| (names::bytes(&path), comes)).collect()
-            });
+        let (aside, vanished) = match self.plan_aside(target) {
+            Ok(aside) => (aside, None),
+            Err(why) => (None, Some(why)),
+        };
+        let refused = refused.or(vanished);
+        let exchanged: Vec<(Vec<u8>, bool)> = aside.map_or_else(Vec::new, |aside| {
+            aside.paths.into_iter().map(|(path, comes)| (names::bytes(&path), comes)).collect()
+        });
         let is_told = |path: &Vec<u8>| exchanged.iter().any(|(other, _)| other == path);
         missed.retain(|m| !is_told(&m.path));
         kept.retain(|k| !is_told(&k.path));
