@@ -15,7 +15,8 @@ pub(super) const FILE: &[u8] = b".gitattributes";
 /// Each file of attributes with what it says.
 type Said = BTreeMap<Vec<u8>, Oid>;
 
-/// Has all files read again if their attributes changed.
+/// Has files read again if their attributes changed; not those that are as they were committed, which git
+/// leaves alone too until somebody writes them.
 pub(super) fn reconsider(walk: &Walk<'_>, folders: &mut [Folder]) {
     let Some(cache) = walk.cache else { return };
     let (then, now) = (&cache.head, walk.head);
@@ -25,12 +26,18 @@ pub(super) fn reconsider(walk: &Walk<'_>, folders: &mut [Folder]) {
     if same && said_then(cache) == said_now(walk, cache, folders) {
         return;
     }
+    let index = walk.index().ok();
     for folder in folders {
         if let Body::Same(at) = folder.body {
             folder.body = Body::Listed(cache.entries(at));
         }
         let Body::Listed(entries) = &mut folder.body else { continue };
-        for entry in entries.iter_mut().filter(|e| e.captured() && e.kind != Kind::Link) {
+        for entry in entries.iter_mut() {
+            let tracked = || index?.get(&join(&folder.path, &entry.name));
+            let read = entry.captured() && !entry.dirty && entry.kind != Kind::Link;
+            if !read || tracked().is_some_and(|tracked| tracked.oid == entry.oid) {
+                continue;
+            }
             (entry.oid, entry.raw) = (entry.content(), None);
             (entry.filter_failed, entry.dirty) = (false, true);
         }

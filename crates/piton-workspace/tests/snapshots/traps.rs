@@ -153,6 +153,26 @@ fn files_are_converted_by_the_attributes_of_now() {
     }
 }
 
+/// Lost, a lane that changes attributes would commit other bytes for every file that nobody touched, and
+/// meet all others there.
+#[test]
+fn what_is_as_it_was_committed_is_not_converted_again() {
+    let repo = Repo::new();
+    repo.write("dos.txt", "a\r\n");
+    repo.commit();
+    repo.settle();
+    repo.take();
+    repo.write(".gitattributes", "*.txt text\n");
+    repo.write("new.txt", "a\r\n");
+    let size = |path: &str| {
+        let taken = repo.take();
+        repo.git(&["cat-file", "-s", &format!("{}:tree/{path}", taken.commit)])
+    };
+    assert_eq!((size("dos.txt").as_str(), size("new.txt").as_str()), ("3", "2"));
+    repo.write("dos.txt", "a\r\nb\r\n");
+    assert_eq!(size("dos.txt"), "4");
+}
+
 #[test]
 fn a_missing_filter_program_is_listed_and_loses_no_byte() {
     let repo = Repo::new();
