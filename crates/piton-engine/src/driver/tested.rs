@@ -101,8 +101,10 @@ impl Driver<'_> {
         // What no snapshot holds can't be brought back, and keeps the lane from being committed so.
         if now.tree == *tree {
             let text = format!(
-                "{path}: its tests changed files or made commits: what they ran on goes to base, what \
-                 they left is in the snapshot of their attempt"
+                "{path}: files changed or commits were made while its tests ran: what they ran on goes \
+                 to base, what they left is in the snapshot of their attempt, commits are below \
+                 refs/piton/{}/rewound",
+                self.row.run_id
             );
             self.observer.note(&Note::Warning(text));
         }
