@@ -126,8 +126,8 @@ fn verify(dir: &Path, steps: &[Step]) -> Result<(), String> {
     Ok(())
 }
 
-/// One sync for all files that were written.
-pub(crate) fn sync(dir: &Path) -> Result<(), String> {
+/// One sync for all files that were written below a folder.
+pub fn sync(dir: &Path) -> Result<(), String> {
     let folder = std::fs::File::open(dir).map_err(|e| e.to_string())?;
     #[cfg(target_os = "linux")]
     rustix::fs::syncfs(&folder).map_err(|e| e.to_string())?;

@@ -18,8 +18,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub(crate) use execute::sync;
-pub use execute::{Error, Restored, execute};
+pub use execute::{Error, Restored, execute, sync};
 pub use export::{export, exported};
 pub(crate) use fresh::is_fresh;
 pub use ignored::present;

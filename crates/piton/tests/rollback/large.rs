@@ -180,6 +180,7 @@ fn killed_anywhere_large_files_are_where_they_belong() {
             assert!(call > 9, "only {call} calls");
             let kept = named(&project.state_dir(), "new.txt").into_iter();
             let kept = kept.filter(|p| fs::read_to_string(p).unwrap().starts_with("meanwhile"));
+            assert!(meanwhile > 0, "nobody wrote in between");
             assert_eq!(kept.count(), meanwhile);
             return;
         }

@@ -12,7 +12,7 @@ use piton_core::LanePath;
 use piton_core::event::Aside;
 use piton_engine::world::RoomTarget;
 use piton_workspace::Git;
-use piton_workspace::restore::Scope;
+use piton_workspace::restore::{Scope, sync};
 
 use super::back::move_away;
 use super::begin::at;
@@ -87,15 +87,20 @@ impl GitRooms {
     }
 }
 
-/// Moves all files of a folder to where they belong; what is there is in a snapshot, or git's.
+/// Moves all files of a folder to where they belong, durably; what is there is in a snapshot, or git's.
 fn bring(top: &Path, from: &Path) -> Result<(), String> {
-    files(from).iter().try_for_each(|path| {
+    let paths = files(from);
+    if paths.is_empty() {
+        return Ok(());
+    }
+    paths.iter().try_for_each(|path| {
         if leads_out(top, path) {
             let path = top.join(path);
             return Err(format!("a link leads to {}; move that away first", path.display()));
         }
         move_away(&from.join(path), &top.join(path))
-    })
+    })?;
+    sync(top)
 }
 
 /// Whether a folder on the way to a path is a link: what is behind it is not the worktree's.
