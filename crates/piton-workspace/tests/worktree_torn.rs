@@ -152,6 +152,25 @@ fn a_mark_without_the_path_is_one_as_before() {
     });
 }
 
+/// Lost: commits on a lane's branch, if a power cut brings back the note of a move that was over.
+#[test]
+fn a_move_that_is_over_is_not_done_again() {
+    hermetic(|repo| {
+        let lane = repo.lane("SL-1");
+        let note = repo.admins()[0].join("piton-move");
+        let begun =
+            |from: &str| fs::write(&note, format!("{} follow {from}\n", lane.head)).unwrap();
+        let one = tree_support::commit(&lane.path, "one");
+        begun(&one);
+        assert_eq!(repo.lane("SL-1").head, lane.head, "a move that was begun is finished");
+        write(&lane.path, "two.txt", "two\n");
+        let two = tree_support::commit(&lane.path, "two");
+        begun(&one);
+        assert_eq!(repo.lane("SL-1").head, two);
+        assert!(!note.exists() && lane.path.join("two.txt").exists());
+    });
+}
+
 /// Registering is several files, and a kill may come between any two of them.
 #[test]
 fn one_that_was_registered_in_part_is_made_anew() {

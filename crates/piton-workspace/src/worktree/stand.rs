@@ -13,7 +13,7 @@ use super::mark::{Mark, replace};
 use super::{At as _, Error, Place, Result, branch, check, fenced, locks};
 use crate::project::{ELSEWHERE, head_ref};
 use crate::refs::{Fence, Transaction};
-use crate::snapshot;
+use crate::{snapshot, synced};
 
 /// The note about a move under way.
 const MOVE: &str = "piton-move";
@@ -46,7 +46,8 @@ pub fn move_to(dir: &Path, commit: &str, files: Files, fence: &Fence) -> Result<
     check(&Place::of(dir)?, fence)?;
     let (place, mark) = whole(dir)?;
     let kind = if files == Files::Follow { "follow" } else { "stay" };
-    replace(&place.git_dir.join(MOVE), format!("{commit} {kind}\n").as_bytes())?;
+    let from = place.value(&format!("refs/heads/{}", mark.branch)).unwrap_or_default();
+    replace(&place.git_dir.join(MOVE), format!("{commit} {kind} {from}\n").as_bytes())?;
     carry_out(&place, &mark, commit, files, fence)
 }
 
@@ -61,7 +62,7 @@ pub fn start_from(dir: &Path, commit: &str, fence: &Fence) -> Result<()> {
 
 fn carry_out(place: &Place, mark: &Mark, commit: &str, files: Files, fence: &Fence) -> Result<()> {
     match files {
-        Files::Follow => read_tree(place, &["-u", commit])?,
+        Files::Follow => write_files(place, commit)?,
         Files::Stay => reset_index(place, commit)?,
     }
     let name = format!("refs/heads/{}", mark.branch);
@@ -80,9 +81,18 @@ fn carry_out(place: &Place, mark: &Mark, commit: &str, files: Files, fence: &Fen
 
 /// Finishes a move that was interrupted.
 pub(super) fn finish_move(place: &Place, mark: &Mark, fence: &Fence) -> Result<()> {
-    let Ok(note) = fs::read_to_string(place.git_dir.join(MOVE)) else { return Ok(()) };
-    let (commit, kind) = note.trim_end().split_once(' ').unwrap_or((note.trim_end(), "follow"));
-    let files = if kind == "stay" { Files::Stay } else { Files::Follow };
+    let file = place.git_dir.join(MOVE);
+    let Ok(note) = fs::read_to_string(&file) else { return Ok(()) };
+    let mut words = note.split_whitespace();
+    let (commit, kind) = (words.next().unwrap_or_default(), words.next());
+    if let (Some(from), Some(found)) = (words.next(), branch::head(place, &mark.branch).ok())
+        && found != from
+        && found != commit
+    {
+        // Commits were made since. Nothing syncs the removal of the note when a move is over.
+        return fs::remove_file(&file).at(file);
+    }
+    let files = if kind == Some("stay") { Files::Stay } else { Files::Follow };
     carry_out(place, mark, commit, files, fence)
 }
 
@@ -100,7 +110,7 @@ pub fn stand_on(dir: &Path, commit: &str, tree: &str, fence: &Fence) -> Result<(
     let (place, _) = own(dir, fence)?;
     // Before the index moves: files that the worktree has, and neither the commit nor the tree, go only
     // as long as the index knows them; after that they would look like new work of the lane's.
-    read_tree(&place, &["-u", tree])?;
+    write_files(&place, tree)?;
     move_to(dir, commit, Files::Stay, fence)
 }
 
@@ -142,6 +152,17 @@ pub(super) fn settle(place: &Place, mark: &Mark) -> Result<()> {
         let _ = if is_dir { fs::remove_dir_all(&file) } else { fs::remove_file(&file) };
     }
     Ok(())
+}
+
+/// Makes files and index those of a tree, and what was written durable: the branch moves after that,
+/// and files that a power cut took back would look like the lane's work.
+fn write_files(place: &Place, tree: &str) -> Result<()> {
+    let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "HEAD", tree];
+    // A HEAD that leads nowhere tells nothing.
+    let changed = place.git().args(args).bytes().unwrap_or_default();
+    read_tree(place, &["-u", tree])?;
+    let paths = changed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    synced::files(&place.root, paths.map(|path| Path::new(OsStr::from_bytes(path)))).at(&place.root)
 }
 
 /// Makes the index that of a commit, keeping what it knows about files that did not change.
