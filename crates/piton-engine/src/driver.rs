@@ -222,7 +222,6 @@ impl<'a> Driver<'a> {
         // What is found to have ended is checkpointed at once.
         self.raise_fence()?;
         self.recover("driver")?;
-        self.finish_rewind()?;
         if self.options.settle {
             return Ok(Verdict::RolledBack);
         }

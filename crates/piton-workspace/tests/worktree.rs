@@ -21,7 +21,7 @@ fn a_worktree_is_made_with_branch_and_files() {
         assert_eq!(lane.path, repo.root.join(".worktrees/P1/SL-1"));
         assert_eq!(lane.branch, "lane/P1/SL-1");
         assert_eq!(lane.head, repo.head("main"));
-        assert!(!lane.reused && !lane.base_moved && !lane.machine_restarted);
+        assert!(!lane.reused && !lane.base_moved);
         assert_eq!(fs::read_to_string(lane.path.join("dir/b.txt")).unwrap(), "b\n");
         assert_eq!(git(&lane.path, &["status", "--porcelain"]), "");
         assert_eq!(git(&lane.path, &["symbolic-ref", "HEAD"]), "refs/heads/lane/P1/SL-1");
@@ -68,7 +68,7 @@ fn a_lane_that_starts_over_starts_from_the_commit_that_is_asked_for() {
 }
 
 #[test]
-fn an_earlier_boot_is_told_once() {
+fn an_earlier_boot_is_told_until_all_is_whole() {
     hermetic(|repo| {
         repo.lane("SL-1");
         let mark = repo.admins()[0].join("piton");
@@ -80,9 +80,10 @@ fn an_earlier_boot_is_told_once() {
         fs::write(&mark, old.join("\n") + "\n").unwrap();
         fs::write(repo.admins()[0].join("index"), "torn").unwrap();
         let lane = repo.lane("SL-1");
-        assert!(lane.machine_restarted);
         assert_eq!(git(&lane.path, &["status", "--porcelain"]), "");
-        assert!(!repo.lane("SL-1").machine_restarted);
+        assert!(worktree::restarted(&lane.path).unwrap());
+        worktree::note_whole(&lane.path).unwrap();
+        assert!(!worktree::restarted(&lane.path).unwrap());
     });
 }
 

@@ -53,12 +53,13 @@ fn torn(repo: &Repo, which: &[usize], how: &str) {
     repo.git(&["worktree", "prune", "--expire=now"]);
     let again = repo.lane("SL-1");
     let case = format!("{which:?} {how}");
-    assert!(again.reused && again.machine_restarted, "{case}: {again:?}");
+    assert!(again.reused && worktree::restarted(&lane.path).unwrap(), "{case}: {again:?}");
     assert_eq!((&again.path, &again.branch), (&lane.path, &lane.branch), "{case}");
     assert_eq!(files.each_ref().map(|file| fs::read(file).unwrap()), before, "{case}");
     assert_eq!(repo.admins().len(), 1, "{case}");
     assert_eq!(git(&lane.path, &["status", "--porcelain"]), "?? work.txt", "{case}");
-    assert!(!repo.lane("SL-1").machine_restarted, "{case}");
+    worktree::note_whole(&lane.path).unwrap();
+    assert!(!worktree::restarted(&lane.path).unwrap(), "{case}");
 }
 
 #[test]
@@ -147,7 +148,7 @@ fn a_mark_without_the_path_is_one_as_before() {
         fs::write(&mark, older.collect::<Vec<_>>().join("\n") + "\n").unwrap();
         reboot(&repo.admins()[0]);
         let again = repo.lane("SL-1");
-        assert!(again.reused && again.machine_restarted);
+        assert!(again.reused && worktree::restarted(&lane.path).unwrap());
         assert_eq!(again.path, lane.path);
     });
 }

@@ -28,6 +28,8 @@ mod preconditions;
 mod pull_requests;
 #[path = "lanes/queue.rs"]
 mod queue;
+#[path = "lanes/restarts.rs"]
+mod restarts;
 #[path = "lanes/rooms.rs"]
 mod rooms;
 #[path = "lanes/scene.rs"]

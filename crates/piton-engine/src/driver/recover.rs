@@ -73,6 +73,9 @@ impl Driver<'_> {
         for lane in &mended.remade {
             self.set_up_again(lane)?;
         }
+        self.finish_rewind()?;
+        // Before anything is snapshotted or runs: it would be taken for the lane's work.
+        self.put_torn_back(busy)?;
         Ok(mended.remade)
     }
 

@@ -22,6 +22,35 @@ impl Driver<'_> {
         self.carry_out_rewind().map(drop)
     }
 
+    /// Puts files back that a restart of the machine tore, as an act that can be undone. Nothing goes
+    /// on with torn ones.
+    pub(super) fn put_torn_back(&mut self, busy: &[LanePath]) -> Result<()> {
+        let at = self.at;
+        let Some(rooms) = self.world.rooms() else { return Ok(()) };
+        let (targets, notes) = rooms.torn(&self.state, busy, at)?;
+        for note in notes {
+            self.observer.note(&Note::Warning(note));
+        }
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let intent = RewindIntended {
+            kind: RewindKind::Restore,
+            to: "the state before the restart".to_owned(),
+            stage: None,
+            after_event: 0,
+            points: Vec::new(),
+            lanes: Vec::new(),
+            rooms: Vec::new(),
+            reverts: Vec::new(),
+            undoes: None,
+            by: "piton".to_owned(),
+        };
+        let failed = self.rewind(Rewind { intent, targets, merges: Vec::new() })?;
+        let why = |why| Error::World(format!("files that a restart tore can't be put back: {why}"));
+        failed.map(why).map_or(Ok(()), Err)
+    }
+
     /// Goes back; nothing of the run is at work any more.
     pub(super) fn rewind(&mut self, mut rewind: Rewind) -> Result<Option<String>> {
         if let Some(why) = self.outdated(&rewind.intent, &rewind.merges) {

@@ -200,6 +200,17 @@ pub trait Rooms {
         at: Timestamp,
     ) -> Result<Mended>;
 
+    /// Finds files that a restart of the machine tore in worktrees of lanes that no step is at work
+    /// in: what puts them back, and what a person should know.
+    fn torn(
+        &mut self,
+        _state: &RunState,
+        _busy: &[LanePath],
+        _at: Timestamp,
+    ) -> Result<(Vec<RoomTarget>, Vec<String>)> {
+        Ok(Default::default())
+    }
+
     /// The branch that lanes go to, where that is known before one begins.
     fn base_branch(&mut self, _state: &RunState) -> Option<String> {
         None

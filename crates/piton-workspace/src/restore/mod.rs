@@ -13,6 +13,7 @@ mod export;
 mod fresh;
 mod ignored;
 mod state;
+mod torn;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,6 +24,7 @@ pub use export::{export, exported};
 pub(crate) use fresh::is_fresh;
 pub use ignored::present;
 pub(crate) use state::{State, Step};
+pub use torn::torn;
 
 use crate::snapshot::index::Index;
 use crate::snapshot::repo::{Repo, Settings};

@@ -62,8 +62,6 @@ pub struct Added {
     pub reused: bool,
     /// The lane started from another commit than the one asked for now.
     pub base_moved: bool,
-    /// The machine restarted since it was last used: files may be torn, restore a snapshot.
-    pub machine_restarted: bool,
     /// What should have been copied but is not in the project.
     pub not_copied: Vec<String>,
 }
@@ -94,6 +92,26 @@ pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
 /// Whether a folder is a worktree of ours, and was made whole.
 pub fn is_complete(path: &Path) -> bool {
     admin::leads_to(path).is_some_and(|dir| Mark::of(&dir).is_some())
+}
+
+/// Whether a folder is a worktree of ours that was last known to be whole before the machine restarted:
+/// its files may be torn. Its index is not, after this.
+pub fn restarted(path: &Path) -> Result<bool> {
+    let mark = admin::leads_to(path).and_then(|dir| Mark::of(&dir));
+    let is_earlier = mark.is_some_and(|mark| mark.boot != mark::boot());
+    if is_earlier {
+        stand::mend_index(&Place::of(path)?)?;
+    }
+    Ok(is_earlier)
+}
+
+/// Notes that a worktree of ours is whole, as far as the machine did not restart since.
+pub fn note_whole(path: &Path) -> Result<()> {
+    let marked = admin::leads_to(path).and_then(|dir| Some((Mark::of(&dir)?, dir)));
+    match marked.filter(|(mark, _)| mark.boot != mark::boot()) {
+        Some((mark, dir)) => Mark { boot: mark::boot().to_owned(), ..mark }.write(&dir),
+        None => Ok(()),
+    }
 }
 
 /// Clears away an entry for exactly this path whose folder is gone, whoever made it: git itself calls
@@ -130,11 +148,8 @@ fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<O
     }
     locks::sweep_admin(place, &admin.dir, Some(mark))?;
     let own = place.linked(path, &admin.dir);
-    let boot = mark::boot().to_owned();
-    let machine_restarted = mark.boot != boot;
-    if machine_restarted {
+    if mark.boot != mark::boot() {
         stand::mend_index(&own)?;
-        Mark { boot, ..mark.clone() }.write(&admin.dir)?;
     }
     stand::finish_move(&own, mark, fence)?;
     let head = match branch::head(place, &mark.branch) {
@@ -149,7 +164,6 @@ fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<O
         start: mark.start.clone(),
         reused: true,
         base_moved: mark.start != spec.start,
-        machine_restarted,
         not_copied: Vec::new(),
     }))
 }
@@ -186,7 +200,6 @@ fn make(place: &Place, admins: &[Admin], spec: &Spec, claim: &Claim) -> Result<A
         base_moved: mark.start != spec.start,
         start: mark.start,
         reused: false,
-        machine_restarted: false,
         not_copied,
     })
 }

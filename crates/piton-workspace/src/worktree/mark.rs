@@ -52,7 +52,7 @@ pub struct Mark {
     pub branch: String,
     /// The commit the lane started from.
     pub start: String,
-    /// The boot of the machine in which it was made or last taken up.
+    /// The boot of the machine in which it was last known to be whole.
     pub boot: String,
     /// Where the worktree was made, and locked, by us. Not there in marks of others' worktrees that
     /// became ours, in older ones, and where the path is no text of one line: what says where those

@@ -295,6 +295,16 @@ impl Rooms for GitRooms {
         self.mend(plan, state, busy, at)
     }
 
+    fn torn(
+        &mut self,
+        state: &RunState,
+        busy: &[LanePath],
+        at: Timestamp,
+    ) -> Result<(Vec<RoomTarget>, Vec<String>)> {
+        let _held = self.hands.hold()?;
+        self.find_torn(state, busy, at)
+    }
+
     fn base_branch(&mut self, state: &RunState) -> Option<String> {
         let current = || Project::known(&self.root).ok().and_then(|project| project.branch());
         self.wanted_base(state).or_else(current)

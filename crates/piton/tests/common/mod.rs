@@ -291,6 +291,20 @@ impl Project {
         });
     }
 
+    /// Ends all that runs here and makes what is on disk that of an earlier boot of the machine.
+    #[track_caller]
+    pub fn reboot(&self) {
+        self.kill_all();
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let worktrees = fs::read_dir(self.root.join(".git/worktrees")).into_iter().flatten();
+        let marks = worktrees.flatten().map(|entry| entry.path().join("piton"));
+        let journals = self.run_dirs().into_iter().map(|dir| dir.join("keeper.journal"));
+        for file in marks.chain(journals) {
+            let Ok(text) = fs::read_to_string(&file) else { continue };
+            fs::write(&file, text.replace(boot.trim(), "an-earlier-boot")).unwrap();
+        }
+    }
+
     /// Waits until nothing of this project runs any more.
     #[track_caller]
     pub fn wait_quiet(&self) {

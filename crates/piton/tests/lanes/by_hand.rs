@@ -5,7 +5,7 @@ use std::fs;
 use super::common::{Output, Project};
 
 /// A repository with `a.txt` and a plan of these lanes, each in a worktree.
-fn project(lanes: &[(&str, &str)]) -> Project {
+pub fn project(lanes: &[(&str, &str)]) -> Project {
     let project = Project::new();
     let lane = |(id, keys): &(&str, &str)| {
         format!("[[phase.lane]]\nid = \"{id}\"\nisolation = \"worktree\"\n{keys}\n")
@@ -18,13 +18,13 @@ fn project(lanes: &[(&str, &str)]) -> Project {
 }
 
 #[track_caller]
-fn run(project: &Project) -> Output {
+pub fn run(project: &Project) -> Output {
     project.piton(&["run", "plan.toml", "--run-id", "r"])
 }
 
 /// Git in the worktree of a lane.
 #[track_caller]
-fn in_room(project: &Project, lane: &str, args: &[&str]) -> Output {
+pub fn in_room(project: &Project, lane: &str, args: &[&str]) -> Output {
     let room = project.root().join(".worktrees/P1").join(lane);
     project.finish(project.command("git").args(args).current_dir(room))
 }

@@ -1,20 +1,23 @@
 //! What a driver that comes finds of the worktrees: half done, torn, or gone.
 //!
-//! After a restart of the machine files may be torn, so they go back to the last snapshot, which is
-//! whole; a worktree whose folder somebody deleted is made again from its branch and that snapshot.
+//! After a restart of the machine single files may be torn, and only those are put back: all else is
+//! somebody's work. A worktree whose folder somebody deleted is made again from its branch, with the
+//! files of the last snapshot if that was taken on the commit where the branch stands.
 
+use std::fs;
 use std::path::Path;
 
 use piton_core::lane::Merge;
 use piton_core::lane_state::{LaneWork, base_moved};
 use piton_core::{LanePath, Plan, RunState, Timestamp};
-use piton_engine::world::Mended;
+use piton_engine::world::{Mended, RoomTarget};
 use piton_engine::{Error, Result};
-use piton_workspace::{refs, restore, worktree};
+use piton_workspace::worktree::{self, Files};
+use piton_workspace::{Project, refs, restore};
 
 use crate::ui::lane_words::short;
 
-use super::{GitRooms, STAY, branch_head, failed, of_worktree, spec};
+use super::{GitRooms, STAY, branch_head, failed, names, of_worktree, spec, stays};
 
 impl GitRooms {
     /// Finishes what a former driver left half done in worktrees. Files that were found stand in the
@@ -49,7 +52,7 @@ impl GitRooms {
                 mended.notes.extend(self.says_moved(&lane, work, queues));
             }
             if !work.isolation.is_in_place() && Path::new(&work.dir).is_dir() {
-                mended.notes.extend(self.whole_again(&lane, work, at)?);
+                mended.notes.extend(self.take_up(&lane, work)?);
                 if found.steps.first().is_some_and(|step| !step.progress.is_over()) {
                     mended.notes.extend(self.copy_missing(&lane, &work.dir)?);
                 }
@@ -69,12 +72,7 @@ impl GitRooms {
     }
 
     /// Takes up a worktree that is there.
-    fn whole_again(
-        &mut self,
-        lane: &LanePath,
-        work: &LaneWork,
-        at: Timestamp,
-    ) -> Result<Option<String>> {
+    fn take_up(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Option<String>> {
         let fence = self.fenced()?;
         let start = work.base_sha.clone().unwrap_or_default();
         let wanted = spec(&self.run_id, lane, work, &start, &[]);
@@ -89,25 +87,67 @@ impl GitRooms {
                  they were"
             )));
         }
-        // One that waits for its pull request, or is merged, was not at work: what is there is whole,
-        // or somebody's.
-        let is_at_rest = work.pull_request.is_some() || work.merged.is_some();
-        let (true, Some(whole)) = (added.machine_restarted && !is_at_rest, &work.snapshot) else {
-            return Ok(None);
-        };
-        if work.forked.is_some() {
-            // All it did is committed, and tasks that came back since are in its branch.
-            self.take(Some(lane), &work.dir, "before going back", at).map_err(failed)?;
+        Ok(None)
+    }
+
+    /// What a restart of the machine tore in worktrees of lanes, and where it comes from again.
+    pub(super) fn find_torn(
+        &mut self,
+        state: &RunState,
+        busy: &[LanePath],
+        at: Timestamp,
+    ) -> Result<(Vec<RoomTarget>, Vec<String>)> {
+        let (mut targets, mut notes) = (Vec::new(), Vec::new());
+        for (lane, found) in state.lanes().filter(|(path, _)| !busy.contains(path)) {
+            let Some(work) = found.work.as_deref() else { continue };
+            if work.removed || work.isolation.is_in_place() {
+                continue;
+            }
             let dir = Path::new(&work.dir);
-            worktree::move_to(dir, &added.head, worktree::Files::Follow, &fence)
-                .map_err(of_worktree)?;
-        } else {
-            let scope = restore::Scope::default();
-            self.go_back(Some(lane), &work.dir, whole, &scope, at).map_err(failed)?;
+            if !worktree::restarted(dir).map_err(of_worktree)? {
+                continue;
+            }
+            let Some(target) = self.torn_in(&lane, work, at).map_err(failed)? else {
+                worktree::note_whole(dir).map_err(of_worktree)?;
+                continue;
+            };
+            let paths: Vec<Vec<u8>> = target.paths.iter().map(|path| names::bytes(path)).collect();
+            let named = stays::named(paths.iter().map(Vec::as_slice)).unwrap_or_default();
+            notes.push(format!(
+                "{lane}: the machine restarted and left these files empty or in part: {named}; they \
+                 are put back, `piton undo {}` takes that back",
+                self.run_id
+            ));
+            targets.push(target);
         }
-        Ok(Some(format!(
-            "{lane}: the machine restarted, so its files are those of its last checkpoint"
-        )))
+        Ok((targets, notes))
+    }
+
+    /// The files of a lane that are torn. They belong to the commit that is checked out: its own, and
+    /// those of the last snapshot if that was taken on it.
+    fn torn_in(
+        &mut self,
+        lane: &LanePath,
+        work: &LaneWork,
+        at: Timestamp,
+    ) -> Result<Option<RoomTarget>, String> {
+        let dir = Path::new(&work.dir);
+        let head = Project::known(dir).ok().and_then(|own| own.head());
+        let snapshot = work.snapshot.clone().filter(|_| head == work.head);
+        let Some(whole) = snapshot.or(head) else { return Ok(None) };
+        // What the stat cache says of a file is not known to be true of its bytes any more.
+        self.takers.remove(&work.dir);
+        let _ = fs::remove_file(self.workspace(&work.dir).cache);
+        let present = self.take(Some(lane), &work.dir, "after the machine restarted", at)?;
+        let torn = restore::torn(dir, &present.commit, &whole).map_err(|e| e.to_string())?;
+        Ok((!torn.is_empty()).then(|| RoomTarget {
+            lane: Some(lane.clone()),
+            dir: work.dir.clone(),
+            target: whole,
+            paths: torn.iter().map(|path| names::text(path)).collect(),
+            exact: true,
+            ..RoomTarget::default()
+        }))
     }
 
     /// Makes the link of a worktree again that a step deleted or wrote over: without it git would take
@@ -152,10 +192,10 @@ impl GitRooms {
         for (lane, work) in missing {
             let copy = plan.lane(&lane).map(|l| l.rules.copy.clone()).unwrap_or_default();
             match self.make_again(&lane, work, &copy, at) {
-                Ok(()) => {
+                Ok(from) => {
                     mended.notes.push(format!(
-                        "{lane}: its worktree was gone; it is made again from its branch and its \
-                         last checkpoint, without the files that git ignores"
+                        "{lane}: its worktree was gone; it is made again from {from}, without the \
+                         files that git ignores"
                     ));
                     mended.remade.push(lane);
                 }
@@ -175,7 +215,7 @@ impl GitRooms {
         work: &LaneWork,
         copy: &[String],
         at: Timestamp,
-    ) -> Result<()> {
+    ) -> Result<&'static str> {
         let fence = self.fenced()?;
         // Where the branch is gone too, it starts over where it is known to have been.
         let lost = branch_head(&self.root, &work.branch).is_none();
@@ -189,15 +229,21 @@ impl GitRooms {
             let found = added.path.display();
             return Err(Error::World(format!("{} is in use, {found} is not", work.dir)));
         }
-        if let (true, Some(committed)) = (lost, &work.committed) {
-            worktree::move_to(dir, &committed.commit, STAY, &fence).map_err(of_worktree)?;
+        let committed = work.committed.as_ref().filter(|_| lost).map(|c| &c.commit);
+        if let Some(commit) = committed {
+            worktree::move_to(dir, commit, Files::Follow, &fence).map_err(of_worktree)?;
         }
         // The stat cache is that of files that are gone.
         self.takers.remove(&work.dir);
-        let Some(whole) = work.snapshot.as_ref().filter(|_| work.forked.is_none()) else {
-            return Ok(());
+        // Files of another commit would take back what its branch gained since. One that is made where
+        // the lane began gained nothing.
+        let head = committed.unwrap_or(&added.head);
+        let is_of_head = work.head.as_ref() == Some(head) || (lost && committed.is_none());
+        let Some(whole) = work.snapshot.as_ref().filter(|_| is_of_head) else {
+            return Ok("its branch");
         };
         let scope = restore::Scope::default();
-        self.go_back(Some(lane), &work.dir, whole, &scope, at).map_err(failed)
+        self.go_back(Some(lane), &work.dir, whole, &scope, at).map_err(failed)?;
+        Ok("its branch and its last checkpoint")
     }
 }

@@ -265,7 +265,15 @@ impl GitRooms {
         let mut order: Vec<&RewindRoom> = intent.rooms.iter().collect();
         order.sort_by_key(|room| room.goes);
         let done = self.go(&order, &moves, &mut rooms, &mut moved);
-        let Err(why) = done else { return Ok(()) };
+        let Err(why) = done else {
+            // What a restart tore there is put back by that, if it was not before.
+            let stay = intent.rooms.iter().filter(|room| room.lane.is_some() && !room.goes);
+            for room in stay {
+                // If not, it is looked for once more.
+                let _ = worktree::note_whole(Path::new(&room.dir));
+            }
+            return Ok(());
+        };
         for (branch, from, to) in moves.iter().take(moved).rev() {
             self.move_base_to(branch, to, from).map_err(|again| {
                 format!("{why}; putting {branch} back failed too: {again}; it was at {from}")
