@@ -126,6 +126,20 @@ fn putting_torn_files_back_is_finished_by_the_next_driver() {
     assert_eq!(fs::read_to_string(&torn).unwrap(), "");
 }
 
+/// Lost: files of base, if a worktree that was just made is torn before its lane has its first snapshot.
+#[test]
+fn a_worktree_that_no_snapshot_was_taken_of_is_put_back_from_its_commit() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    arm(&scene, "piton: snapshot --stdin", false);
+    let piton = |args: &[&str]| scene.project.finish(scene.command(PITON).args(args));
+    assert_eq!(piton(&["run", DOCUMENT]).code, 137, "{}", calls(&scene));
+    fs::write(scene.room("SL-1").join("README"), "").unwrap();
+    scene.project.reboot();
+    piton(&["resume"]).exits(0).says("README");
+    assert_eq!(scene.project.read("README"), "a project\n");
+    scene.nothing_left();
+}
+
 /// Lost: the work of the lane that was merged before, right after Piton itself put the next one on it.
 #[test]
 fn a_lane_that_piton_moved_keeps_its_files_after_a_restart() {
