@@ -44,24 +44,11 @@ fn objects_with(dir: &Path, tip: &str, not: &[&str], sync: Sync<'_>) -> Result<(
 /// Makes files of a work tree that were written or deleted durable, and the folders they are in.
 pub(crate) fn files<'a>(root: &Path, paths: impl Iterator<Item = &'a Path>) -> io::Result<()> {
     let paths: Vec<&Path> = paths.collect();
-    #[cfg(target_os = "linux")]
-    if paths.len() > SINGLE_MAX {
-        return Ok(rustix::fs::syncfs(File::open(root)?)?);
+    contents(root, &paths)?;
+    if is_many(paths.len()) {
+        return Ok(());
     }
-    let mut folders = BTreeSet::new();
-    for path in paths {
-        let file = root.join(path);
-        // Only what git writes: opening a FIFO of the user's would wait for ever.
-        if file.symlink_metadata().is_ok_and(|found| found.is_file()) {
-            match File::open(&file) {
-                Ok(file) => file.sync_all()?,
-                // Its owner may not read it, or it went meanwhile.
-                Err(error) if is_out_of_reach(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        folders.extend(path.ancestors().skip(1));
-    }
+    let folders: BTreeSet<&Path> = paths.iter().flat_map(|path| path.ancestors().skip(1)).collect();
     for folder in folders {
         match File::open(root.join(folder)) {
             Ok(folder) => folder.sync_all()?,
@@ -73,6 +60,32 @@ pub(crate) fn files<'a>(root: &Path, paths: impl Iterator<Item = &'a Path>) -> i
     Ok(())
 }
 
+/// Makes what files of a work tree hold durable; of many, their folders too.
+pub(crate) fn contents(root: &Path, paths: &[&Path]) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if is_many(paths.len()) {
+        return Ok(rustix::fs::syncfs(File::open(root)?)?);
+    }
+    for path in paths {
+        let file = root.join(path);
+        // Opening a FIFO of the user's would wait for ever.
+        if file.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            match File::open(&file) {
+                Ok(file) => file.sync_all()?,
+                // Its owner may not read it, or it went meanwhile.
+                Err(error) if is_out_of_reach(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether one sync of the whole file system stands for those of so many files.
+fn is_many(files: usize) -> bool {
+    cfg!(target_os = "linux") && files > SINGLE_MAX
+}
+
 fn is_out_of_reach(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     matches!(error.kind(), NotADirectory | NotFound | PermissionDenied)
@@ -80,7 +93,7 @@ fn is_out_of_reach(error: &io::Error) -> bool {
 
 fn sync(common: &Path, names: &[String]) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    if names.len() > SINGLE_MAX {
+    if is_many(names.len()) {
         return Ok(rustix::fs::syncfs(File::open(common.join("objects"))?)?);
     }
     let mut folders = BTreeSet::new();

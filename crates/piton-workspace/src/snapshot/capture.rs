@@ -3,7 +3,9 @@
 //! Dropped, it leaves nothing behind. Verifying a restore uses it too.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
@@ -26,6 +28,7 @@ use super::{Error, Rules, Workspace, attributes, content, convert};
 use crate::ask;
 use crate::git::Git;
 use crate::packed::Packs;
+use crate::synced;
 
 /// Changed files from which it pays to look up what the repository already has.
 const LOOKUP_MIN: usize = 1000;
@@ -43,6 +46,8 @@ pub(crate) struct Capture {
     cache: Option<Arc<Cache>>,
     folders: Vec<Folder>,
     trees: Vec<Oid>,
+    /// Files that hold something else than in the last snapshot.
+    changed: Vec<Vec<u8>>,
     objects: Option<Objects>,
     started: i64,
     /// The cache on disk says something else.
@@ -138,6 +143,7 @@ impl Capture {
             cache,
             folders: Vec::new(),
             trees: Vec::new(),
+            changed: Vec::new(),
             started,
             stale: true,
             anchored: is_anchored,
@@ -212,7 +218,8 @@ impl Capture {
         if count >= LOOKUP_MIN || (self.cache.is_none() && !small) {
             objects.there.packs = Some(Packs::open(&self.repo.objects()));
         }
-        content::read_all(&walk, &mut folders, &mut objects, &scratch(workspace))?;
+        self.changed =
+            content::read_all(&walk, &mut folders, &mut objects, &scratch(workspace))?;
         let (cache, barred) = (self.cache.as_deref(), self.head.settings.barred);
         let trees = trees::build(&folders, cache, &self.head.absent, reuse, barred, &mut objects)?;
         let side = side::collect(&folders, cache, &trees, barred);
@@ -273,6 +280,14 @@ impl Capture {
     pub(crate) fn put_commit(&mut self, data: &[u8]) -> Result<String, Error> {
         let objects = self.objects.get_or_insert_with(|| Objects::new(&self.repo.objects()));
         objects.put(oid::Kind::Commit, data).map(|oid| oid.to_string())
+    }
+
+    /// Makes the files durable that changed since the last snapshot, where they lie: what a step made
+    /// is not put back after a power cut, and whoever goes on must find it.
+    pub(crate) fn sync_changed(&self) -> Result<(), Error> {
+        let paths = self.changed.iter().map(|path| Path::new(OsStr::from_bytes(path)));
+        synced::contents(&self.repo.dir, &paths.collect::<Vec<_>>())
+            .map_err(|e| Error::file(&self.repo.dir, e))
     }
 
     /// Whether no object has to be written.

@@ -43,16 +43,16 @@ pub(super) enum Outcome {
     Missed(Why, Stat),
 }
 
-/// Reads all dirty entries.
+/// Reads all dirty entries; the paths of those that hold something else than in the last snapshot.
 pub(super) fn read_all(
     walk: &Walk<'_>,
     folders: &mut [Folder],
     objects: &mut Objects,
     scratch: &std::path::Path,
-) -> Result<(), Error> {
-    let mut tasks = dirty(folders);
+) -> Result<Vec<Vec<u8>>, Error> {
+    let (mut tasks, mut changed) = (dirty(folders), Vec::new());
     if tasks.is_empty() {
-        return Ok(());
+        return Ok(changed);
     }
     convert::classify(walk, folders, &mut tasks)?;
     for round in 1..=TRIES_MAX {
@@ -67,6 +67,9 @@ pub(super) fn read_all(
                     if walk.head.settings.file_mode && entry.kind != Kind::Link {
                         let exec = stat.mode & 0o100 != 0;
                         entry.kind = if exec { Kind::Exec } else { Kind::File };
+                    }
+                    if oid != task.known {
+                        changed.push(task.path.clone());
                     }
                     (entry.stat, entry.oid, entry.raw) = (stat, oid, None);
                     if convert {
@@ -88,7 +91,7 @@ pub(super) fn read_all(
             entries.retain(|entry| !entry.dirty);
         }
     }
-    Ok(())
+    Ok(changed)
 }
 
 impl Task {

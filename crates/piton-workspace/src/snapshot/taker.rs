@@ -132,6 +132,10 @@ impl Taker {
             let known = captured.keep(chain, tip, &self.workspace);
             return Ok((Snapshot { commit: tip.clone(), tree, degraded, changed: false }, known));
         }
+        if tip.is_some() {
+            // The first one finds what git checked out, or what was there before Piton came.
+            captured.sync_changed()?;
+        }
         let shared = match (&tip, &self.common().first) {
             (None, Some(first)) if first.is_of(&captured) => Some(first.commit.clone()),
             _ => None,

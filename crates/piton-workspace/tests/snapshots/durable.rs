@@ -51,6 +51,10 @@ fn pack_index_folder_ref_and_its_folder_are_synced_in_this_order() {
     let Ok(traced) = traced else { return };
     assert!(traced.status.success(), "{}", String::from_utf8_lossy(&traced.stdout));
     let log = std::fs::read_to_string(log).unwrap();
+    // What a step wrote, before the snapshot that says so.
+    let changed = log.lines().position(|l| l.contains("fsync(") && l.contains("/a.txt>"));
+    let pack = log.lines().position(|l| l.contains("fsync(") && l.contains("tmp_pack_"));
+    assert!(changed.is_some() && changed < pack, "{log}");
     let chain = log.lines().filter_map(|line| {
         let what = line.split_whitespace().nth(1)?;
         let place = line.rsplit_once(".git/")?.1;
