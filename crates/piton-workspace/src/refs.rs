@@ -253,7 +253,7 @@ impl Transaction {
 
     fn once(&self, place: &Place, why: &str) -> Result<(), Error> {
         let input = format!("start\n{}commit\n", self.lines);
-        let underway = Underway::begin(place, &input).map_err(|e| unwritten(&e))?;
+        let mut underway = Underway::begin(place, &input).map_err(|e| unwritten(&e))?;
         let file = underway.input().map_err(|e| unwritten(&e))?;
         let changing = Changing::look(&place.common, &self.lines);
         let git = Git::at(&place.root).durable();
@@ -262,7 +262,12 @@ impl Transaction {
         } else {
             git.config(PATIENCE)
         };
-        git.args(["update-ref", "-m", why, "--stdin"]).reads(file).run()?;
+        let done = git.args(["update-ref", "-m", why, "--stdin"]).reads(file).run();
+        if done.as_ref().is_err_and(|error| error.code.is_none()) {
+            // Killed, it may have left locks.
+            underway.leave();
+        }
+        done?;
         self.synced(&changing)
     }
 

@@ -7,6 +7,10 @@
 //! that nobody holds is a transaction that was cut short, and it names the refs whose locks may go.
 //! Nothing is looked for until a transaction meets a lock, or a driver comes after another one.
 //!
+//! What takes a lock where the user writes too is written down durably, so that it is known after a
+//! power cut as well. Our own refs and branches are moved by nobody else: a lock of one that lies there
+//! while no transaction is under way needs no note.
+//!
 //! A git that carries out many has one file for all of them, a page: held by nobody in between, and
 //! its last line says then that all is done. It may be removed then, which is seen before it is
 //! written to again.
@@ -18,8 +22,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::worktree::Place;
+use crate::worktree::{Place, admin_folders, run_of_branch};
 
+/// Where our own refs are, and branches of lanes beside perhaps others.
+const OWN: [&str; 2] = [super::PREFIX, "refs/heads/lane/"];
 /// How long transactions of others are waited for; a transaction takes milliseconds.
 const QUIET_WAIT: Duration = Duration::from_secs(10);
 /// How often it is looked whether they ended.
@@ -27,7 +33,7 @@ const QUIET_LOOK: Duration = Duration::from_millis(5);
 /// A lock where the user writes too must have been made so soon after the transaction began: git
 /// takes all locks of one at once.
 const MADE_WITHIN: Duration = Duration::from_secs(10);
-/// And it must not change for so long: a git of the user's that is at work goes on.
+/// No lock goes that changed within this time: a git of the user's that is at work goes on.
 const UNCHANGED_FOR: Duration = Duration::from_millis(500);
 
 /// So many files may lie there before those that nobody uses are looked for: a driver that ended
@@ -57,11 +63,12 @@ fn held(folder: &Path) -> io::Result<File> {
     File::options().read(true).append(true).create(true).open(folder.join(HELD))
 }
 
-/// A transaction under way; its file goes when this does.
+/// A transaction under way; its file goes when this does, unless it was cut short.
 pub(super) struct Underway {
     path: PathBuf,
     file: File,
     _held: File,
+    cut_short: bool,
 }
 
 impl Underway {
@@ -81,7 +88,16 @@ impl Underway {
         file.lock_shared()?;
         let path = folder.join(name);
         fs::rename(&new, &path)?;
-        Ok(Self { path, file, _held: held })
+        if is_shared(lines) {
+            file.sync_data()?;
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(Self { path, file, _held: held, cut_short: false })
+    }
+
+    /// Lets the file lie for whoever meets the locks.
+    pub(super) fn leave(&mut self) {
+        self.cut_short = true;
     }
 
     /// What git reads. The lock is on the file as opened here, so git holds it too.
@@ -92,8 +108,10 @@ impl Underway {
 
 impl Drop for Underway {
     fn drop(&mut self) {
-        // One that stays is taken for cut short, and its locks are looked for in vain.
-        let _ = fs::remove_file(&self.path);
+        if !self.cut_short {
+            // One that stays is taken for cut short, and its locks are looked for in vain.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -106,6 +124,8 @@ pub(super) struct Page {
     /// Where complaints about what is under way begin.
     written: u64,
     cut_short: bool,
+    /// Whether a power cut leaves the file where it is.
+    named: bool,
 }
 
 impl Page {
@@ -120,7 +140,10 @@ impl Page {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let path = folder.join(format!("{}-{count}", std::process::id()));
             match options.open(&path) {
-                Ok(file) => return Ok(Self { path, file, held, written: 0, cut_short: false }),
+                Ok(file) => {
+                    let (written, cut_short, named) = (0, false, false);
+                    return Ok(Self { path, file, held, written, cut_short, named });
+                }
                 // Somebody's who had the same number.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -147,6 +170,13 @@ impl Page {
             before = 0;
         }
         self.file.write_all(lines.as_bytes())?;
+        if is_shared(lines) {
+            self.file.sync_data()?;
+            if let (false, Some(folder)) = (self.named, self.path.parent()) {
+                File::open(folder)?.sync_all()?;
+                self.named = true;
+            }
+        }
         self.written = before + lines.len() as u64;
         Ok(true)
     }
@@ -212,13 +242,29 @@ pub(super) fn is_locked(place: &Place, lines: &str) -> bool {
 /// were. One that was cut short after all its refs were deleted is never tried again, and the user
 /// would meet its locks first.
 pub(super) fn clear(place: &Place) -> io::Result<usize> {
-    let entries = match fs::read_dir(folder(place)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        entries => entries?,
-    };
-    let written = entries.flatten().filter(|e| e.metadata().is_ok_and(|found| found.len() > 0));
+    let mut own = String::new();
+    for top in OWN {
+        locked_below(place, top.trim_end_matches('/'), &mut own);
+    }
+    let entries = fs::read_dir(folder(place)).into_iter().flatten().flatten();
+    let written = entries.filter(|e| e.metadata().is_ok_and(|found| found.len() > 0));
     let mut texts = written.filter_map(|entry| fs::read_to_string(entry.path()).ok());
-    if texts.any(|text| is_locked(place, open(&text))) { sweep(place, "") } else { Ok(0) }
+    let is_noted = texts.any(|text| is_locked(place, open(&text)));
+    if is_noted || !own.is_empty() { sweep(place, &own) } else { Ok(0) }
+}
+
+/// Adds a line for each ref below a folder that is locked.
+fn locked_below(place: &Place, folder: &str, lines: &mut String) {
+    for entry in fs::read_dir(place.common.join(folder)).into_iter().flatten().flatten() {
+        let Some(name) = entry.file_name().to_str().map(|name| format!("{folder}/{name}")) else {
+            continue;
+        };
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            locked_below(place, &name, lines);
+        } else if let Some(name) = name.strip_suffix(".lock") {
+            lines.extend(["verify ", name, "\n"]);
+        }
+    }
 }
 
 /// Waits for the transactions under way that name a ref; tells whether they ended. The git of a driver
@@ -311,27 +357,50 @@ struct Lock {
     beside: Option<PathBuf>,
 }
 
+/// The refs in the lines of a transaction: what happens to each, its name, its new value.
+fn refs_of(lines: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    lines.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let (word, name) = (words.next()?, words.next()?);
+        let new = words.next().filter(|_| word == "update").unwrap_or_default();
+        ["verify", "update", "delete"].contains(&word).then_some((word, name, new))
+    })
+}
+
+fn is_among_own(name: &str) -> bool {
+    OWN.iter().any(|top| name.starts_with(top))
+}
+
+/// Whether a ref that is locked is ours: one of a lane is on record, or was about to be made.
+fn is_own(place: &Place, name: &str) -> bool {
+    let is_lane = || match name.strip_prefix("refs/heads/") {
+        Some(branch) => place.value(name).is_none() || run_of_branch(&place.root, branch).is_some(),
+        None => true,
+    };
+    is_among_own(name) && is_lane()
+}
+
+/// Whether git takes locks for these lines where the user's does too.
+fn is_shared(lines: &str) -> bool {
+    refs_of(lines).any(|(word, name, _)| word == "delete" || !is_among_own(name))
+}
+
 /// The locks that git takes for the lines of a transaction.
 fn locks(place: &Place, lines: &str) -> Vec<Lock> {
     let mut all = Vec::new();
     let lock =
         |path: PathBuf, own, value: &str| Lock { path, own, value: value.to_owned(), beside: None };
     let (mut heads, mut deletes) = (false, false);
-    for line in lines.lines() {
-        let mut words = line.split(' ');
-        let (Some(word), Some(name)) = (words.next(), words.next()) else { continue };
-        if !["verify", "update", "delete"].contains(&word) {
-            continue;
-        }
-        let new = words.next().filter(|_| word == "update").unwrap_or_default();
+    for (word, name, new) in refs_of(lines) {
         let path = place.common.join(format!("{name}.lock"));
-        all.push(lock(path, name.starts_with(super::PREFIX), new));
+        let own = path.exists() && is_own(place, name);
+        all.push(lock(path, own, new));
         heads |= name.starts_with("refs/heads/");
         deletes |= word == "delete";
     }
     if heads {
-        // The log of a checked-out branch is that of HEAD too.
-        let dirs = [&place.common, &place.git_dir];
+        // The log of a checked-out branch is that of HEAD too, in whichever work tree git ran.
+        let dirs = admin_folders(place).into_iter().chain([place.common.clone()]);
         all.extend(dirs.map(|dir| lock(dir.join("HEAD.lock"), false, "")));
     }
     if deletes {
@@ -347,18 +416,20 @@ impl Lock {
         let Some(found) = seen(&self.path) else { return Ok(false) };
         if !self.own {
             let text = String::from_utf8_lossy(&found.1);
-            let fits = text.is_empty() || text.trim_end() == self.value;
+            // A power cut may leave nothing but zeros.
+            let text = text.trim_end_matches(['\0', '\n']);
+            let fits = text.is_empty() || text == self.value;
             let soon = found.0.duration_since(begun).is_ok_and(|after| after < MADE_WITHIN);
             if !fits || !soon {
                 return Ok(false);
             }
-            // One that lies there since an earlier driver met it is not waited for again: drivers that
-            // are killed again and again would never get beyond it.
-            let age = found.0.elapsed().unwrap_or_default();
-            std::thread::sleep(UNCHANGED_FOR.saturating_sub(age));
-            if seen(&self.path).as_ref() != Some(&found) {
-                return Ok(false);
-            }
+        }
+        // One that lies there since an earlier driver met it is not waited for again: drivers that
+        // are killed again and again would never get beyond it.
+        let age = found.0.elapsed().unwrap_or_default();
+        std::thread::sleep(UNCHANGED_FOR.saturating_sub(age));
+        if seen(&self.path).as_ref() != Some(&found) {
+            return Ok(false);
         }
         if let Some(beside) = self.beside.as_ref().filter(|path| path.exists()) {
             fs::remove_file(beside)?;

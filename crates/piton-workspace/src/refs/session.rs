@@ -277,10 +277,10 @@ mod tests {
     fn a_lock_is_waited_for_as_by_a_git_of_its_own() {
         let repo = repo();
         let (dir, [one, _]) = (repo.dir(), &repo.commits);
-        let lock = repo.lock(BRANCH);
-        std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+        let theirs = "refs/heads/theirs";
+        let lock = repo.lock(theirs);
         std::fs::write(&lock, "").unwrap();
-        let make = repo.fenced().update(BRANCH, one, None);
+        let make = repo.fenced().update(theirs, one, None);
         let error = make.clone().brief().commit(dir, REASON).unwrap_err();
         assert!(error.message.contains(".lock"), "{error}");
         assert!(lock.exists(), "it may be the user's");

@@ -218,8 +218,7 @@ impl Capture {
         if count >= LOOKUP_MIN || (self.cache.is_none() && !small) {
             objects.there.packs = Some(Packs::open(&self.repo.objects()));
         }
-        self.changed =
-            content::read_all(&walk, &mut folders, &mut objects, &scratch(workspace))?;
+        self.changed = content::read_all(&walk, &mut folders, &mut objects, &scratch(workspace))?;
         let (cache, barred) = (self.cache.as_deref(), self.head.settings.barred);
         let trees = trees::build(&folders, cache, &self.head.absent, reuse, barred, &mut objects)?;
         let side = side::collect(&folders, cache, &trees, barred);

@@ -27,6 +27,7 @@ mod stand;
 use std::path::PathBuf;
 
 pub use add::{Added, Spec, add, copy_missing, is_complete, note_whole, restarted};
+pub(crate) use admin::dirs as admin_folders;
 pub use adopt::adopt;
 pub use branch::{
     BranchEnd, branch_of, delete_branch_if_contained, drop_branch, keep, run_of_branch,

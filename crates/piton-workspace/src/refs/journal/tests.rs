@@ -81,6 +81,26 @@ fn a_lock_of_the_users_stays() {
     assert_eq!(value(repo.dir.path(), NAME), None);
 }
 
+/// Lost: after a power cut, which takes the note, a lane could never be begun again.
+#[test]
+fn a_lock_of_a_lane_goes_though_nothing_is_written_down_and_the_users_stay() {
+    let repo = repo();
+    let lane = "refs/heads/lane/P/A";
+    let all = || Transaction::default().set(lane, &repo.commit).set(NAME, &repo.commit);
+    repo.lock(&[(lane, "")]);
+    all().commit(repo.dir.path(), "t").unwrap();
+    // One that nothing would ever meet again, as of a branch that was deleted.
+    git(repo.dir.path(), &["update-ref", "-d", lane]).unwrap();
+    let theirs = "refs/heads/lane/theirs";
+    git(repo.dir.path(), &["update-ref", theirs, &repo.commit]).unwrap();
+    repo.lock(&[(lane, "\0\0"), (NAME, ""), (BRANCH, ""), (theirs, ""), ("HEAD", "")]);
+    assert_eq!(clear(&repo.place).unwrap(), 2);
+    let stay = [(BRANCH, true), (theirs, true), ("HEAD", true)];
+    for (name, stays) in [(lane, false), (NAME, false)].into_iter().chain(stay) {
+        assert_eq!(repo.place.common.join(format!("{name}.lock")).exists(), stays, "{name}");
+    }
+}
+
 #[test]
 fn nothing_goes_while_a_transaction_is_under_way() {
     let repo = repo();
@@ -132,7 +152,7 @@ fn what_a_page_says_is_done_is_not_taken_for_cut_short() {
     let user = repo.place.common.join(format!("{BRANCH}.lock"));
     assert!(page.begin(&repo.lines()).unwrap());
     page.end();
-    repo.lock(&[(BRANCH, ""), (NAME, "")]);
+    repo.lock(&[(BRANCH, "")]);
     let kept = repo.place.state.join("kept");
     let leave = |page: Page| {
         fs::hard_link(&page.path, &kept).unwrap();
@@ -150,8 +170,7 @@ fn what_a_page_says_is_done_is_not_taken_for_cut_short() {
     page.end();
     assert!(page.begin(&repo.lines()).unwrap());
     leave(page);
-    fs::remove_file(&user).unwrap();
-    repo.lock(&[(BRANCH, "")]);
+    repo.lock(&[(BRANCH, ""), (NAME, "")]);
     assert_eq!(clear(&repo.place).unwrap(), 2);
     assert!(!user.exists());
 }
