@@ -4,17 +4,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::git::{Error, Git};
 use crate::snapshot::blob_id;
 use crate::worktree::Place;
-use crate::{ask, deflate, refs};
-
-/// Keeps names within this process apart.
-static COUNT: AtomicU64 = AtomicU64::new(0);
+use crate::{ask, deflate, partial, refs};
 
 /// Writes a blob; its id.
 pub(crate) fn write(dir: &Path, text: &str) -> Result<String, Error> {
@@ -43,10 +38,8 @@ fn loose(common: &Path, text: &str) -> io::Result<String> {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let part = folder.join(format!("tmp_obj_piton_{}_{number}", std::process::id()));
-        let mut new =
-            File::options().write(true).create(true).truncate(true).mode(0o444).open(&part)?;
+        // Beside the folders of all objects, so that it need not be looked for in each.
+        let (part, mut new) = partial::create(&common.join("objects"), "obj")?;
         let mut packed = Vec::new();
         deflate::append(format!("blob {}\0{text}", text.len()).as_bytes(), &mut packed)?;
         new.write_all(&packed)?;

@@ -13,6 +13,7 @@ pub mod git;
 pub mod large;
 pub mod merge;
 mod packed;
+pub mod partial;
 mod project;
 pub mod refs;
 mod remembered;

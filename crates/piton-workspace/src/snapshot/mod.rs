@@ -43,6 +43,7 @@ pub use costs::{Costs, costs, packed};
 pub use entry::Why;
 pub(crate) use index::{count as tracked_count, tree as tracked_tree};
 use oid::Oid;
+pub(crate) use pack::is_ours;
 pub use since::changed_since;
 pub use taker::{Taker, take};
 

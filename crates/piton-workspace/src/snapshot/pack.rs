@@ -6,17 +6,16 @@
 //! [`Written::release`] takes it away. Git looks only whether it is there, so it is a second name of
 //! the pack, which takes a fraction of the time of a file of its own.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha1::{Digest as _, Sha1};
 
 use super::Error;
 use super::oid::{Kind, Oid};
-use crate::deflate;
+use crate::{deflate, partial};
 
 /// A pack stays in memory up to here; a first snapshot may be far larger.
 const MEMORY_BYTES_MAX: usize = 16 << 20;
@@ -24,8 +23,6 @@ const MEMORY_BYTES_MAX: usize = 16 << 20;
 const OFFSET_SMALL_MAX: u64 = 0x7fff_ffff;
 /// What our `.keep` files say that are no pack.
 const KEEP: &str = "piton: a snapshot is being taken\n";
-
-static COUNTER: AtomicU64 = AtomicU64::new(0);
 
 /// An object as it stands in a pack.
 pub(crate) struct Packed {
@@ -97,22 +94,8 @@ impl Pack {
         Ok(())
     }
 
-    /// A file with a name that git clears away if we die.
     fn create(&self, what: &str) -> Result<(PathBuf, File), Error> {
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let path = self.folder.join(format!("tmp_{what}_piton_{}_{number}", std::process::id()));
-        let create =
-            || OpenOptions::new().read(true).write(true).create_new(true).mode(0o444).open(&path);
-        let file = create().or_else(|error| {
-            match error.kind() {
-                ErrorKind::NotFound => std::fs::create_dir_all(&self.folder)?,
-                // Of a process that had our number and was killed.
-                ErrorKind::AlreadyExists => std::fs::remove_file(&path)?,
-                _ => return Err(error),
-            }
-            create()
-        });
-        file.map(|file| (path.clone(), file)).map_err(|e| Error::file(&path, e))
+        partial::create(&self.folder, what).map_err(|e| Error::file(&self.folder, e))
     }
 
     /// Makes it durable and visible; `None` if it holds nothing.
@@ -134,7 +117,7 @@ impl Pack {
         let base = self.folder.join(format!("pack-{sum}"));
         let keep = base.with_extension("keep");
         // From here on nothing is taken away again when this fails.
-        let Some((path, _)) = self.spilled.take() else {
+        let Some((path, _held)) = self.spilled.take() else {
             return Err(Error::Pack { why: "the file is gone".to_owned() });
         };
         put_keep(&path, &keep).map_err(|e| Error::file(&keep, e))?;

@@ -36,7 +36,7 @@ pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
 pub(crate) use commit::{ended, signed};
 pub use list::{Entry, checked_out, list, rebased};
 pub(crate) use place::Place;
-pub use remove::{empty_trash, may_remove, remove, trash_folders};
+pub use remove::{empty_trash, may_remove, remove, sweep_begun, trash_folders};
 pub use stand::{Files, move_to, stand_on, start_from, unmerged};
 
 use crate::git;

@@ -11,9 +11,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
+use std::time::Duration;
 
-use super::admin::{self, Lead, Spot};
-use super::{At as _, Error, Place, Result, check, locks};
+use super::admin::{self, Admin, Lead, Spot};
+use super::{At as _, Error, Place, Result, check, links, locks};
 use crate::refs::Fence;
 
 /// How the trash next to a worktree is called, where ours is on another file system.
@@ -21,6 +22,9 @@ const ASIDE: &str = ".piton-trash-";
 
 /// Where worktrees are, by the contract for lanes.
 const FOLDER: &str = ".worktrees";
+
+/// How long a driver takes at most between two files of an entry.
+const BEGUN_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// Keeps names within this process apart.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -134,6 +138,31 @@ pub fn empty_trash(root: &Path) -> Result<usize> {
         }
     }
     Ok(gone)
+}
+
+/// Removes what a driver of a run that was killed left of worktrees it was about to make or remove:
+/// entries that say nothing but whose they should be, and folders for them that are empty.
+pub fn sweep_begun<'a>(
+    root: &Path,
+    run_id: &str,
+    folders: impl Iterator<Item = &'a Path>,
+) -> Result<()> {
+    let place = Place::of(root)?;
+    for dir in admin::dirs(&place) {
+        let Ok(begun) = fs::metadata(dir.join(links::LOCK_ASIDE)) else { continue };
+        let owner = Admin::read(&dir).owner().map(|owner| owner.run_id == run_id);
+        // A driver of another run may be about to write who it is.
+        let old = || begun.modified().ok().and_then(|at| at.elapsed().ok()) > Some(BEGUN_AGE_MAX);
+        if owner.unwrap_or_else(old) {
+            delete_later([None, discard_admin(&place, &dir)?]);
+        }
+    }
+    for folder in folders {
+        // Fails where there is something in them.
+        let _ = fs::remove_dir(folder);
+        let _ = folder.parent().map(fs::remove_dir);
+    }
+    Ok(())
 }
 
 /// Trash that had to stay next to worktrees, down to a depth.

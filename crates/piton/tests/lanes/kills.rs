@@ -170,3 +170,36 @@ fn a_rollback_that_first_finishes_a_merge_says_that_base_moved() {
     piton(&scene, &["rollback", "--lane", "SL-1", "--yes"]).exits(0);
     assert!(!scene.project.has("SL-1-01.txt"));
 }
+
+/// Lost: disk space and names of folders, one kill after the other.
+#[test]
+fn the_next_driver_removes_what_a_killed_one_left_half_made() {
+    use std::fs;
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.agent("SL-1-01", "exit 1");
+    scene.run(&["--run-id", "r1"]).exits(1);
+    scene.usual_agent("SL-1-01");
+    let root = scene.project.root();
+    let half = [
+        ".git/objects/pack/tmp_pack_piton_1_2",
+        ".git/objects/pack/tmp_idx_piton_1_3",
+        ".git/objects/pack/pack-0123.keep",
+        ".git/objects/tmp_obj_piton_1_4",
+        ".git/worktrees/SL-9/locked.new",
+        ".worktrees/P1",
+    ];
+    let theirs = [".git/objects/pack/tmp_pack_Xyz", ".git/objects/pack/pack-4567.keep"];
+    for name in half.iter().chain(&theirs).filter(|name| !name.ends_with("P1")) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let text = if name.contains("0123") { "PACK" } else { "piton: run r1, lane P1/SL-9\n" };
+        fs::write(path, text).unwrap();
+    }
+    scene.resume(&[]).exits(0);
+    // As by a driver that was killed in front of its first worktree.
+    fs::create_dir_all(root.join(".worktrees/P1")).unwrap();
+    scene.project.piton(&["rollback", "r1", "--yes"]).exits(0);
+    let left: Vec<&str> = half.into_iter().filter(|name| root.join(name).exists()).collect();
+    assert_eq!(left, [""; 0]);
+    assert!(theirs.iter().all(|name| root.join(name).exists()));
+}

@@ -1,6 +1,6 @@
 //! Where lanes begin: preconditions, worktrees, and the two sides of a conflict.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use piton_core::event::LaneBegun;
 use piton_core::lane::{LaneRules, Missed, SnapshotRef, Stage, StageStatus, TaskOf};
@@ -65,7 +65,7 @@ impl GitRooms {
                 Err(found) => return Ok(Begin::Refused(refusal(found))),
             }
         }
-        let dir = self.root.join(&self.options.worktrees).join(&lane.phase).join(&lane.lane);
+        let dir = self.worktree_of(lane);
         let unseen = snapshot.as_ref().and_then(|seed| not_seeded(&self.root, seed));
         let notes = [unseen, lacking.or_else(|| self.behind(&base.branch))];
         Ok(Begin::Ready(Box::new(LaneBegun {
@@ -78,6 +78,11 @@ impl GitRooms {
             base_sha: Some(base.commit),
             snapshot,
         })))
+    }
+
+    /// Where a lane's worktree is made.
+    pub(super) fn worktree_of(&self, lane: &LanePath) -> PathBuf {
+        self.root.join(&self.options.worktrees).join(&lane.phase).join(&lane.lane)
     }
 
     /// Why a lane that begins for the first time could not have a worktree now.

@@ -5,7 +5,7 @@
 //! files of the last snapshot if that was taken on the commit where the branch stands.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use piton_core::lane::Merge;
 use piton_core::lane_state::{LaneWork, base_moved};
@@ -13,7 +13,7 @@ use piton_core::{LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::{Mended, RoomTarget};
 use piton_engine::{Error, Result};
 use piton_workspace::worktree::{self, Files};
-use piton_workspace::{Project, refs, restore};
+use piton_workspace::{Project, partial, refs, restore};
 
 use crate::ui::lane_words::short;
 
@@ -30,6 +30,7 @@ impl GitRooms {
         at: Timestamp,
     ) -> Result<Mended> {
         let mut mended = Mended::default();
+        self.sweep(state)?;
         if state.lanes().all(|(_, lane)| lane.isolation.is_in_place()) {
             return Ok(mended);
         }
@@ -60,6 +61,20 @@ impl GitRooms {
         }
         self.make_missing(plan, state, busy, at, &mut mended)?;
         Ok(mended)
+    }
+
+    /// Removes what a driver that was killed left half made.
+    fn sweep(&self, state: &RunState) -> Result<()> {
+        if let Some(common) = Project::known(&self.root).ok().and_then(|p| p.common_dir) {
+            partial::sweep(&common);
+        }
+        let own = state.lanes().filter(|(_, lane)| !lane.isolation.is_in_place());
+        let folders: Vec<PathBuf> = own.map(|(path, _)| self.worktree_of(&path)).collect();
+        if folders.is_empty() {
+            return Ok(());
+        }
+        worktree::sweep_begun(&self.root, &self.run_id, folders.iter().map(PathBuf::as_path))
+            .map_err(of_worktree)
     }
 
     /// Says that base is not what a lane works on any more. What waits for a pull request, or stays on
