@@ -128,6 +128,12 @@ pub(super) struct Claim {
     pub is_new: bool,
 }
 
+/// Whether the branch of a spec is on record as the lane's.
+pub(super) fn is_claimed(place: &Place, spec: &Spec) -> bool {
+    let found = record(place, &names(&spec.run_id, &spec.lane).0, &spec.lane);
+    found.is_some_and(|(branch, _)| branch == spec.branch)
+}
+
 /// Claims a branch for a lane, or finds the one it claimed.
 pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<Claim> {
     let dir = &place.root;

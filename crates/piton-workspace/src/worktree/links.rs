@@ -150,7 +150,7 @@ fn line(parts: &[&[u8]]) -> Vec<u8> {
 
 /// Makes an admin folder: the name of the worktree's, with a number if it is taken. `None` if git
 /// would name it differently.
-fn name(place: &Place, path: &Path) -> Result<Option<PathBuf>> {
+pub(super) fn name(place: &Place, path: &Path) -> Result<Option<PathBuf>> {
     let is_plain = |b: &u8| b.is_ascii_alphanumeric() || b"-_".contains(b);
     let plain = path.file_name().and_then(|name| name.to_str());
     let Some(name) = plain.filter(|name| name.as_bytes().iter().all(is_plain)) else {
@@ -174,7 +174,7 @@ fn name(place: &Place, path: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// Whether git would do no more than we do.
-fn is_usual(place: &Place) -> bool {
+pub(super) fn is_usual(place: &Place) -> bool {
     let Ok(mut own) = small(&place.common.join("config")) else { return false };
     own.make_ascii_lowercase();
     let has = |word: &&[u8]| own.windows(word.len()).any(|found| found == *word);

@@ -12,6 +12,7 @@
 mod add;
 mod admin;
 mod adopt;
+mod again;
 mod branch;
 mod checkout;
 mod commit;
@@ -29,6 +30,7 @@ use std::path::PathBuf;
 pub use add::{Added, Spec, add, copy_missing, is_complete, note_whole, restarted};
 pub(crate) use admin::dirs as admin_folders;
 pub use adopt::adopt;
+pub use again::register_again;
 pub use branch::{
     BranchEnd, branch_of, delete_branch_if_contained, drop_branch, keep, run_of_branch,
 };
@@ -62,6 +64,12 @@ pub enum Error {
     /// The worktree is not ours.
     #[error("{0} was not made by piton, so it is left alone; remove it with `git worktree remove`")]
     Foreign(PathBuf),
+    /// Git forgot it, and it takes git to register it.
+    #[error(
+        "git does not know the worktree {0} any more; move the folder away: the worktree is made again \
+         from its branch and its last checkpoint, and files can be copied into it"
+    )]
+    Forgotten(PathBuf),
     /// The user locked it.
     #[error("{path} was locked ({reason}); run `git worktree unlock` first")]
     Locked {

@@ -231,7 +231,7 @@ fn take_mark(
 pub(super) fn mend_index(place: &Place) -> Result<()> {
     let args = ["diff-index", "--cached", "--quiet", "HEAD"];
     let readable = place.git().args(args).output()?.status.code().is_some_and(|code| code < 2);
-    if readable {
+    if readable && place.git_dir.join("index").exists() {
         return Ok(());
     }
     let _ = fs::remove_file(place.git_dir.join("index"));

@@ -311,3 +311,52 @@ fn a_branch_that_can_not_be_deleted_stays_and_is_all_that_stays() {
     scene.project.piton(&["gc", "--yes"]).exits(0);
     scene.nothing_left();
 }
+
+/// Lost: the way on, and a person's files, where somebody pruned what git knows of a worktree.
+#[test]
+fn a_worktree_that_git_forgot_is_registered_again_with_its_files() {
+    for link_too in [false, true] {
+        let scene = Scene::of(&[lane("SL-1"), lane("SL-2")]);
+        scene.agent("SL-1-01", "echo half > half.txt; exit 1");
+        scene.run(&["--run-id", "r1"]).exits(1);
+        scene.usual_agent("SL-1-01");
+        let (room, entry) = (scene.room("SL-1"), scene.project.root().join(".git/worktrees/SL-1"));
+        std::fs::write(room.join("mine.txt"), "mine\n").unwrap();
+        std::fs::remove_dir_all(&entry).unwrap();
+        if link_too {
+            std::fs::remove_file(room.join(".git")).unwrap();
+        }
+        let told = scene.project.piton(&["doctor"]);
+        let words = "git does not know the worktree of P1/SL-1 any more";
+        assert!(told.stdout.contains(words), "{}", told.stdout);
+        assert!(told.stdout.contains("piton resume r1"), "{}", told.stdout);
+        scene.resume(&[]).exits(0).silent_about("worktree repair");
+        for name in ["half.txt", "mine.txt", "SL-1-01.txt", "SL-2-01.txt", "README"] {
+            assert!(scene.project.has(name), "{name}");
+        }
+        scene.nothing_left();
+    }
+}
+
+/// Lost: one folder after the other, each time the run is resumed.
+#[test]
+fn a_folder_that_somebody_made_a_repository_of_is_not_worked_around() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    scene.agent("SL-1-01", "exit 1");
+    scene.run(&[]).exits(1);
+    let room = scene.room("SL-1");
+    std::fs::remove_dir_all(scene.project.root().join(".git/worktrees/SL-1")).unwrap();
+    std::fs::remove_file(room.join(".git")).unwrap();
+    let made = scene.project.command("git").args(["init", "-q"]).arg(&room).status();
+    assert!(made.unwrap().success());
+    for _ in 0..2 {
+        scene.resume(&[]).exits(1).says("something else is in").says("move it away");
+        assert_eq!(scene.worktrees(), Vec::<String>::new());
+        let rooms = std::fs::read_dir(room.parent().unwrap()).unwrap().count();
+        assert_eq!(rooms, 1);
+    }
+    std::fs::rename(&room, scene.outside("away")).unwrap();
+    scene.usual_agent("SL-1-01");
+    scene.resume(&[]).exits(0);
+    scene.nothing_left();
+}

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use piton_core::lane_state::LaneWork;
 use piton_core::summary::run_status;
 use piton_core::{Plan, RunState, apply};
 use piton_engine::{Loaded, Store};
 use piton_ledger::{Liveness, RunRow, owner_liveness};
 use piton_process::{cgroup, strays};
+use piton_workspace::worktree;
 
 use super::Finding;
 use super::snapshots::Snapshots;
@@ -90,6 +92,7 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
                 findings.extend(recorded_plan(context, &mut store, &loaded));
                 findings.extend(driver(&loaded));
                 findings.extend(cut_short(&loaded));
+                findings.extend(forgotten(&loaded));
                 findings.extend(processes(context, &mut store, &loaded, index < STRAY_RUNS_MAX));
                 snapshots.note(&mut store, &loaded);
             }
@@ -197,6 +200,24 @@ fn cut_short(loaded: &Loaded) -> Option<Finding> {
     let finding =
         || Finding::warning(format!("run {run}: {words}")).next(format!("`piton resume {run}`"));
     (!lives).then(finding)
+}
+
+/// Worktrees of a run that git does not know any more: somebody pruned or deleted their entries.
+fn forgotten(loaded: &Loaded) -> Vec<Finding> {
+    let run = &loaded.row.run_id;
+    let is_over = loaded.state.ended.is_some_and(piton_core::Status::is_final);
+    let lost = |work: &LaneWork| {
+        let dir = Path::new(&work.dir);
+        let wanted = work.ready && !work.removed && !work.isolation.is_in_place();
+        wanted && dir.is_dir() && !worktree::is_complete(dir)
+    };
+    let lanes = loaded.state.lanes().filter(|(_, lane)| lane.work.as_deref().is_some_and(lost));
+    let finding = |(lane, _)| {
+        let what = format!("run {run}: git does not know the worktree of {lane} any more");
+        Finding::warning(what)
+            .next(format!("`piton resume {run}` registers it again, and its files stay"))
+    };
+    lanes.filter(|_| !is_over).map(finding).collect()
 }
 
 /// Whether somebody drives the run, and whether that somebody lives.

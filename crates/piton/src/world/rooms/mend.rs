@@ -12,7 +12,8 @@ use piton_core::lane_state::{LaneWork, base_moved};
 use piton_core::{LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::{Mended, RoomTarget};
 use piton_engine::{Error, Result};
-use piton_workspace::worktree::{self, Files};
+use piton_workspace::refs::Fence;
+use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{Project, partial, refs, restore};
 
 use crate::ui::lane_words::short;
@@ -89,10 +90,8 @@ impl GitRooms {
     /// Takes up a worktree that is there.
     fn take_up(&mut self, lane: &LanePath, work: &LaneWork) -> Result<Option<String>> {
         let fence = self.fenced()?;
-        let start = work.base_sha.clone().unwrap_or_default();
-        let wanted = spec(&self.run_id, lane, work, &start, &[]);
         let lost = branch_head(&self.root, &work.branch).is_none();
-        let added = worktree::add(&self.root, &wanted, &fence).map_err(of_worktree)?;
+        let added = self.find_again(lane, work)?;
         if lost {
             let at = work.committed.as_ref().map_or(&added.head, |c| &c.commit);
             worktree::move_to(Path::new(&work.dir), at, STAY, &fence).map_err(of_worktree)?;
@@ -172,10 +171,35 @@ impl GitRooms {
         if !dir.is_dir() || worktree::is_complete(dir) {
             return Ok(());
         }
+        self.find_again(lane, work).map(drop)
+    }
+
+    /// Finds a worktree whose folder is there, also where git forgot it.
+    fn find_again(&mut self, lane: &LanePath, work: &LaneWork) -> Result<worktree::Added> {
         let fence = self.fenced()?;
         let start = work.base_sha.clone().unwrap_or_default();
         let wanted = spec(&self.run_id, lane, work, &start, &[]);
-        worktree::add(&self.root, &wanted, &fence).map(drop).map_err(of_worktree)
+        worktree::register_again(&self.root, &wanted, &fence).map_err(of_worktree)?;
+        self.add_there(&wanted, &fence)
+    }
+
+    /// Finds or makes a worktree in its place, and nowhere else.
+    fn add_there(&self, wanted: &Spec, fence: &Fence) -> Result<worktree::Added> {
+        let added = worktree::add(&self.root, wanted, fence).map_err(of_worktree)?;
+        let dir = &wanted.path;
+        if added.path == dir.canonicalize().unwrap_or_else(|_| dir.clone())
+            && added.branch == wanted.branch
+        {
+            return Ok(added);
+        }
+        if !added.reused {
+            worktree::remove(&self.root, &added.path, fence).map_err(of_worktree)?;
+        }
+        Err(Error::World(format!(
+            "something else is in {}, or is called {}; move it away first",
+            dir.display(),
+            wanted.branch
+        )))
     }
 
     /// Makes worktrees again whose folders somebody deleted. One whose lane is in base, or stays on
@@ -236,14 +260,8 @@ impl GitRooms {
         let lost = branch_head(&self.root, &work.branch).is_none();
         let start = work.base_sha.clone().unwrap_or_default();
         let wanted = spec(&self.run_id, lane, work, &start, copy);
-        let added = worktree::add(&self.root, &wanted, &fence).map_err(of_worktree)?;
+        let added = self.add_there(&wanted, &fence)?;
         let dir = Path::new(&work.dir);
-        if added.path != dir.canonicalize().unwrap_or_else(|_| dir.to_owned())
-            || added.branch != work.branch
-        {
-            let found = added.path.display();
-            return Err(Error::World(format!("{} is in use, {found} is not", work.dir)));
-        }
         let committed = work.committed.as_ref().filter(|_| lost).map(|c| &c.commit);
         if let Some(commit) = committed {
             worktree::move_to(dir, commit, Files::Follow, &fence).map_err(of_worktree)?;

@@ -1,0 +1,77 @@
+//! A lane's folder that git does not know any more is registered again, with its files as they are.
+//!
+//! Somebody pruned or deleted its entry, perhaps while the folder was away. The caller knows that the
+//! folder is the lane's and was made whole; the record of its branch says the rest. The mark is
+//! written first: whoever finds it after a kill writes what is missing beside it. What was staged, and
+//! a merge or rebase that was under way, went with the entry.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::admin::{self, Admin, Spot};
+use super::mark::{self, Mark};
+use super::{At as _, Error, Place, Result, Spec, branch, check, links, list, locks, stand};
+use crate::refs::Fence;
+
+/// Registers the folder of a spec again, if it has no entry in git; nothing happens where it has one, or
+/// where something else is in its place.
+pub fn register_again(root: &Path, spec: &Spec, fence: &Fence) -> Result<()> {
+    let place = Place::of(root)?;
+    check(&place, fence)?;
+    let path = place.root.join(&spec.path);
+    let Ok(real) = path.canonicalize() else { return Ok(()) };
+    let named = admin::leads_to(&real);
+    if !is_unlinked(&real, named.as_deref()) {
+        return Ok(());
+    }
+    locks::await_children(&place)?;
+    let (spot, owner) = (Spot::of(&real), spec.owner());
+    let is_known = |a: &Admin| a.is_at(&spot) || a.owner() == Some(&owner);
+    if admin::scan(&place).iter().any(is_known) || !branch::is_claimed(&place, spec) {
+        return Ok(());
+    }
+    let claim = branch::claim(&place, spec, fence)?;
+    if let Some(path) = list::checked_out_in(&place, &claim.branch) {
+        return Err(Error::BranchInUse { branch: claim.branch, path });
+    }
+    let text = mark::as_line(&real).filter(|_| links::is_usual(&place));
+    let dir = if text.is_some() { entry(&place, &real, named)? } else { None };
+    let Some(dir) = dir else { return Err(Error::Forgotten(real)) };
+    let mark = Mark {
+        owner,
+        branch: claim.branch,
+        start: claim.start,
+        boot: String::new(),
+        path: text,
+        missing: Vec::new(),
+    };
+    mark.write_first(&dir)?;
+    let locked = dir.join("locked");
+    mark::put(&locked, format!("{}\n", mark.owner.reason()).as_bytes()).at(&locked)?;
+    links::mend(&dir, &mark).at(&dir)?;
+    stand::reset_index(&place.linked(&real, &dir), "HEAD")?;
+    Mark { boot: mark::boot().to_owned(), ..mark }.write(&dir)
+}
+
+/// Whether a folder has no link, or one that leads nowhere.
+fn is_unlinked(path: &Path, named: Option<&Path>) -> bool {
+    match fs::symlink_metadata(path.join(".git")) {
+        Err(error) => error.kind() == ErrorKind::NotFound,
+        Ok(_) => named.is_some_and(|dir| !dir.join("HEAD").exists()),
+    }
+}
+
+/// Makes the admin folder: that which the link names, or else one with the name of the worktree's.
+fn entry(place: &Place, path: &Path, named: Option<PathBuf>) -> Result<Option<PathBuf>> {
+    let all = place.common.join("worktrees");
+    match named {
+        Some(dir) if dir.parent() == Some(&all) => {
+            fs::create_dir_all(&dir).at(&dir)?;
+            Ok(Some(dir))
+        }
+        // Of another repository, or of this one before it was moved.
+        Some(_) => Ok(None),
+        None => links::name(place, path),
+    }
+}
