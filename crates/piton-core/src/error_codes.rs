@@ -191,7 +191,7 @@ pub const TABLE: &[Entry] = &[
         code: "no-project",
         title: "the project cannot be found",
         cause: "The folder has a `.git` that does not lead to a repository.",
-        next: "Repair it (`git worktree repair` may help) or work in another folder.",
+        next: "If the repository was moved, `git worktree repair PATH` in it helps; else work in another folder.",
     },
     Entry {
         code: "no-repository",

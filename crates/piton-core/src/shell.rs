@@ -16,7 +16,16 @@ pub fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    // No shell takes a NUL, and no name of a file or branch has one.
+    format!("'{}'", word.replace('\0', "").replace('\'', "'\\''"))
+}
+
+/// A git command for a person to paste, in a folder or where they stand. Each word is quoted: names may
+/// come from files of others.
+pub fn git(dir: Option<&str>, words: &[&str]) -> String {
+    let at = dir.into_iter().flat_map(|dir| ["-C", dir]);
+    let words = ["git"].into_iter().chain(at).chain(words.iter().copied());
+    words.map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// A command with the values of variables in their place, so that it means the same where those are not

@@ -119,7 +119,7 @@ pub const TABLE: &[Row] = &[
         name: "worktree-gone",
         what: "the linked work tree that the run was started in is gone",
         severity: Severity::Stops,
-        next: "bring it back with `git worktree add`, or start over: `piton run PLAN --fresh`",
+        next: "bring it back with `git worktree add -f PATH BRANCH`, or start over: `piton run PLAN --fresh`",
     },
     Row {
         name: "step-running",

@@ -165,11 +165,7 @@ fn write_name(out: &mut String, name: &str, vars: &Vars) -> Option<()> {
 
 /// Quotes a text so that a shell takes it as one word, whatever is in it.
 pub fn quote_for_shell(text: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&b);
-    if !text.is_empty() && text.bytes().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
+    piton_core::shell::quoted(text)
 }
 
 /// Makes a text into a template that says exactly the text.

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub use repository::{Level, Remark, publishers, repository};
 pub use submodule::unfilled;
 
+use piton_core::shell;
+
 use crate::git::{Git, NOT_RUN};
 use crate::{Project, refs};
 
@@ -27,13 +29,20 @@ pub struct Operation {
     /// What it is, with its article.
     pub what: &'static str,
     /// The git commands that end it, without `git`.
-    pub ends: &'static [&'static str],
+    ends: &'static [&'static str],
 }
 
 impl Operation {
     /// Whether it is a merge: all that it is about is in the work tree and the index.
     pub fn is_merge(&self) -> bool {
         *self == MERGE
+    }
+
+    /// The commands that end it in a work tree, for a person to choose from.
+    pub fn ends_in(&self, dir: &str) -> String {
+        let command = |end: &&str| shell::git(Some(dir), &end.split(' ').collect::<Vec<_>>());
+        let all: Vec<String> = self.ends.iter().map(|end| format!("`{}`", command(end))).collect();
+        all.join(" or ")
     }
 }
 
@@ -142,10 +151,11 @@ pub fn usable(root: &Path) -> Result<(), Refusal> {
 
 /// Why git takes a folder for no work tree, from what it said.
 fn unusable(root: &Path, said: &str) -> Refusal {
-    let root = root.display();
+    let root = root.display().to_string();
     if said.contains("dubious ownership") {
         let message = format!("the repository at {root} belongs to another user");
-        let fix = format!("git config --global --add safe.directory {root}");
+        let trust = shell::git(None, &["config", "--global", "--add", "safe.directory", &root]);
+        let fix = format!("`{trust}`");
         return Refusal::new("foreign-owner", message, fix);
     }
     let fix = if said.starts_with(NOT_RUN) {
@@ -174,7 +184,7 @@ fn no_such_branch(root: &Path, branch: &str) -> Refusal {
         return Refusal::new(
             "no-commits",
             format!("the branch {branch} has no commit yet, so no lane can start from it"),
-            "make a first commit, for example git commit --allow-empty -m Start",
+            "make a first commit, for example `git commit --allow-empty -m Start`",
         );
     }
     let pattern = format!("refs/remotes/*/{branch}");
@@ -185,7 +195,7 @@ fn no_such_branch(root: &Path, branch: &str) -> Refusal {
     let fix = if remote.is_empty() {
         "name one that `git branch` lists".to_owned()
     } else {
-        format!("make it with git branch {branch} {remote}")
+        format!("make it with `{}`", shell::git(None, &["branch", branch, &remote]))
     };
     Refusal::new("no-base", format!("there is no branch {branch}"), fix)
 }
@@ -235,11 +245,11 @@ fn settled_in(dir: &Path, git_dir: Option<&Path>) -> Result<(), Refusal> {
     match git_dir.and_then(|git_dir| found_in(git_dir).next()) {
         None => Ok(()),
         Some(found) => {
-            let ends: Vec<String> = found.ends.iter().map(|end| format!("git {end}")).collect();
+            let ends = found.ends_in(&dir.display().to_string());
             Err(Refusal::new(
                 "under-way",
                 format!("{} is under way in {}", found.what, dir.display()),
-                format!("end it first: {}", ends.join(", or ")),
+                format!("end it first: {ends}"),
             ))
         }
     }

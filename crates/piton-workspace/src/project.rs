@@ -255,7 +255,9 @@ fn linked(dot_git: &Path) -> Result<PathBuf, Error> {
     if git_dir.join("HEAD").exists() {
         Ok(git_dir)
     } else {
-        Err(broken("the folder it names is gone; `git worktree repair` may help"))
+        Err(broken(
+            "the folder it names is gone; if the repository was moved, `git worktree repair PATH` in it helps",
+        ))
     }
 }
 

@@ -86,6 +86,22 @@ fn moved_refs_are_durable_before_the_ledger_goes_on() {
     }
 }
 
+/// If this fails, a power cut in the middle of a merge leaves locks on base that nobody knows to be
+/// ours.
+#[test]
+fn a_move_of_base_is_noted_durably_before_git_locks_it() {
+    let project = Project::with_plan(LANE);
+    project.commit();
+    let Some(text) = trace(&project, "fsync,fdatasync,openat") else { return };
+    let trace: Vec<&str> = text.lines().collect();
+    let locked = position(&trace, 0, &["openat(", "refs/heads/main.lock", "O_CREAT"]);
+    let locked = locked.unwrap_or_else(|| panic!("base is never locked\n{text}"));
+    for synced in ["/piton/transactions/", "/piton/transactions>"] {
+        let found = position(&trace, 0, &["sync(", synced]);
+        assert!(found.is_some_and(|found| found < locked), "{synced} is not synced\n{text}");
+    }
+}
+
 /// If this fails, a power cut can leave a worktree that nobody knows to be a lane's. The files that
 /// git knows it by are not synced one by one: the mark says what they held.
 #[test]

@@ -5,8 +5,7 @@ use piton_core::decide::worker;
 use piton_core::event::{Class, Event, LaneReopened};
 use piton_core::lane::Stage;
 use piton_core::plan::{Lane, Step};
-use piton_core::{LanePath, StepPath};
-use piton_formats::template::quote_for_shell;
+use piton_core::{LanePath, StepPath, shell};
 
 use super::Driver;
 use crate::error::Result;
@@ -43,11 +42,9 @@ impl Driver<'_> {
         let lines = lines.into_iter().take(CONFLICTS_TOLD_MAX).collect();
         let base = self.work(path).base_branch;
         let fix = |dir: &str| {
-            let dir = quote_for_shell(dir);
-            format!(
-                "`git -C {dir} rebase {base}` puts both sides there: settle them, `git -C {dir} \
-                 rebase --continue`, then"
-            )
+            let begin = shell::git(Some(dir), &["rebase", &base]);
+            let end = shell::git(Some(dir), &["rebase", "--continue"]);
+            format!("`{begin}` puts both sides there: settle them, `{end}`, then")
         };
         self.reopen_or(path, lane, (Class::Conflict, error, lines), Some(commits), fix)
     }

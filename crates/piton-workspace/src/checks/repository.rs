@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
+use piton_core::shell;
+
 use crate::Project;
 use crate::git::Git;
 
@@ -63,11 +65,11 @@ pub fn repository(dir: &Path, path: &OsStr) -> Vec<Remark> {
     if config.has("extensions.partialclone") || config.any("remote.", ".promisor") {
         let what =
             "this is a partial clone: making a worktree or merging may fetch from the remote";
-        say("partial-clone", Level::Warn, what, "stay online, or run git fetch --refetch once");
+        say("partial-clone", Level::Warn, what, "stay online, or run `git fetch --refetch` once");
     }
     if common.as_ref().is_some_and(|dir| dir.join("shallow").exists()) {
         let what = "this is a shallow clone: a lane rebases only over the history that is here";
-        say("shallow-clone", Level::Warn, what, "git fetch --unshallow brings the rest");
+        say("shallow-clone", Level::Warn, what, "`git fetch --unshallow` brings the rest");
     }
     if config.is("extensions.objectformat", "sha256") {
         let what = "the repository uses sha256 object ids, which snapshots of lanes can't hold";
@@ -184,7 +186,9 @@ impl Config {
                     "push branches by name to it, or unset its mirror".to_owned(),
                 ));
             } else if kind == "push" && all && !self.0.iter().any(spared) {
-                found.insert((remote, format!("git config --add remote.{remote}.push '{SPARED}'")));
+                let setting = format!("remote.{remote}.push");
+                let spare = shell::git(None, &["config", "--add", &setting, SPARED]);
+                found.insert((remote, format!("`{spare}`")));
             }
         }
         found

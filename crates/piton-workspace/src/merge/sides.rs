@@ -13,6 +13,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use piton_core::shell;
+
 use super::{Error, Result};
 use crate::git::{self, Git};
 use crate::worktree::Place;
@@ -79,13 +81,13 @@ impl Disputed {
             let sep = if side == 0 { ": " } else { ", " };
             let _ = match (&self.stages[side + 1], &self.beside[side]) {
                 (Some(blob), Some(at)) => {
-                    write!(words, "{sep}{who} has {} (`git show {}`)", at.display(), blob.id)
+                    write!(words, "{sep}{who} has {} (`{}`)", at.display(), shown(blob))
                 }
                 _ => write!(words, "{sep}{who} has none"),
             };
         }
         if let Some(blob) = &self.stages[0] {
-            let _ = write!(words, ", before it was `git show {}`", blob.id);
+            let _ = write!(words, ", before it was `{}`", shown(blob));
         }
         let beside: Vec<String> = self.beside().map(|p| p.display().to_string()).collect();
         if !beside.is_empty() {
@@ -94,6 +96,10 @@ impl Disputed {
         }
         words
     }
+}
+
+fn shown(blob: &Blob) -> String {
+    shell::git(None, &["show", &blob.id])
 }
 
 /// What two commits are at odds about: base's, and the lane's.

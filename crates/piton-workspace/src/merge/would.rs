@@ -11,6 +11,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use piton_core::shell;
 use rustix::fs::Access;
 
 use super::diff::{self, Change};
@@ -143,10 +144,11 @@ fn hidden(dir: &Path, copy: &Path, changes: &[Change]) -> Result<Vec<String>> {
         named.push(path);
         let now = Git::at(dir).args(["hash-object"]).arg(named).arg("--").arg(&file).text()?;
         if now != id {
-            let path = path.display();
+            let (at, path) = (dir.display().to_string(), path.display().to_string());
+            let mark = format!("--no-{mark}");
+            let look = shell::git(Some(&at), &["update-index", &mark, "--", &path]);
             found.push(format!(
-                "{path} (marked so that git does not look: `git update-index --no-{mark} {path}` \
-                 shows your change)"
+                "{path} (marked so that git does not look: `{look}` shows your change)"
             ));
         }
     }

@@ -62,7 +62,7 @@ pub enum Error {
     #[error("another driver took this run over; follow it with `piton status`")]
     Superseded,
     /// The worktree is not ours.
-    #[error("{0} was not made by piton, so it is left alone; remove it with `git worktree remove`")]
+    #[error("{0} was not made by piton, so it is left alone; move it away if it is in the way")]
     Foreign(PathBuf),
     /// Git forgot it, and it takes git to register it.
     #[error(
@@ -71,7 +71,7 @@ pub enum Error {
     )]
     Forgotten(PathBuf),
     /// The user locked it.
-    #[error("{path} was locked ({reason}); run `git worktree unlock` first")]
+    #[error("{path} was locked ({reason}); run `{}` first", unlocked(path))]
     Locked {
         /// The worktree.
         path: PathBuf,
@@ -107,6 +107,10 @@ pub enum Error {
     /// Another process of ours is still at work.
     #[error("a git command of an earlier driver still runs here; wait for it, then call again")]
     Busy,
+}
+
+fn unlocked(path: &std::path::Path) -> String {
+    piton_core::shell::git(None, &["worktree", "unlock", &path.to_string_lossy()])
 }
 
 /// A result with this module's error.

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use piton_core::id::is_valid_id;
 use piton_core::lane_state::StageRecord;
+use piton_core::shell::git;
 use piton_core::{Event, LanePath, RunState, Status, apply};
 use piton_engine::Store;
 use piton_engine::store::Commit;
@@ -204,10 +205,12 @@ fn base_of(context: &Context, args: &ImportArgs, records: &[Record]) -> Result<O
             .hint(format!("a run has one: correct `base_branch` in {file}")));
     }
     if refs::value(&context.project.root, &format!("refs/heads/{branch}")).is_none() {
+        // A name that begins like an option is one only to programs.
+        let make = sanitize(&git(None, &["branch", "--", branch, "COMMIT"]));
         let branch = sanitize(branch);
         let message = format!("there is no branch {branch}, which the records call their base");
         return Err(CommandError::new(Kind::Blocked, "base-branch", message)
-            .hint(format!("bring it here: `git fetch`, then `git branch {branch} COMMIT`"))
+            .hint(format!("bring it here: `git fetch`, then `{make}`"))
             .hint(format!("or correct `base_branch` in {file}")));
     }
     Ok(Some(branch.clone()))

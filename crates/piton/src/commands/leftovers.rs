@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use piton_core::event::MergedBy;
 use piton_core::lane_state::LaneWork;
+use piton_core::shell::git;
 use piton_core::state::LaneState;
 use piton_core::{LanePath, RunState};
 use piton_engine::Store;
-use piton_formats::template::quote_for_shell;
 use piton_workspace::refs::{self, Fence, Standing};
 use piton_workspace::{merge, whole, worktree};
 use serde::Serialize;
@@ -83,19 +83,24 @@ impl Leftover {
         if self.contained || self.empty {
             return here::told("`piton gc` removes it").into_owned();
         }
-        let (base, branch) = (sanitize(&self.base), sanitize(&self.branch));
-        let removed = match &self.worktree {
+        let mut commands = Vec::new();
+        match &self.worktree {
             Some(_) if self.merged => return here::told("`piton gc` removes its worktree").into(),
             Some(tree) => {
-                let tree = quote_for_shell(&tree.display().to_string());
-                format!("git worktree remove {tree} && ")
+                // It is locked, so that nobody removes it by mistake.
+                let tree = tree.display().to_string();
+                commands.push(git(None, &["worktree", "unlock", &tree]));
+                commands.push(git(None, &["worktree", "remove", &tree]));
             }
-            None => String::new(),
-        };
+            None => {}
+        }
+        commands.push(git(None, &["branch", "-D", &self.branch]));
         let next = format!(
-            "update {base}, then `piton gc` removes it; if it was merged as another commit: \
-             `{removed}git branch -D {branch}`"
+            "update {}, then `piton gc` removes it; if it was merged as another commit: `{}`",
+            self.base,
+            commands.join(" && ")
         );
+        let next = sanitize(&next);
         here::told(&next).into_owned()
     }
 
@@ -235,4 +240,49 @@ fn goes(root: &Path, left: &Leftover) -> bool {
         worktree::delete_branch_if_contained(root, owner, &left.head, &left.base, &fence)
     };
     matches!(end, Ok(worktree::BranchEnd::Deleted))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Lost: a person could not remove what is left, for our own lock is in the way.
+    #[test]
+    fn the_commands_that_remove_a_worktree_and_its_branch_work() {
+        let home = tempfile::tempdir().unwrap();
+        let (root, tree) = (home.path().join("repo"), home.path().join("it's; left"));
+        let sh = |line: &str| {
+            let who = ["-c", "user.name=n", "-c", "user.email=e"].join(" ");
+            let line = line.replace("GIT", &format!("git {who}"));
+            let mut command = Command::new("sh");
+            for name in piton_workspace::git::NAMES_A_REPOSITORY {
+                command.env_remove(name);
+            }
+            let done = command.args(["-ec", &line]).current_dir(&root).output().unwrap();
+            assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+        };
+        std::fs::create_dir(&root).unwrap();
+        sh("git init -q; GIT commit -q --allow-empty -m first");
+        let (branch, at) = ("lane/P/A;x", tree.display().to_string());
+        let add =
+            ["worktree", "add", "-q", "--lock", "--reason", "piton: run r", "-b", branch, &at];
+        sh(&git(None, &add));
+        let left = Leftover {
+            run_id: "r".to_owned(),
+            lane: LanePath { phase: "P".to_owned(), lane: "A".to_owned() },
+            branch: branch.to_owned(),
+            head: String::new(),
+            base: "main".to_owned(),
+            worktree: Some(tree.clone()),
+            contained: false,
+            merged: false,
+            empty: false,
+            holds: None,
+        };
+        sh(left.next().rsplit('`').nth(1).unwrap());
+        assert!(!tree.exists());
+        sh(&format!("! {}", git(None, &["rev-parse", "-q", "--verify", branch])));
+    }
 }

@@ -359,7 +359,7 @@ fn refuse_merged_elsewhere(state: &RunState, lanes: &[LanePath]) -> Result<()> {
         }
         let there = format!("revert that where it was merged, or in {} by hand", sanitize(base));
         return Err(CommandError::usage("not-rewound", message)
-            .hint(format!("{there} (`git revert`)"))
+            .hint(format!("{there} (`git revert COMMIT`)"))
             .hint("`--lane` takes other lanes back without it"));
     }
     Ok(())

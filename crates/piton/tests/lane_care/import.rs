@@ -334,7 +334,7 @@ fn the_base_branch_of_the_records_is_the_base() {
     let records = json!([record("SL-1", "before_lane_start", "ready", 1, &at)]);
     project.write(CHECKPOINTS, &records.to_string());
     let none = project.piton(&["import", CHECKPOINTS]).exits(4).says("error[base-branch]");
-    none.says("there is no branch develop").says("git branch develop");
+    none.says("there is no branch develop").says("git branch -- develop COMMIT");
     assert_eq!(project.piton(&["runs", "--json"]).exits(0).json(), json!([]));
     project.git(&["branch", "develop"]);
     project.piton(&["import", CHECKPOINTS]).exits(0);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use piton_core::lane_state::LaneWork;
+use piton_core::shell::quoted;
 use piton_core::summary::run_status;
 use piton_core::{Plan, RunState, apply};
 use piton_engine::{Loaded, Store};
@@ -358,8 +359,9 @@ pub fn place(context: &Context) -> Vec<Finding> {
         let (from, to) = (state.display(), common.join("piton"));
         let what = format!("the state lies in {from}, from before there was git");
         findings.push(Finding::warning(what).next(format!(
-            "`git clean -fdx` would delete it; while no run is driven, `mv {from} {}`",
-            to.display()
+            "`git clean -fdx` would delete it; while no run is driven, `mv {} {}`",
+            quoted(&state.to_string_lossy()),
+            quoted(&to.to_string_lossy())
         )));
     }
     findings

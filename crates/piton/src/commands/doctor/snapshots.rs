@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use piton_core::Status;
+use piton_core::shell::git;
 use piton_engine::{Loaded, Store};
 use piton_workspace::{refs, snapshot};
 
@@ -75,8 +76,9 @@ impl Named {
         if self.is_final {
             return Some(Finding::ok(what));
         }
+        let fetch = git(None, &["fetch", "COPY", &format!("{prefix}*:{prefix}*")]);
         Some(Finding::warning(what).next(format!(
-            "if another copy of the repository has them, `git fetch COPY '{prefix}*:{prefix}*'`; \
+            "if another copy of the repository has them, `{fetch}`; \
              without, nothing can be taken back to these checkpoints, and `piton checkpoint` and \
              the next steps make new ones"
         )))

@@ -2,9 +2,11 @@
 //! there move it, and their commits are the user's to take back.
 
 use piton_core::Event;
+use piton_core::shell::git;
 use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_engine::world::Rewind;
+use piton_workspace::{Git, merge};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -15,6 +17,8 @@ use crate::ui::lane_words::short;
 pub struct HeadLeft {
     then: String,
     now: String,
+    /// Whether all that came since may go: nothing that a run merged is among it.
+    resets: bool,
 }
 
 impl HeadLeft {
@@ -25,21 +29,27 @@ impl HeadLeft {
         loaded: &Loaded,
         rewind: &Rewind,
     ) -> Result<Option<Self>> {
-        let now = context.project.head();
+        let (project, now) = (&context.project, context.project.head());
         let (Some(now), true) = (now, rewind.targets.iter().any(|t| t.lane.is_none())) else {
             return Ok(None);
         };
-        let then = seen_before(store, loaded, rewind.intent.after_event)?;
-        Ok(then.filter(|then| *then != now).map(|then| Self { then, now }))
+        let (then, branch) = seen_before(store, loaded, rewind.intent.after_event)?;
+        let Some(then) = then.filter(|then| *then != now) else { return Ok(None) };
+        let grew = branch == project.branch()
+            && merge::is_ancestor(&project.root, &then, &now).unwrap_or(false);
+        let resets = grew && !merged_between(context, store, &then, &now)?;
+        Ok(Some(Self { then, now, resets }))
     }
 
     /// For people.
     pub fn words(&self) -> String {
         let (then, now) = (short(&self.then), short(&self.now));
-        format!(
-            "  stays   HEAD at {now} (it was at {then}; commits are not taken back: \
-             `git reset {then}` does that and leaves the files)"
-        )
+        let how = if self.resets {
+            format!(": `{}` does that and leaves the files", git(None, &["reset", &then]))
+        } else {
+            String::new()
+        };
+        format!("  stays   HEAD at {now} (it was at {then}; commits are not taken back{how})")
     }
 
     /// As data.
@@ -48,12 +58,34 @@ impl HeadLeft {
     }
 }
 
-/// The commit that was last seen checked out before an event.
-fn seen_before(store: &mut Store, loaded: &Loaded, event: u64) -> Result<Option<String>> {
-    let (mut seen, mut after) = (None, 0);
+/// Whether a lane of any run was merged between two commits.
+fn merged_between(context: &Context, store: &mut Store, from: &str, to: &str) -> Result<bool> {
+    let range = format!("{from}..{to}");
+    let listed = Git::at(&context.project.root).args(["rev-list", &range]).text();
+    let Ok(between) = listed else { return Ok(true) };
+    let is_between = |commit: &String| between.lines().any(|found| found == commit);
+    for row in store.runs()? {
+        // Of a run that can't be read nobody knows.
+        let Ok(loaded) = store.load_row(row) else { return Ok(true) };
+        let works = loaded.state.lanes().filter_map(|(_, lane)| lane.work.as_ref());
+        let mut merged = works.filter_map(|work| work.merged.as_ref()?.to.as_ref());
+        if merged.any(is_between) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The commit that was last seen checked out before an event, and the branch it was on.
+fn seen_before(
+    store: &mut Store,
+    loaded: &Loaded,
+    event: u64,
+) -> Result<(Option<String>, Option<String>)> {
+    let (mut seen, mut branch, mut after) = (None, None, 0);
     loop {
         let page = store.events(&loaded.row, after)?;
-        let Some((last, ..)) = page.last() else { return Ok(seen) };
+        let Some((last, ..)) = page.last() else { return Ok((seen, branch)) };
         after = *last;
         for (_, _, event) in page.iter().filter(|(seq, ..)| *seq <= event) {
             let head = match event {
@@ -61,12 +93,16 @@ fn seen_before(store: &mut Store, loaded: &Loaded, event: u64) -> Result<Option<
                 Event::DriverAttached(e) => &e.head,
                 Event::DriverLeft(e) => &e.head,
                 Event::CheckpointRecorded(e) => &e.head,
+                Event::LaneBegun(e) if e.isolation.is_in_place() => {
+                    branch = Some(e.base_branch.clone()).filter(|name| !name.is_empty());
+                    &e.base_sha
+                }
                 _ => continue,
             };
             seen = head.clone().or(seen);
         }
         if after >= event {
-            return Ok(seen);
+            return Ok((seen, branch));
         }
     }
 }

@@ -3,11 +3,11 @@
 
 use piton_core::event::MergedBy;
 use piton_core::lane_state::LaneWork;
+use piton_core::shell::git;
 use piton_core::state::{LaneState, PhaseState};
 use piton_core::{LanePath, RunState};
 use piton_engine::world::Refusal;
 use piton_formats::lanes::fix::is_validation;
-use piton_formats::template::quote_for_shell;
 use piton_workspace::checks::{self, Base};
 use piton_workspace::merge::Rebase::{Clean, Nothing, UpToDate};
 use piton_workspace::{Project, merge};
@@ -31,13 +31,13 @@ impl GitRooms {
             let found = here.unwrap_or_else(|| "no branch".to_owned());
             let elsewhere = standing.worktree.filter(|dir| *dir != self.root);
             let free = elsewhere.map_or_else(String::new, |dir| {
-                let dir = quote_for_shell(&dir.display().to_string());
-                format!("`git -C {dir} switch --detach`, ")
+                let dir = dir.display().to_string();
+                format!("`{}`, ", git(Some(&dir), &["switch", "--detach"]))
             });
-            let (base_word, run) = (quote_for_shell(&base), &self.run_id);
+            let (switch, run) = (git(None, &["switch", &base]), &self.run_id);
             return Some(Refusal {
                 why: format!("the validation runs on {base}, and {found} is checked out here"),
-                fix: format!("{free}`git switch {base_word}`, then `piton resume {run}`"),
+                fix: format!("{free}`{switch}`, then `piton resume {run}`"),
             });
         }
         self.lacking(lane, state, &standing).err()

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use piton_core::event::LaneBegun;
 use piton_core::lane::{LaneRules, Missed, SnapshotRef, Stage, StageStatus, TaskOf};
 use piton_core::lane_state::LaneWork;
+use piton_core::shell::{git, quoted};
 use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Refusal, Room};
 use piton_formats::lanes::naming::task_branch;
-use piton_formats::template::quote_for_shell;
 use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
 use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
@@ -120,12 +120,13 @@ impl GitRooms {
         if self.options.base.is_some() || found.as_deref() == Some(base) {
             return None;
         }
-        let (found, word) = (found.as_deref().unwrap_or("no branch"), quote_for_shell(base));
+        let (found, word) = (found.as_deref().unwrap_or("no branch"), quoted(base));
         let run = &self.run_id;
         Some(Refusal {
             why: format!("it goes to {base}, and {found} is checked out here"),
             fix: format!(
-                "`git switch {word}`, then `piton resume {run}`; or `piton resume {run} --base {word}`"
+                "`{}`, then `piton resume {run}`; or `piton resume {run} --base {word}`",
+                git(None, &["switch", base])
             ),
         })
     }
@@ -313,7 +314,10 @@ fn other_branch(found: &str, usual: &str) -> Refusal {
     Refusal {
         why: format!("the current branch is {found}, and `lanes.base` in piton.toml is {usual}"),
         fix: format!(
-            "`git switch {usual}`, or say which one is meant: `--base {usual}` or `--base {found}`"
+            "`{}`, or say which one is meant: `--base {}` or `--base {}`",
+            git(None, &["switch", usual]),
+            quoted(usual),
+            quoted(found)
         ),
     }
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use piton_core::lane::{Stage, StageStatus};
 use piton_core::lane_state::LaneWork;
+use piton_core::shell::git;
 use piton_engine::world::Refusal;
-use piton_formats::template::quote_for_shell;
 use piton_workspace::{Project, checks, merge, worktree};
 
 use super::{GitRooms, branch_head};
@@ -28,12 +28,9 @@ impl GitRooms {
         // Of a merge all is in the files: they are committed, or markers in them are told.
         let all = checks::under_way(Path::new(&work.dir));
         let found = all.into_iter().find(|found| !found.is_merge())?;
-        let at = quote_for_shell(&work.dir);
-        let ends: Vec<String> =
-            found.ends.iter().map(|end| format!("`git -C {at} {end}`")).collect();
         Some(Refusal {
             why: format!("{} is under way in {}", found.what, work.dir),
-            fix: format!("{}, then `piton resume {}`", ends.join(" or "), self.run_id),
+            fix: format!("{}, then `piton resume {}`", found.ends_in(&work.dir), self.run_id),
         })
     }
     /// Why the files of a worktree are not the lane's work: its commit is on its branch, and something
@@ -51,7 +48,7 @@ impl GitRooms {
             within(commit, &tip).unwrap_or(false) && !within(commit, &head).unwrap_or(true)
         };
         let own = committed(work).find(is_left)?;
-        let (branch, at) = (&work.branch, quote_for_shell(&work.dir));
+        let branch = &work.branch;
         let found = found.unwrap_or_else(|| "no branch".to_owned());
         Some(Refusal {
             why: format!(
@@ -60,8 +57,8 @@ impl GitRooms {
                 short(&head)
             ),
             fix: format!(
-                "`git -C {at} switch {}`, then `piton resume {}`",
-                quote_for_shell(branch),
+                "`{}`, then `piton resume {}`",
+                git(Some(&work.dir), &["switch", branch]),
                 self.run_id
             ),
         })
