@@ -133,6 +133,17 @@ fn the_records_hold_what_a_reader_needs() {
     assert_eq!(work(&run).stage(), Some(Stage::PrePr));
 }
 
+/// Lost: a record would say that tests passed which a person left out.
+#[test]
+fn tests_that_were_left_out_are_not_on_record() {
+    let mut run = in_room();
+    attempt(&mut run, WORK, Outcome::Succeeded, "made");
+    let (step, by) = (path(TESTS), "ada".to_owned());
+    run.take(Event::StepSkipped(StepSkipped { step, satisfy: true, by }));
+    run.take(committed(LANE, "made", true));
+    assert!(work(&run).record(Stage::AfterLaneTests).is_none());
+}
+
 #[test]
 fn a_lane_in_place_has_its_records_without_a_worktree() {
     let mut run = Run::new(plan(plans::lane_of("A", &["work"])));

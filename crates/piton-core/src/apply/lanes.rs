@@ -6,7 +6,9 @@ use crate::event::{
     Event, LaneBegun, LaneBlocked, LaneCommitted, LaneReopened, Outcome, StepFinished, StepStarted,
 };
 use crate::id::{LanePath, StepPath};
-use crate::lane::{PULL_REQUEST_STEP, SETUP_STEP, SnapshotRef, Stage, StageStatus, TESTS_STEP};
+use crate::lane::{
+    PULL_REQUEST_STEP, SETUP_STEP, SnapshotRef, Stage, StageStatus, TESTS_STEP, VALIDATION_LANE,
+};
 use crate::lane_event::MergedBy;
 use crate::lane_event::{Revert, RewindRoom};
 use crate::lane_state::{Act, Committed, LaneWork, StageRecord, Undoable};
@@ -224,9 +226,9 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
         let last = FailedAttempt { attempt, ..last };
         context = context_of(work.reopened.failures.iter().chain([&last]));
     }
-    let over =
-        state.lane(&event.step.lane()).is_some_and(super::super::state::LaneState::steps_are_over);
-    let ended = |work: &mut LaneWork, context: Vec<String>| match &event.outcome {
+    let over = state.lane(&event.step.lane()).is_some_and(LaneState::steps_are_over);
+    let lane_tests = state.lane(&event.step.lane()).is_some_and(|l| l.is_tested_by(&event.step));
+    let ended = |work: &mut LaneWork, context: Vec<String>, of_lane| match &event.outcome {
         Outcome::Succeeded => {
             // What was taken back stays so: this success needed no retry.
             let counts = |r: &&mut StageRecord| {
@@ -237,15 +239,15 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
             }
         }
         Outcome::Failed { class, error, next, .. } => {
-            let failure = Failure { class: *class, error, next: *next, retries, context };
+            let failure = Failure { class: *class, error, next: *next, retries, context, of_lane };
             record_failure(work, at, number, event, failure);
         }
         Outcome::Interrupted { .. } | Outcome::Unknown => {}
     };
-    tasks::with_whole(state, &event.step.lane(), |work| ended(work, context.clone()));
+    tasks::with_whole(state, &event.step.lane(), |work| ended(work, context.clone(), false));
     with(state, &event.step.lane(), |work| {
         saw(work, event.after.as_ref());
-        ended(work, context);
+        ended(work, context, lane_tests);
         if event.outcome != Outcome::Succeeded {
             return;
         }
@@ -297,6 +299,7 @@ fn outgrew(work: &mut LaneWork, tested: &str) {
 
 fn committed(state: &mut RunState, at: Timestamp, event: &LaneCommitted) {
     let number = state.events;
+    let skipped = state.lane(&event.lane).is_some_and(LaneState::tests_are_skipped);
     with(state, &event.lane, |work| {
         work.unsettled = None;
         work.committed = Some(Committed {
@@ -304,6 +307,9 @@ fn committed(state: &mut RunState, at: Timestamp, event: &LaneCommitted) {
             tree: event.tree.clone(),
             changed: event.changed,
         });
+        if skipped && !work.proven(&event.tests, &event.tree) {
+            return;
+        }
         let mut record =
             StageRecord::blank(Stage::AfterLaneTests, StageStatus::Complete, at, number);
         let passed: Vec<_> = event.tests.iter().map(|t| (t.clone(), event.tree.clone())).collect();
@@ -472,6 +478,15 @@ pub fn skipped(state: &mut RunState, at: Timestamp, path: &StepPath) {
 impl LaneState {
     fn steps_are_over(&self) -> bool {
         self.current().is_none()
+    }
+
+    /// Whether all of a lane's tests have run with that of a step: it is a validation, or no work is to
+    /// come after it.
+    fn is_tested_by(&self, step: &StepPath) -> bool {
+        let at = self.position(&step.step).unwrap_or_default();
+        let mut later = self.steps.iter().skip(at + 1);
+        self.id == VALIDATION_LANE
+            || later.all(|s| [TESTS_STEP, PULL_REQUEST_STEP].contains(&&*s.id))
     }
 
     /// The step that its tests follow.

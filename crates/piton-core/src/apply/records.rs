@@ -45,6 +45,8 @@ pub struct Failure<'a> {
     pub retries: u32,
     /// All of them in words.
     pub context: Vec<String>,
+    /// Whether a test that failed is the lane's own, and not that of one of its tasks.
+    pub of_lane: bool,
 }
 
 /// Records a failed attempt at the stage it belongs to, and at the one of retries.
@@ -62,7 +64,8 @@ pub fn record_failure(
     let tests = event.step.step == TESTS_STEP || event.step.lane == VALIDATION_LANE;
     let stage = match failure.class {
         _ if own && event.step.step == PULL_REQUEST_STEP => Stage::PrePr,
-        Class::Test => Stage::AfterLaneTests,
+        // While one task fails its own test others may not have begun: the lane was not tested.
+        Class::Test if failure.of_lane => Stage::AfterLaneTests,
         // Tests that take too long have failed too.
         Class::Timeout if tests => Stage::AfterLaneTests,
         _ => Stage::AfterLaneStart,
@@ -76,7 +79,7 @@ pub fn record_failure(
         record.notes = format!("{}: {}", event.step.step, failure.error);
         record.exit_code = event.exit_code;
         record.last_command.clone_from(&event.command);
-        if stage == Stage::AfterLaneTests {
+        if stage == Stage::AfterLaneTests || failure.class == Class::Test {
             record.test_command.clone_from(&event.command);
         }
         if max > 0 {

@@ -45,7 +45,7 @@ pub(super) fn goes_on(work: &mut LaneWork, at: Timestamp) {
     if let Some(record) = started.filter(|r| r.status != StageStatus::InProgress) {
         (record.status, record.at, record.assumed) = (StageStatus::InProgress, at, false);
         record.notes.clear();
-        (record.exit_code, record.last_command) = (None, None);
+        (record.exit_code, record.last_command, record.test_command) = (None, None, None);
     }
 }
 

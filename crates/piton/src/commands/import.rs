@@ -246,6 +246,8 @@ fn create(
     let lease = row.owner.clone();
     let lease =
         lease.ok_or_else(|| CommandError::failed("ledger", "a new run came without its lease"))?;
+    // The run may have been driven from a ledger that is lost: the repository knows how often.
+    let lease = session::epoch::lift(context, store, &row, lease)?;
     Ok((row, lease))
 }
 

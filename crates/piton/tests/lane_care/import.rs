@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::scene::{CHECKPOINTS, DOCUMENT, Scene, lane};
+use super::scene::{CHECKPOINTS, DOCUMENT, Scene, document, lane};
 
 const RUN: &str = "P1-20251227-103000";
 
@@ -123,6 +123,43 @@ fn a_run_whose_ledger_is_lost_is_taken_over_from_its_own_records() {
     project.piton(&["import", CHECKPOINTS]).exits(0);
     project.piton(&["resume", RUN]).exits(1);
     assert_eq!(stages.map(notes), before);
+}
+
+/// Lost: a task that never ran would count as finished, and its work would be missing in base.
+#[test]
+fn a_failed_task_proves_no_other_when_the_ledger_is_lost() {
+    let row = "`test -e SL-1-01.txt` |\n";
+    let second = "| SL-1-02 | impl | SL-1-01 | SL-1-02.txt | - | `test -e SL-1-02.txt` |\n";
+    let text = document("", &[lane("SL-1")], "").replace(row, &format!("{row}{second}"));
+    // As it is recorded now, and as older versions and other tools did.
+    for older in [false, true] {
+        let scene = Scene::with(&text, "");
+        let project = &scene.project;
+        scene.agent("SL-1-01", "true");
+        scene.run(&["--run-id", RUN]).exits(1);
+        assert_eq!(scene.stage_status("SL-1", "after_lane_tests"), "", "they never ran");
+        let failed = scene.record("SL-1", "after_lane_start");
+        assert_eq!((&failed["status"], &failed["exit_code"]), (&json!("failed"), &json!(1)));
+        assert_eq!(failed["test_command"], "test -e SL-1-01.txt", "{failed:#}");
+        // Driven twice, the repository knows of a later driver than a new ledger does.
+        scene.resume(&["--takeover"]).exits(1);
+        if older {
+            let mut records = scene.records();
+            let mut tests = records.last().unwrap().clone();
+            tests["stage"] = json!("after_lane_tests");
+            records.push(tests);
+            project.write(CHECKPOINTS, &json!(records).to_string());
+        }
+        for file in ["ledger.db", "ledger.db-wal", "ledger.db-shm"] {
+            let _ = std::fs::remove_file(project.state_dir().join(file));
+        }
+        project.piton(&["doctor", "--new-ledger"]).exits(0);
+        project.piton(&["import", CHECKPOINTS]).exits(0).says("goes on with its tasks");
+        scene.usual_agent("SL-1-01");
+        project.piton(&["resume", RUN]).exits(0);
+        assert!(project.has("SL-1-01.txt") && project.has("SL-1-02.txt"), "{older}");
+        scene.nothing_left();
+    }
 }
 
 /// Lost: what another tool began could not be taken back, or not be brought back again.

@@ -291,7 +291,8 @@ impl Import<'_> {
         })));
         let worked = stand == Stand::Worked;
         events.extend(self.proven(|role| match role {
-            Role::Setup => there,
+            // A worktree that is there may have been left in the middle of its setup.
+            Role::Setup => there && worked,
             Role::Work => worked,
             Role::Tests | Role::PullRequest | Role::Tasks | Role::Mend => false,
         }));

@@ -31,9 +31,10 @@ pub fn stand(records: &[StageRecord]) -> Stand {
     let newest = records.iter().filter(advances).max_by_key(|r| r.at);
     match newest.map(|r| (r.stage, r.status)) {
         None | Some((Stage::BeforeLaneStart | Stage::RetryAttempt, _)) => Stand::Fresh,
-        Some((Stage::AfterLaneStart, _)) => Stand::Working,
         Some((Stage::PrePr, StageStatus::Complete)) => Stand::Merged,
-        Some((Stage::AfterLaneTests | Stage::PrePr, _)) => Stand::Worked,
+        Some((Stage::AfterLaneTests, StageStatus::Complete) | (Stage::PrePr, _)) => Stand::Worked,
+        // Tests that failed, or did not end, may be those of one task, with others still to begin.
+        Some((Stage::AfterLaneStart | Stage::AfterLaneTests, _)) => Stand::Working,
     }
 }
 
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(stand(&[retry.clone(), start.clone()]), Stand::Fresh);
         assert_eq!(stand(&[start.clone(), ready.clone(), retry]), Stand::Working);
         assert_eq!(stand(&[ready.clone(), tested(Complete)]), Stand::Worked);
-        assert_eq!(stand(&[ready.clone(), tested(Failed)]), Stand::Worked);
+        assert_eq!(stand(&[ready.clone(), tested(Failed)]), Stand::Working, "of whichever task");
         assert_eq!(stand(&[tested(Complete), pre_pr(InProgress)]), Stand::Worked);
         assert_eq!(stand(&[pre_pr(Complete), tested(Complete), ready.clone()]), Stand::Merged);
         let back = [start, record(AfterLaneStart, RolledBack, 2), tested(RolledBack)];
