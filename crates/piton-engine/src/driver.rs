@@ -233,7 +233,7 @@ impl<'a> Driver<'a> {
             self.end_all("the run stops so that work can be taken back")?;
         }
         if self.abort.is_none() && self.options.rewind.is_none() {
-            self.look_at_validations()?;
+            self.look_at_base()?;
         }
         loop {
             if self.batch.is_empty() {

@@ -1,6 +1,7 @@
 //! The validation across lanes: all of its commands count for one base, that of now.
 
 use piton_core::event::{Event, LaneBegun, StepReset};
+use piton_core::lane::Stage;
 use piton_core::state::{LaneState, Progress};
 use piton_core::{LanePath, StepPath};
 use piton_formats::lanes::fix::is_validation;
@@ -27,12 +28,15 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Looks whether validations that are under way still stand on the base they began with: a person
-    /// may have mended it meanwhile, or checked out something else.
-    pub(super) fn look_at_validations(&mut self) -> Result<()> {
+    /// Looks whether validations that are under way still stand on the base they began with, and whether
+    /// what follows lanes in place still has their work: a person may have mended base meanwhile, or
+    /// checked out something else.
+    pub(super) fn look_at_base(&mut self) -> Result<()> {
+        let apart = self.state.lanes().any(|(_, l)| !l.isolation.is_in_place());
         let under_way = |lane: &LaneState| {
             let begun = lane.work.as_ref().is_some_and(|w| w.blocked.is_none() && w.ready);
-            begun && is_validation(lane) && !lane.is_over() && !lane.is_running()
+            let follows = is_validation(lane) || (apart && lane.isolation.is_in_place());
+            begun && follows && !lane.is_over() && !lane.is_running()
         };
         let limits = &self.options.limits;
         let chosen = |path: &LanePath| {
@@ -45,7 +49,10 @@ impl Driver<'_> {
             let Some(lane) = self.plan.lane(&path).cloned() else { continue };
             match rooms_of(self.world)?.begin(&path, &lane.rules, &self.state)? {
                 Begin::Refused(refusal) => {
-                    self.block(&path, piton_core::lane::Stage::BeforeLaneStart, refusal)?;
+                    // A validation begins anew then; of others the start is where a rollback goes.
+                    let anew = self.state.lane(&path).is_some_and(is_validation);
+                    let stage = if anew { Stage::BeforeLaneStart } else { Stage::AfterLaneStart };
+                    self.block(&path, stage, refusal)?;
                 }
                 Begin::Ready(begun) => {
                     if self.validate_anew(&path, &begun)? {

@@ -341,3 +341,54 @@ fn a_lane_without_a_place_whose_steps_are_left_out_is_over() {
     skip();
     assert!(!scene.project.has("SL-1-01.txt"));
 }
+
+/// A lane in a worktree, then a phase in place that says which branch it found.
+const THEN_IN_PLACE: &str = "title = \"T\"\n[[phase]]\nid = \"P1\"\n[[phase.lane]]\nid = \"A\"\n\
+     isolation = \"worktree\"\nrun = \"echo a > a.txt\"\n[[phase]]\nid = \"P2\"\ngate = \"Go\"\n\
+     run = \"git rev-parse --abbrev-ref HEAD >> ../ran; test -e ../ok\"\n";
+
+/// Lost: what lanes merged would be missing in the phase after them, which succeeds without it.
+#[test]
+fn a_phase_in_place_after_merged_lanes_runs_where_their_work_is() {
+    let scene = Scene::planned(THEN_IN_PLACE);
+    let project = &scene.project;
+    project.git(&["branch", "other"]);
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
+    project.git(&["switch", "--quiet", "other"]);
+    project.piton(&["approve", "r", "P2"]).exits(0);
+    let words = "the work of P1/A is in main, and other is checked out here; `git switch main`";
+    project.piton(&["resume", "r"]).exits(4).says(words).says("piton resume r");
+    assert_eq!(scene.told("ran"), Vec::<String>::new());
+    // A branch that was made from there has it.
+    project.git(&["switch", "--quiet", "--create", "release", "main"]);
+    project.piton(&["resume", "r"]).exits(1);
+    std::fs::write(scene.outside("ok"), "").unwrap();
+    project.git(&["switch", "--quiet", "other"]);
+    project.piton(&["retry", "r"]).exits(0);
+    project.piton(&["resume", "r"]).exits(4).says(words);
+    project.git(&["switch", "--quiet", "main"]);
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!(scene.told("ran"), ["release", "main"]);
+}
+
+/// Lost: lanes would go to one branch, and the phases in place would work on and test another.
+#[test]
+fn a_base_that_is_not_checked_out_is_refused_where_phases_work_in_place() {
+    let first = "[[phase]]\nid = \"P0\"\nrun = \"echo ran >> ../ran\"\n";
+    let (title, rest) = THEN_IN_PLACE.split_at(THEN_IN_PLACE.find("[[phase]]").unwrap());
+    for plan in [THEN_IN_PLACE.to_owned(), format!("{title}{first}{rest}")] {
+        let scene = Scene::planned(&plan);
+        let project = &scene.project;
+        project.git(&["switch", "--quiet", "--create", "other"]);
+        std::fs::write(scene.outside("ok"), "").unwrap();
+        let run = ["run", "plan.toml", "--run-id", "r", "--base", "main"];
+        project.piton(&run).exits(4).says("other is checked out here; `git switch main`");
+        assert_eq!((scene.told("ran").len(), scene.branches().len()), (0, 1));
+        assert_eq!(scene.subjects("main").len(), 1);
+        project.git(&["switch", "--quiet", "main"]);
+        project.piton(&["resume", "r"]).exits(3);
+        project.piton(&["approve", "r", "P2"]).exits(0);
+        project.piton(&["resume", "r"]).exits(0);
+        assert_eq!(scene.told("ran").last().map(String::as_str), Some("main"));
+    }
+}

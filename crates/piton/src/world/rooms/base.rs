@@ -1,7 +1,7 @@
 //! Whether base is what a lane needs it to be: with the work of lanes that were merged elsewhere, and
-//! checked out where the validation across lanes runs.
+//! checked out where what follows lanes, or validates them, runs in place.
 
-use piton_core::event::MergedBy;
+use piton_core::event::{LaneMerged, MergedBy};
 use piton_core::lane_state::LaneWork;
 use piton_core::shell::git;
 use piton_core::state::{LaneState, PhaseState};
@@ -15,32 +15,64 @@ use piton_workspace::{Project, merge};
 use super::GitRooms;
 
 impl GitRooms {
-    /// Why a validation across lanes can't run here: its evidence is about base, and something else is
-    /// checked out.
+    /// Why a lane in place can't run here: a validation is about base, and what follows merged lanes is
+    /// about their work; something else is checked out.
     pub(super) fn off_base(&self, lane: &LanePath, state: &RunState) -> Option<Refusal> {
-        state.lane(lane).filter(|l| is_validation(l))?;
-        let phase = state.phase(&lane.phase)?;
-        let of = |l: &LaneState| {
-            let work = l.work.as_ref().filter(|w| !w.isolation.is_in_place() && l.task.is_none());
-            work.map(|w| w.base_branch.clone()).filter(|b| !b.is_empty())
+        let validates = state.lane(lane).is_some_and(is_validation);
+        let (base, why) = if validates {
+            let of = |l: &LaneState| apart(l).map(|w| w.base_branch.clone());
+            let base = state.phase(&lane.phase)?.lanes.iter().find_map(of)?;
+            let why = format!("the validation runs on {base}");
+            (base, why)
+        } else if let Some((path, work, _)) = merged(state).next() {
+            (work.base_branch.clone(), format!("the work of {path} is in {}", work.base_branch))
+        } else {
+            return self.not_at_base(state);
         };
-        let base = phase.lanes.iter().find_map(of)?;
-        let here = Project::known(&self.root).ok().and_then(|project| project.branch());
         let standing = checks::standing(&self.root, &base)?;
-        if here.as_ref() != Some(&base) {
-            let found = here.unwrap_or_else(|| "no branch".to_owned());
-            let elsewhere = standing.worktree.filter(|dir| *dir != self.root);
-            let free = elsewhere.map_or_else(String::new, |dir| {
-                let dir = dir.display().to_string();
-                format!("`{}`, ", git(Some(&dir), &["switch", "--detach"]))
-            });
-            let (switch, run) = (git(None, &["switch", &base]), &self.run_id);
-            return Some(Refusal {
-                why: format!("the validation runs on {base}, and {found} is checked out here"),
-                fix: format!("{free}`{switch}`, then `piton resume {run}`"),
-            });
+        if let Some(refusal) = self.switch_to(&base, &why) {
+            let head = Project::known(&self.root).ok().and_then(|project| project.head());
+            let has = |(_, _, commit): (_, _, &str)| {
+                let head = head.as_deref().unwrap_or_default();
+                merge::is_ancestor(&self.root, commit, head).unwrap_or(false)
+            };
+            // Another branch that has their work, such as one for a release, is as good.
+            return (validates || !merged(state).all(has)).then_some(refusal);
         }
         self.lacking(lane, state, &standing).err()
+    }
+
+    /// Why no lane begins where some work in place: base was named, and their files are not those of
+    /// base, but of what is checked out.
+    pub(super) fn not_at_base(&self, state: &RunState) -> Option<Refusal> {
+        let base = self.options.base.as_deref()?;
+        let is_apart = |(_, l): (_, &LaneState)| !l.isolation.is_in_place();
+        let in_place = |(_, l): (_, &LaneState)| {
+            l.isolation.is_in_place() && !is_validation(l) && !l.is_over()
+        };
+        let both = state.lanes().any(is_apart) && state.lanes().any(in_place);
+        let begins = both && merged(state).next().is_none();
+        let why = || format!("the lanes of this run go to {base}, and some work in place");
+        begins.then(|| self.switch_to(base, &why()))?
+    }
+
+    /// The refusal that leads to a branch; nothing where it is checked out.
+    fn switch_to(&self, base: &str, why: &str) -> Option<Refusal> {
+        let here = Project::known(&self.root).ok().and_then(|project| project.branch());
+        if here.as_deref() == Some(base) {
+            return None;
+        }
+        let found = here.unwrap_or_else(|| "no branch".to_owned());
+        let elsewhere = checks::standing(&self.root, base).and_then(|standing| standing.worktree);
+        let free = elsewhere.filter(|dir| *dir != self.root).map_or_else(String::new, |dir| {
+            let dir = dir.display().to_string();
+            format!("`{}`, ", git(Some(&dir), &["switch", "--detach"]))
+        });
+        let (switch, run) = (git(None, &["switch", base]), &self.run_id);
+        Some(Refusal {
+            why: format!("{why}, and {found} is checked out here"),
+            fix: format!("{free}`{switch}`, then `piton resume {run}`"),
+        })
     }
 
     /// What a person should know of a validation across lanes: it runs on files that base does not have.
@@ -93,6 +125,21 @@ impl GitRooms {
         }
         Ok(note)
     }
+}
+
+/// The work of a lane in a worktree of its own that knows its base.
+fn apart(lane: &LaneState) -> Option<&LaneWork> {
+    let work = lane.work.as_deref().filter(|_| lane.task.is_none());
+    work.filter(|w| !w.isolation.is_in_place() && !w.base_branch.is_empty())
+}
+
+/// The lanes whose work is in base, and by which commit.
+fn merged(state: &RunState) -> impl Iterator<Item = (LanePath, &LaneWork, &str)> {
+    state.lanes().filter_map(|(path, lane)| {
+        let work = apart(lane)?;
+        let by = |m: &&LaneMerged| matches!(m.by, MergedBy::Queue | MergedBy::PullRequest);
+        Some((path, work, work.merged.as_ref().filter(by)?.to.as_deref()?))
+    })
 }
 
 /// The lanes whose work a lane needs: those it names, and those of the phases before its own.

@@ -35,6 +35,9 @@ impl GitRooms {
         if let Some(task) = &rules.task {
             return Ok(self.begin_task(lane, task, state));
         }
+        if let Some(refusal) = self.not_at_base(state) {
+            return Ok(Begin::Refused(refusal));
+        }
         let wanted = self.wanted_base(state);
         let base = match self.usual_base(wanted.as_deref()) {
             Ok(base) => base,
