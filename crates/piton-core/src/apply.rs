@@ -22,7 +22,7 @@ mod steps;
 mod tasks;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 20;
+pub const APPLY_VERSION: u32 = 21;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -329,6 +329,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
                 step.attempts = e.attempt;
                 step.definition = Some(e.definition.clone());
                 step.inputs.clone_from(&e.inputs);
+                step.tests_only = e.tests_only;
             }
             lanes::started(state, at, e);
         }

@@ -96,6 +96,9 @@ pub fn next(
     if failure.class == Class::Input {
         return Next::Fail;
     }
+    if state.tests_only {
+        return Next::Retry { at: now };
+    }
     if let Some(waiting) = waiting(budgets, state, failure, now) {
         // What passes by itself is waited for; trying at once what was waited for in vain would only
         // use up what is meant for other failures.

@@ -22,6 +22,9 @@ pub struct StepStarted {
     /// The files it finds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<SnapshotRef>,
+    /// Whether only its test runs, on files that changed since that failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tests_only: bool,
 }
 
 /// A file and the hash of its bytes.

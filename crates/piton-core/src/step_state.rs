@@ -69,6 +69,9 @@ pub struct StepState {
     /// Whether its last attempt was cut short: it is to be started again.
     #[serde(rename = "i", default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// Whether its last attempt is its test alone: its work runs if that fails.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tests_only: bool,
     /// Why it runs again although it had finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun: Option<String>,

@@ -4,7 +4,7 @@
 //! and only then acts. A commit that is refused because another driver took over ends the loop
 //! before anything is done: nothing is performed that is not durable first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use piton_core::Millis;
 use piton_core::event::{BudgetExhausted, Event, GateAsked, TimeSkipped, Verdict};
@@ -114,6 +114,8 @@ pub struct Driver<'a> {
     /// Attempts that were told to go from outside, with the time awake until which it is awaited
     /// whether this driver is told too.
     told: Vec<(Millis, Box<Ended>)>,
+    /// Steps that this driver has begun since a person last asked for further attempts.
+    begun: BTreeSet<StepPath>,
     restarts: BTreeMap<StepPath, u32>,
     redone: BTreeMap<StepPath, u32>,
     signal: Option<i32>,
@@ -177,6 +179,7 @@ impl<'a> Driver<'a> {
             acks: Vec::new(),
             stuck: Vec::new(),
             told: Vec::new(),
+            begun: BTreeSet::new(),
             restarts: BTreeMap::new(),
             redone: BTreeMap::new(),
             signal: None,
@@ -276,6 +279,9 @@ impl<'a> Driver<'a> {
 
     /// Applies an event and puts it into the next commit.
     fn record(&mut self, event: Event) -> Result<()> {
+        if let Event::StepRetried(asked) = &event {
+            self.begun.remove(&asked.step);
+        }
         apply(&mut self.state, self.at, &event).map_err(|source| self.illegal(source))?;
         self.batch.push(event);
         Ok(())

@@ -9,6 +9,9 @@ use serde::Serialize;
 
 use crate::world::Attempt;
 
+/// In the place of work that is not to be done.
+const NO_WORK: [&str; 3] = ["/bin/sh", "-c", ":"];
+
 /// An attempt to start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
@@ -57,6 +60,9 @@ pub fn order(
     let failures = state.step(path);
     let vars = vars(plan, state, failures, &run_id, attempt);
     let (mut commands, prompt) = match &step.work {
+        _ if failures.is_some_and(|s| s.tests_only) => {
+            (vec![NO_WORK.map(str::to_owned).to_vec()], None)
+        }
         Work::Run(command) => (vec![fill(command, &vars)?], None),
         Work::Prompt { command, prompt, .. } => {
             (vec![fill(command, &vars)?], Some(template::render(prompt, &vars)?))

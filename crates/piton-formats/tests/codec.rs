@@ -160,6 +160,7 @@ fn events(p: &Parts) -> Vec<Event> {
             definition: sha(),
             inputs: files(),
             before: None,
+            tests_only: false,
         }),
         Event::StepFinished(Box::new(StepFinished {
             step: step(),

@@ -134,6 +134,7 @@ impl Driven {
             definition,
             inputs: Vec::new(),
             before: None,
+            tests_only: false,
         })
     }
 

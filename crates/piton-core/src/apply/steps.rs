@@ -76,8 +76,9 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
                     Progress::Failed
                 }
                 Next::Retry { at: until } => {
-                    step.failures += 1;
-                    step.retried += 1;
+                    // Of a test alone the work follows that was asked for: no retry is spent on it.
+                    step.failures += u32::from(!step.tests_only);
+                    step.retried += u32::from(!step.tests_only);
                     Progress::Waiting { since: at, until, class: *class }
                 }
                 Next::Wait { until } => {

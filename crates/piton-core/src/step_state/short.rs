@@ -63,6 +63,7 @@ impl StepState {
             logs,
             failure_context,
             interrupted: false,
+            tests_only: false,
             rerun: None,
             done_event,
             before,

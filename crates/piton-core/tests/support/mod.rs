@@ -58,7 +58,14 @@ pub fn started(plan: &Plan, step: &str, attempt: u32, inputs: Vec<FileHash>) -> 
     let step = path(step);
     let definition =
         plan.step(&step).map_or_else(|| Sha::of(b""), piton_core::plan::Step::definition);
-    Event::StepStarted(StepStarted { step, attempt, definition, inputs, before: None })
+    Event::StepStarted(StepStarted {
+        step,
+        attempt,
+        definition,
+        inputs,
+        before: None,
+        tests_only: false,
+    })
 }
 
 pub fn finished(step: &str, attempt: u32, outcome: Outcome, artifacts: Vec<FileHash>) -> Event {

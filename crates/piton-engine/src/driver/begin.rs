@@ -1,7 +1,7 @@
 //! How an attempt begins: its inputs and files are looked at, then its start is recorded.
 
 use piton_core::LanePath;
-use piton_core::event::{Event, StepStarted};
+use piton_core::event::{Class, Event, StepStarted};
 use piton_core::lane::{Merge, Role, SnapshotRef, Stage, TESTS_STEP};
 
 use super::Driver;
@@ -34,7 +34,8 @@ impl Driver<'_> {
             Err(Error::World(why)) => (Vec::new(), Some(why)),
             Err(error) => return Err(error),
         };
-        let before = match self.found_by(attempt) {
+        let tests_only = self.is_test_first(attempt);
+        let before = match self.found_by(attempt, tests_only) {
             Ok(before) => before,
             // No attempt is spent on a disk that is full.
             Err(why) => {
@@ -42,12 +43,14 @@ impl Driver<'_> {
                 return self.hold_up(&attempt.step.lane(), Stage::AfterLaneStart, &why);
             }
         };
+        self.begun.insert(attempt.step.clone());
         self.record(Event::StepStarted(StepStarted {
             step: attempt.step.clone(),
             attempt: attempt.number,
             definition,
             inputs,
             before,
+            tests_only,
         }))?;
         match unreadable.map(|why| format!("an input can't be read: {why}")) {
             Some(why) => self.not_started(attempt, &why),
@@ -108,12 +111,37 @@ impl Driver<'_> {
         Ok(true)
     }
 
+    /// Whether the test of a step runs on what is there before its work does again: it was the test that
+    /// failed, a person asks for another attempt, and files are not as that left them any more. The work
+    /// would overwrite what they put right.
+    fn is_test_first(&mut self, attempt: &Attempt) -> bool {
+        let path = &attempt.step;
+        let planned = self.planned(path).filter(|step| step.test.is_some());
+        let (Some(planned), Some(step)) = (planned, self.state.step(path)) else { return false };
+        let last = step.failure_context.last();
+        let failed = last.is_some_and(|f| f.attempt == step.attempts && f.class == Class::Test);
+        // A retry of its own follows at once: nobody had the time to put anything right.
+        if !failed || self.begun.contains(path) || step.definition != Some(planned.definition()) {
+            return false;
+        }
+        let left = self.work(&path.lane()).tree;
+        // What can't be checkpointed is told when the attempt begins.
+        let now = self.snapshot(&path.lane(), &format!("before {attempt}")).ok().flatten();
+        left.zip(now).is_some_and(|(left, now)| left != now.tree)
+    }
+
     /// The files an attempt finds: those it starts from are checkpointed first.
-    fn found_by(&mut self, attempt: &Attempt) -> Result<Option<SnapshotRef>, String> {
+    fn found_by(
+        &mut self,
+        attempt: &Attempt,
+        tests_only: bool,
+    ) -> Result<Option<SnapshotRef>, String> {
         if self.state.lane(&attempt.step.lane()).is_none_or(|l| l.work.is_none()) {
             return Ok(None);
         }
-        self.reset(&attempt.step)?;
+        if !tests_only {
+            self.reset(&attempt.step)?;
+        }
         self.snapshot(&attempt.step.lane(), &format!("before {attempt}"))
     }
 }

@@ -111,6 +111,7 @@ mod tests {
                 definition: Sha("d".to_owned()),
                 inputs: Vec::new(),
                 before: None,
+                tests_only: false,
             })
         };
         assert_eq!(lines(&start(1)), "12:03:04 P1/A/build started\n");

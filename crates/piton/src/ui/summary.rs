@@ -393,6 +393,7 @@ mod tests {
             definition: Sha("d".to_owned()),
             inputs: Vec::new(),
             before: None,
+            tests_only: false,
         })
     }
 

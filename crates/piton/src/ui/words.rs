@@ -82,11 +82,15 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
     }
 }
 
+/// What is said of an attempt that is a test alone.
+const ONLY_TESTS: &str = ": files changed since its test failed, so only the test runs first";
+
 fn started(e: &StepStarted, state: &RunState) -> String {
     let again = state.step(&e.step).and_then(|s| s.rerun.as_deref());
     let why = again.map(|reason| format!(" again: {}", sanitize(reason))).unwrap_or_default();
     let attempt = if e.attempt > 1 { format!(" (attempt {})", e.attempt) } else { String::new() };
-    format!("{} started{why}{attempt}", e.step)
+    let only = if e.tests_only { ONLY_TESTS } else { "" };
+    format!("{} started{why}{attempt}{only}", e.step)
 }
 
 fn finished(at: Timestamp, e: &StepFinished) -> String {

@@ -188,3 +188,78 @@ fn a_base_that_was_put_right_is_what_the_tests_run_on_again() {
     assert_eq!(project.read("work.txt"), "w\n");
     assert!(!project.has("u.txt"));
 }
+
+/// A lane whose work writes `wrong`, and whose test wants `right`; each work of it is told outside.
+fn failing(isolation: &str, keys: &str) -> Project {
+    let project = Project::new();
+    let ran = project.outside().join("ran").display().to_string();
+    project.write(
+        "plan.toml",
+        &format!(
+            "[[phase]]\nid = \"P1\"\n[[phase.lane]]\nid = \"A\"\nisolation = \"{isolation}\"\n\
+             {keys}[[phase.lane.step]]\nid = \"make\"\nrun = \"echo $PITON_ATTEMPT >> {ran}; \
+             echo wrong > a.txt; cp $PITON_FAILURE_CONTEXT {ran}.context || true\"\n\
+             test = \"grep -q right a.txt\"\n"
+        ),
+    );
+    project.write("a.txt", "base\n");
+    project.commit();
+    project
+}
+
+/// What a person does after it failed, and which attempts worked.
+fn fixed(project: &Project, isolation: &str, fix: Option<&str>) -> (Output, Vec<String>) {
+    let room = if isolation == "worktree" { ".worktrees/P1/A/a.txt" } else { "a.txt" };
+    if let Some(text) = fix {
+        project.write(room, text);
+    }
+    if isolation == "in-place" {
+        project.piton(&["retry", "r"]).exits(0);
+    }
+    let said = project.piton(&["resume", "r"]);
+    let ran = fs::read_to_string(project.outside().join("ran")).unwrap();
+    (said, ran.lines().map(str::to_owned).collect())
+}
+
+/// Lost: what a person put right after a failed test would be overwritten by the work that failed.
+#[test]
+fn a_fix_by_hand_is_tested_before_the_work_runs_again() {
+    for (isolation, on_retry) in
+        [("worktree", ""), ("worktree", "on_retry = \"reset\"\n"), ("in-place", "")]
+    {
+        let project = failing(isolation, on_retry);
+        run(&project).exits(1);
+        let (said, ran) = fixed(&project, isolation, Some("right\n"));
+        said.exits(0).says("files changed since its test failed");
+        assert_eq!((&*project.read("a.txt"), ran), ("right\n", vec!["1".to_owned()]));
+    }
+}
+
+/// Lost: the same where a retry was still to come when the driver was stopped.
+#[test]
+fn a_fix_by_hand_is_tested_first_where_a_driver_left_a_retry() {
+    let project = failing("worktree", "retries = 1\nbackoff = \"1s\"\n");
+    let mut driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+    super::common::wait_until("the retry", || driver.stderr().contains("; retry at "));
+    driver.kill();
+    let (said, ran) = fixed(&project, "worktree", Some("right\n"));
+    said.exits(0).says("files changed since its test failed");
+    assert_eq!((&*project.read("a.txt"), ran.len()), ("right\n", 1));
+}
+
+/// Lost: a fix that does not hold would be all that is tried, or the work would not hear of it.
+#[test]
+fn a_fix_that_fails_too_is_told_to_the_work_that_follows() {
+    for isolation in ["worktree", "in-place"] {
+        let project = failing(isolation, "");
+        run(&project).exits(1);
+        let (said, ran) = fixed(&project, isolation, Some("rigth\n"));
+        said.exits(1);
+        assert_eq!(ran, ["1", "3"], "the second attempt only tested");
+        let context = fs::read_to_string(project.outside().join("ran.context")).unwrap();
+        assert!(context.contains("Attempt 2: the test failed"), "{context}");
+        let (said, ran) = fixed(&project, isolation, None);
+        said.exits(1).silent_about("files changed since its test failed");
+        assert_eq!(ran, ["1", "3", "4"], "nothing was put right");
+    }
+}

@@ -131,6 +131,7 @@ mod tests {
             definition: Sha::of(b""),
             inputs: Vec::new(),
             before: None,
+            tests_only: false,
         })
     }
 

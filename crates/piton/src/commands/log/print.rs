@@ -227,6 +227,7 @@ mod tests {
             definition: Sha::of(b""),
             inputs: Vec::new(),
             before: None,
+            tests_only: false,
         }));
         attempts.list.remove(0)
     }

@@ -300,6 +300,7 @@ mod tests {
             definition,
             inputs: Vec::new(),
             before: None,
+            tests_only: false,
         };
         let outcome = Outcome::Failed {
             class: Class::Test,

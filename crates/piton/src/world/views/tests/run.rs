@@ -173,6 +173,7 @@ impl Run {
             definition,
             inputs: Vec::new(),
             before: None,
+            tests_only: false,
         }));
         let ok = outcome == Outcome::Succeeded;
         self.happens(Event::StepFinished(Box::new(StepFinished {
