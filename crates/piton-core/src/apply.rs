@@ -196,6 +196,7 @@ fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
         }),
         Event::GateAsked(e) => known_gate(state, &e.gate),
         Event::GateDecided(e) => known_gate(state, &e.gate),
+        Event::GateReopened(e) => known_gate(state, &e.gate),
         Event::StepProven(e) => {
             expect(state, &e.step, "proven", |p| !matches!(p, Progress::Running { .. }))
         }
@@ -380,6 +381,12 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
                 message: e.message.clone(),
                 at,
             });
+        }
+        Event::GateReopened(e) => {
+            let taken = state.gates.remove(&e.gate);
+            if let Some(act) = state.undo.iter_mut().find(|act| Some(act.id) == e.act) {
+                act.gates.push((e.gate.clone(), taken));
+            }
         }
         Event::PlanAccepted(e) => {
             state.phases = phases_of(&e.shape, state);

@@ -36,6 +36,8 @@ pub enum Event {
     GateAsked(GateAsked),
     /// A person decided about a gate.
     GateDecided(GateDecided),
+    /// A person took an approval back, with what it was given for.
+    GateReopened(GateReopened),
     /// Boxes of a phase document were found ticked.
     TicksSeen(Box<TicksSeen>),
     /// A changed plan took effect.
@@ -252,6 +254,20 @@ pub struct GateDecided {
     /// The artifacts that were there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<FileHash>,
+}
+
+/// See [`Event::GateReopened`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateReopened {
+    /// The place it guards.
+    pub gate: GateRef,
+    /// Who.
+    pub by: String,
+    /// By which act.
+    pub why: String,
+    /// The number of that act, where it can be undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub act: Option<u64>,
 }
 
 /// See [`Event::PlanAccepted`].

@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{LanePath, StepPath};
+use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane::{Isolation, Missed, SnapshotRef, Stage, StageStatus};
 use crate::lane_event::{LaneMerged, MergeIntended, MergedBy, Revert, RewindKind, RewindRoom};
-use crate::state::{FailedAttempt, StepState};
+use crate::state::{FailedAttempt, GateState, StepState};
 use crate::time::Timestamp;
 
 /// Acts that can be undone; older ones only through their checkpoints.
@@ -247,12 +247,34 @@ pub struct Undoable {
     /// The moves of base it made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverts: Vec<Revert>,
+    /// The gates whose decisions it took back, as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<(GateRef, Option<GateState>)>,
     /// The act that it undid, where it is an undo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u64>,
     /// Whether it was undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undone: bool,
+}
+
+impl Undoable {
+    /// An act that changed nothing yet.
+    pub(crate) fn blank(id: u64, at: Timestamp, act: Act, words: String) -> Self {
+        Self {
+            id,
+            at,
+            act,
+            words,
+            steps: Vec::new(),
+            lanes: Vec::new(),
+            rooms: Vec::new(),
+            reverts: Vec::new(),
+            gates: Vec::new(),
+            undoes: None,
+            undone: false,
+        }
+    }
 }
 
 /// The kinds of acts that can be undone.

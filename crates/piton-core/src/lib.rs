@@ -5,6 +5,7 @@
 //! decision can be tested from a table, and a replay of the ledger gives the same state as the run
 //! that wrote it.
 
+pub mod approval;
 pub mod budget;
 pub mod decide;
 pub mod error_codes;

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::approval;
 use crate::decide::dependents;
 use crate::event::{
     CheckpointRecorded, Event, FileHash, GateDecided, RunAborted, RunArchived, StepReset,
@@ -119,7 +120,17 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
         Request::Decide { gate, approved, message } => {
             decide_gate(state, gate, *approved, message, by)
         }
-        Request::Retry { step, again, downstream } => retry(state, step, *again, *downstream, by),
+        Request::Retry { step, again, downstream } => {
+            let mut events = retry(state, step, *again, *downstream, by)?;
+            let done_again = |e: &Event| match e {
+                Event::StepReset(e) => Some(e.step.lane()),
+                _ => None,
+            };
+            let lanes: Vec<_> = events.iter().filter_map(done_again).collect();
+            let gates = approval::of_work(state, &lanes);
+            events.extend(approval::reopened(gates, by, &format!("{step} runs again"), None));
+            Ok(events)
+        }
         Request::Skip { step, satisfy } => skip(state, step, *satisfy, by),
         Request::Abort { .. } if state.is_over() => {
             Err(Refusal::Over(Status::Complete.to_string()))

@@ -101,18 +101,8 @@ mod tests {
 
     fn act(id: u64, act: Act, lane: &str, undoes: Option<u64>) -> Undoable {
         let path = LanePath { phase: "P".to_owned(), lane: lane.to_owned() };
-        Undoable {
-            id,
-            at: Timestamp(0),
-            act,
-            words: String::new(),
-            steps: Vec::new(),
-            lanes: vec![(path, None)],
-            rooms: Vec::new(),
-            reverts: Vec::new(),
-            undoes,
-            undone: false,
-        }
+        let blank = Undoable::blank(id, Timestamp(0), act, String::new());
+        Undoable { lanes: vec![(path, None)], undoes, ..blank }
     }
 
     /// Acts of `(lane, undone act)`, numbered from 1.

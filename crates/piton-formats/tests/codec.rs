@@ -3,9 +3,9 @@
 use piton_core::Event;
 use piton_core::event::{
     BudgetExhausted, CheckpointRecorded, Class, DriverAttached, DriverLeft, Facts, FileHash,
-    GateAsked, GateDecided, LogRanges, Next, Outcome, PlanAccepted, RunAborted, RunArchived,
-    RunCreated, Shape, SpecAccepted, StepFinished, StepReset, StepRetried, StepSkipped,
-    StepStarted, TimeSkipped, Verdict,
+    GateAsked, GateDecided, GateReopened, LogRanges, Next, Outcome, PlanAccepted, RunAborted,
+    RunArchived, RunCreated, Shape, SpecAccepted, StepFinished, StepReset, StepRetried,
+    StepSkipped, StepStarted, TimeSkipped, Verdict,
 };
 use piton_core::hash::Sha;
 use piton_core::{GateRef, Millis, RunId, StepPath, Timestamp};
@@ -14,7 +14,7 @@ use piton_testkit::plans;
 use proptest::prelude::*;
 
 /// The tags on disk, for ever: a change here breaks every ledger there is.
-const TAGS: [&str; 17] = [
+const TAGS: [&str; 18] = [
     "run.created",
     "driver.attached",
     "driver.left",
@@ -32,6 +32,7 @@ const TAGS: [&str; 17] = [
     "time.skipped",
     "run.aborted",
     "run.archived",
+    "gate.reopened",
 ];
 
 /// Everything an event may be made of.
@@ -211,6 +212,12 @@ fn events(p: &Parts) -> Vec<Event> {
         Event::TimeSkipped(TimeSkipped { ms: Millis(p.number) }),
         Event::RunAborted(RunAborted { by: by(), message: text(), cancel: p.flag }),
         Event::RunArchived(RunArchived { by: by() }),
+        Event::GateReopened(GateReopened {
+            gate: gate(),
+            by: by(),
+            why: text(),
+            act: p.flag.then_some(p.number),
+        }),
     ]
 }
 

@@ -296,3 +296,65 @@ fn a_text_that_two_gates_have_decides_nothing_until_one_of_them_is_behind() {
     let decided: Vec<String> = decisions(&project).into_iter().map(|d| d.gate.0).collect();
     assert_eq!(decided, ["P1", "P2"]);
 }
+
+/// What is built is approved, then released; what ran is told outside, where no rollback takes it back.
+fn released() -> Project {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"build\"\nrun = \"echo built >> ../ran; echo b > built.txt\"\n\
+         [[phase]]\nid = \"release\"\ngate = \"Release approval\"\n\
+         run = \"echo released >> ../ran; test -e ../ok\"\n",
+    );
+    project.commit();
+    project.piton(&["run", "plan.toml", "--run-id", "r"]).exits(3);
+    project.piton(&["approve", "r", "release"]).exits(0);
+    // What was approved and failed is tried again without a further question.
+    project.piton(&["resume", "r"]).exits(1);
+    project.sh("touch ../ok").exits(0);
+    project.piton(&["retry", "r"]).exits(0).silent_about("Release approval");
+    project.piton(&["resume", "r"]).exits(0);
+    project
+}
+
+/// How often something was done.
+fn told(project: &Project, what: &str) -> usize {
+    project.sh("cat ../ran").exits(0).stdout.matches(what).count()
+}
+
+/// If this fails, what a person took back and has done anew is released on a yes to the old.
+#[test]
+fn a_rollback_takes_the_approval_of_what_goes_back_with_it() {
+    let project = released();
+    let gate = "gate \"Release approval\" (release)";
+    let plan = project.piton(&["rollback", "r", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(plan["approvals_taken_back"], serde_json::json!(["release"]), "{plan:#}");
+    let said = project.piton(&["rollback", "r", "--yes"]).exits(0);
+    said.says(&format!("{gate}: its approval is taken back"));
+    project.piton(&["show", "r"]).exits(0).says("taken back by tester");
+    let said = project.piton(&["undo", "r", "--yes"]).exits(0);
+    said.says(&format!("{gate}: its approval comes back"));
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!((told(&project, "built"), told(&project, "released")), (1, 2));
+    project.piton(&["undo", "r", "--yes"]).exits(0);
+    project.piton(&["resume", "r"]).exits(3).says("piton approve r release");
+    assert_eq!((told(&project, "built"), told(&project, "released")), (2, 2));
+    project.piton(&["approve", "r", "release"]).exits(0);
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!(told(&project, "released"), 3);
+}
+
+/// If this fails, the same happens by `retry --again`.
+#[test]
+fn what_was_approved_and_runs_again_on_purpose_is_asked_about_again() {
+    let project = released();
+    let again = ["retry", "r", "build/main/work", "--again", "--downstream"];
+    let said = project.piton(&again).exits(0);
+    said.says("took back the approval of gate release");
+    project.piton(&["resume", "r"]).exits(3).says("piton approve r release");
+    assert_eq!((told(&project, "built"), told(&project, "released")), (2, 2));
+    project.piton(&["approve", "r", "release"]).exits(0);
+    project.piton(&["resume", "r"]).exits(0);
+    // A gate before the very step that runs again is asked about too.
+    project.piton(&["retry", "r", "release/main/work", "--again"]).exits(0);
+    project.piton(&["resume", "r"]).exits(3);
+    assert_eq!(told(&project, "released"), 3);
+}

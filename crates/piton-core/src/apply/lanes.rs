@@ -385,13 +385,7 @@ fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMe
     super::rewind::push(
         state,
         Undoable {
-            id: number,
-            at,
-            act: Act::Merge,
-            words: format!("merge of {}", event.lane),
-            steps: Vec::new(),
             lanes: before.map(|work| (event.lane.clone(), work)).into_iter().collect(),
-            rooms: Vec::new(),
             reverts: vec![Revert {
                 lane: event.lane.clone(),
                 base_branch: base_branch.unwrap_or_default(),
@@ -400,8 +394,7 @@ fn merged(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneMe
                 from: String::new(),
                 to: String::new(),
             }],
-            undoes: None,
-            undone: false,
+            ..Undoable::blank(number, at, Act::Merge, format!("merge of {}", event.lane))
         },
     );
 }
@@ -438,41 +431,17 @@ fn removed(state: &mut RunState, at: Timestamp, event: &crate::lane_event::LaneR
         copy: Vec::new(),
         aside: None,
     };
-    super::rewind::push(
-        state,
-        Undoable {
-            id: number,
-            at,
-            act: Act::Removal,
-            words: format!("removal of the worktree of {}", event.lane),
-            steps: Vec::new(),
-            lanes: vec![(event.lane.clone(), Some(work))],
-            rooms: vec![room],
-            reverts: Vec::new(),
-            undoes: None,
-            undone: false,
-        },
-    );
+    let words = format!("removal of the worktree of {}", event.lane);
+    let lanes = vec![(event.lane.clone(), Some(work))];
+    let act = Undoable::blank(number, at, Act::Removal, words);
+    super::rewind::push(state, Undoable { lanes, rooms: vec![room], ..act });
 }
 
 /// A step was left out: what it was can be brought back.
 pub fn skipped(state: &mut RunState, at: Timestamp, path: &StepPath) {
     let Some(step) = state.step(path).cloned() else { return };
-    super::rewind::push(
-        state,
-        Undoable {
-            id: state.events,
-            at,
-            act: Act::Skip,
-            words: format!("skip of {path}"),
-            steps: vec![(path.clone(), step)],
-            lanes: Vec::new(),
-            rooms: Vec::new(),
-            reverts: Vec::new(),
-            undoes: None,
-            undone: false,
-        },
-    );
+    let act = Undoable::blank(state.events, at, Act::Skip, format!("skip of {path}"));
+    super::rewind::push(state, Undoable { steps: vec![(path.clone(), step)], ..act });
 }
 
 impl LaneState {

@@ -38,21 +38,18 @@ fn remember(
     steps: Vec<(StepPath, StepState)>,
     lanes: Works,
 ) {
+    let words = if act == Act::Undo {
+        of_undo(&intent.to)
+    } else {
+        format!("{} to {}", act.as_str(), intent.to)
+    };
     let undo = Undoable {
-        id: state.events,
-        at,
-        act,
-        words: if act == Act::Undo {
-            of_undo(&intent.to)
-        } else {
-            format!("{} to {}", act.as_str(), intent.to)
-        },
         steps,
         lanes,
         rooms: intent.rooms.clone(),
         reverts: intent.reverts.clone(),
         undoes: intent.undoes,
-        undone: false,
+        ..Undoable::blank(state.events, at, act, words)
     };
     push(state, undo);
 }
@@ -204,6 +201,17 @@ fn undone(state: &mut RunState, at: Timestamp, intent: &RewindIntended) {
             _ => {}
         }
     }
+    let mut gates = Vec::new();
+    for (gate, saved) in old.gates {
+        let now = match saved {
+            Some(saved) => state.gates.insert(gate.clone(), saved),
+            None => state.gates.remove(&gate),
+        };
+        gates.push((gate, now));
+    }
     let intent = RewindIntended { to: old.words, ..intent.clone() };
     remember(state, at, &intent, Act::Undo, steps, works);
+    if let Some(undo) = state.undo.last_mut() {
+        undo.gates = gates;
+    }
 }

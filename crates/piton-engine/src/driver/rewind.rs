@@ -3,8 +3,8 @@
 //! A driver that finds an intent without an outcome carries it out again: going back to a snapshot
 //! is idempotent, and what was there before stands in the snapshots that the intent names.
 
-use piton_core::LanePath;
 use piton_core::event::{Event, MergedBy, Revert, RewindIntended, RewindKind, Rewound};
+use piton_core::{LanePath, approval};
 
 use super::Driver;
 use crate::error::{Error, Result};
@@ -112,7 +112,13 @@ impl Driver<'_> {
             self.world.rooms().ok_or_else(missing)?.rewind(&intent)
         };
         let reverted = done.err().unwrap_or_default();
+        let gates = approval::taken_back(&self.state, &intent);
         self.record(Event::Rewound(Rewound { reverted: reverted.clone() }))?;
+        if reverted.is_empty() {
+            let (act, why) = (Some(self.state.events), format!("rollback to {}", intent.to));
+            let mut events = approval::reopened(gates, &intent.by, &why, act).into_iter();
+            events.try_for_each(|event| self.record(event))?;
+        }
         let undone = reverted.is_empty() && intent.kind == RewindKind::Undo;
         if undone {
             self.set_up_returned(&intent)?;

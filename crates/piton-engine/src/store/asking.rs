@@ -205,6 +205,7 @@ pub fn describe(events: &[Event]) -> String {
         .map(|event| match event {
             Event::GateDecided(e) if e.approved => format!("approved gate {}", e.gate),
             Event::GateDecided(e) => format!("rejected gate {}", e.gate),
+            Event::GateReopened(e) => format!("took back the approval of gate {}", e.gate),
             Event::StepReset(e) => format!("{} will run again", e.step),
             Event::StepRetried(e) => format!("{} will be tried again", e.step),
             Event::StepSkipped(e) => format!("skipped {}", e.step),

@@ -322,6 +322,7 @@ fn concerns(event: &Event, target: Target<'_>) -> bool {
         Target::Gate(gate) => match event {
             Event::GateAsked(e) => e.gate == *gate,
             Event::GateDecided(e) => e.gate == *gate,
+            Event::GateReopened(e) => e.gate == *gate,
             _ => false,
         },
         Target::Run => matches!(

@@ -75,6 +75,7 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, planned: &rewind::P
             "rolled_back": last.map(|u| u.words.clone()),
             "kept": kept,
             "head": head.map(rewind::HeadLeft::json),
+            "approvals_taken_back": planned.taken_back,
             "resume_hint": ui::here::told(&format!("piton resume {run_id}")),
             "rollback_hint": ui::here::told(&format!("piton rollback {run_id}")),
             "undo_hint": ui::here::told(&format!("piton undo {run_id}")),

@@ -53,6 +53,10 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
             let verb = if e.approved { "approved" } else { "rejected" };
             format!("gate {} {verb} by {}{}", e.gate, sanitize(&e.by), said(&e.message))
         }
+        Event::GateReopened(e) => {
+            let (by, why) = (sanitize(&e.by), sanitize(&e.why));
+            format!("gate {}: its approval is taken back by {by} ({why})", e.gate)
+        }
         Event::PlanAccepted(e) if e.by.is_empty() => "the changed plan takes effect".to_owned(),
         Event::PlanAccepted(e) => format!("the changed plan was accepted by {}", sanitize(&e.by)),
         Event::TicksSeen(e) => {

@@ -2,10 +2,10 @@
 //!
 //! It is worked out once, before anything is asked or done, and foresees what would be refused.
 
-use piton_core::LanePath;
-use piton_core::event::{Revert, RewindKind};
+use piton_core::event::{Revert, RewindIntended, RewindKind};
 use piton_core::lane::Stage;
 use piton_core::lane_state::Act;
+use piton_core::{GateRef, LanePath, RunState, approval, request};
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
 use piton_workspace::restore::{self, Change, ChangeKind, KeptWhy};
@@ -31,6 +31,12 @@ pub struct Planned {
     to: String,
     rooms: Vec<RoomPlan>,
     bases: Vec<BasePlan>,
+    /// Gates whose approval is taken back.
+    pub taken_back: Vec<GateRef>,
+    /// Gates whose approval comes back.
+    comes_back: Vec<GateRef>,
+    /// What gates ask for.
+    gates: Vec<(GateRef, String)>,
     /// Lanes whose steps run again.
     again: Vec<LanePath>,
     /// Whether it changes anything at all.
@@ -73,6 +79,9 @@ impl Planned {
             to: rewind.intent.to.clone(),
             rooms: Vec::new(),
             bases: Vec::new(),
+            taken_back: taken_back(&loaded.state, rewind),
+            comes_back: comes_back(&loaded.state, rewind),
+            gates: request::gates(&loaded.state),
             again: tasks::run_again(&loaded.state, rewind),
             something: acts(loaded, rewind),
             refused: None,
@@ -198,8 +207,22 @@ impl Planned {
                 )));
             }
         }
+        self.say_gates();
         for lane in &self.again {
             ui::say(&format!("{lane}: its steps after that point run again"));
+        }
+    }
+
+    /// Tells people which approvals go, or come back.
+    fn say_gates(&self) {
+        for (gate, name) in &self.gates {
+            let how = match gate {
+                gate if self.taken_back.contains(gate) => "is taken back: you are asked again",
+                gate if self.comes_back.contains(gate) => "comes back",
+                _ => continue,
+            };
+            let name = ui::text::sanitize(name);
+            ui::say(&format!("gate \"{name}\" ({gate}): its approval {how}"));
         }
     }
 
@@ -250,8 +273,36 @@ impl Planned {
             "head": self.head.as_ref().map(HeadLeft::json),
             "base": bases,
             "runs_again": again,
+            "approvals_taken_back": self.taken_back,
+            "approvals_that_come_back": self.comes_back,
         })
     }
+}
+
+/// The gates whose approval a rewind takes back; so does the undo of an undo.
+fn taken_back(state: &RunState, rewind: &Rewind) -> Vec<GateRef> {
+    let intent = RewindIntended { reverts: rewind.merges.clone(), ..rewind.intent.clone() };
+    let again = undone_gates(state, rewind).filter(|(gate, was)| state.approved(gate) && !was);
+    let again = again.map(|(gate, _)| gate.clone());
+    approval::taken_back(state, &intent).into_iter().chain(again).collect()
+}
+
+/// The gates whose approval comes back with an undo.
+fn comes_back(state: &RunState, rewind: &Rewind) -> Vec<GateRef> {
+    let back = undone_gates(state, rewind).filter(|(gate, was)| *was && !state.approved(gate));
+    back.map(|(gate, _)| gate.clone()).collect()
+}
+
+/// The gates that an undo changes, and whether they were approved before what it undoes.
+fn undone_gates<'s>(
+    state: &'s RunState,
+    rewind: &Rewind,
+) -> impl Iterator<Item = (&'s GateRef, bool)> {
+    let undone = state.undo.iter().find(|act| Some(act.id) == rewind.intent.undoes);
+    undone.into_iter().flat_map(|act| &act.gates).map(|(gate, was)| {
+        let decision = was.as_ref().and_then(|was| was.decision.as_ref());
+        (gate, decision.is_some_and(|decision| decision.approved))
+    })
 }
 
 /// Whether a rewind is an act although no file changes.

@@ -41,6 +41,9 @@ struct Decided {
     at: String,
     plan_hash: String,
     artifacts: Vec<FileHash>,
+    /// By whom it was taken back, when and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    taken_back: Option<String>,
 }
 
 /// A changed plan or spec that was accepted, as shown.
@@ -144,6 +147,12 @@ pub(super) fn told(store: &mut Store, loaded: &Loaded) -> Result<Told> {
             head: e.head.clone(),
         }),
         Event::GateDecided(e) => told.decided.push(decided(e, at)),
+        Event::GateReopened(e) => {
+            let words = format!("taken back by {} at {}: {}", e.by, time::rfc3339(at), e.why);
+            if let Some(last) = told.decided.iter_mut().rev().find(|d| d.gate == e.gate.0) {
+                last.taken_back = Some(words);
+            }
+        }
         Event::PlanAccepted(e) => told.accepted.push(Accepted {
             what: "plan",
             from: Some(e.from.to_string()),
@@ -180,6 +189,7 @@ fn decided(e: &GateDecided, at: Timestamp) -> Decided {
         at: time::rfc3339(at),
         plan_hash: e.plan_hash.to_string(),
         artifacts: e.artifacts.clone(),
+        taken_back: None,
     }
 }
 
@@ -225,8 +235,12 @@ fn push_gates(out: &mut String, state: &RunState, told: &Told) {
             let by = text::sanitize(&decided.by);
             let _ = write!(out, "       {verb} by {by} at {}, plan {hash}", decided.at);
             let _ = writeln!(out, ", {}", text::count(decided.artifacts.len(), "artifact"));
-            if !decided.message.is_empty() {
-                let _ = writeln!(out, "       {}", text::sanitize(&decided.message));
+            for words in Some(&decided.message)
+                .filter(|m| !m.is_empty())
+                .into_iter()
+                .chain(&decided.taken_back)
+            {
+                let _ = writeln!(out, "       {}", text::sanitize(words));
             }
             for FileHash { path, sha256 } in decided.artifacts.iter().take(ARTIFACTS_NAMED_MAX) {
                 let _ = writeln!(out, "       {} {}", sha256.short(), text::sanitize(path));

@@ -112,6 +112,10 @@ impl Log<'_> {
                     if e.approved { yes } else { ("gate_rejected", Status::Failed) };
                 self.gate(&e.gate, word, status, said(&format!("by {}", e.by), &e.message))
             }
+            Event::GateReopened(e) => {
+                let notes = format!("by {}: {}", e.by, e.why);
+                self.gate(&e.gate, "gate_reopened", Status::Blocked, notes)
+            }
             Event::PlanAccepted(e) => self.run("plan_accepted", Status::Ok, e.title.clone()),
             Event::TicksSeen(e) => {
                 let word = if e.count { "gates_closed" } else { "gates_doubted" };
