@@ -92,7 +92,7 @@ pub fn apply(state: &mut RunState, at: Timestamp, event: &Event) -> Result<(), I
     if state.run_id.is_none() {
         return Err(Illegal::NotCreated);
     }
-    if let Some(status) = state.ended.filter(|s| s.is_final()) {
+    if let Some(status) = state.ended.filter(|s| s.is_final() && !comes_back(*s, event)) {
         return Err(Illegal::Over(status));
     }
     check(state, event)?;
@@ -104,6 +104,11 @@ pub fn apply(state: &mut RunState, at: Timestamp, event: &Event) -> Result<(), I
     }
     tasks::settle(state, event);
     Ok(())
+}
+
+/// Whether an event brings back a run that was set aside.
+fn comes_back(status: Status, event: &Event) -> bool {
+    status == Status::Archived && matches!(event, Event::DriverAttached(_))
 }
 
 /// Applies many events to the empty state.

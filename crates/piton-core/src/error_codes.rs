@@ -298,8 +298,8 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "run-over",
         title: "the run is over",
-        cause: "It is complete, cancelled or archived, and does not go on.",
-        next: "`piton run PLAN --fresh` starts anew; `piton retry STEP --again` runs finished work of a complete run again.",
+        cause: "It is complete or cancelled, and does not go on; or archived, and has to be brought back first.",
+        next: "`piton resume RUN` brings an archived one back; `piton run PLAN --fresh` starts anew; `piton retry STEP --again` runs finished work of a complete run again.",
     },
     Entry {
         code: "run-taken-over",

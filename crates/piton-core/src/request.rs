@@ -99,6 +99,9 @@ pub enum Refusal {
     /// The step has not failed.
     #[error("step {0} is {1} and needs no retry")]
     NotFailed(StepPath, String),
+    /// The run was set aside.
+    #[error("run {0} is archived and cannot change; `piton resume {0}` brings it back")]
+    Archived(String),
     /// The run is over for good.
     #[error("the run is {0} and cannot change")]
     Over(String),
@@ -113,8 +116,8 @@ impl Request {
 
 /// Turns a request into events, from the state alone.
 pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>, Refusal> {
-    if let Some(status) = state.ended.filter(|s| s.is_final()) {
-        return Err(Refusal::Over(status.to_string()));
+    if let Some(refusal) = over(state) {
+        return Err(refusal);
     }
     match request {
         Request::Decide { gate, approved, message } => {
@@ -151,6 +154,14 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
                 snapshots: snapshots.clone(),
             })])
         }
+    }
+}
+
+/// Why nothing can be asked of a run any more.
+pub fn over(state: &RunState) -> Option<Refusal> {
+    match state.ended.filter(|s| s.is_final())? {
+        Status::Archived => Some(Refusal::Archived(name_of(state))),
+        status => Some(Refusal::Over(status.to_string())),
     }
 }
 

@@ -71,7 +71,7 @@ fn refusals_name_the_reason() {
     let nowhere = Refusal::NoStep("P9/A/one".to_owned());
     assert_eq!(refusal(&run, &skip("P9/A/one")), Some(nowhere));
     run.take(Event::RunArchived(RunArchived { by: "ada".to_owned() }));
-    let over = Refusal::Over("archived".to_owned());
+    let over = Refusal::Archived("run-1".to_owned());
     assert_eq!(refusal(&run, &skip("P2/C/one")), Some(over));
 }
 

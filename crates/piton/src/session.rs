@@ -21,7 +21,7 @@ use piton_workspace::snapshot::Rules;
 
 pub use self::questions::{carry_out, questions};
 use self::views::{bring_up, folder};
-pub use self::views::{has_views, set_views_aside, views, write_views};
+pub use self::views::{bring_views_back, has_views, set_views_aside, views, write_views};
 use crate::cli::DriveArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};

@@ -217,9 +217,13 @@ fn starting_fresh_archives_the_unfinished_run() {
     assert_eq!(project.status("first"), "archived");
     assert_eq!(project.status("second"), "waiting");
     project.piton(&["runs"]).exits(0).says("first").says("archived");
-    project.piton(&["resume", "first"]).exits(2).says("archived");
-    project.piton(&["approve", "first", "P2"]).exits(2);
+    project.piton(&["approve", "first", "P2"]).exits(2).says("piton resume first");
     assert_eq!(project.status("first"), "archived");
+    // Nobody means it without its name; with that it comes back where it stood.
+    project.piton(&["resume"]).exits(3).says("second");
+    project.piton(&["resume", "first"]).exits(3).says("first was archived, and goes on");
+    assert_eq!(project.status("first"), "waiting");
+    assert_eq!(project.lines("ran.txt"), ["first", "second"]);
 }
 
 /// If this fails, steps of a run that was set aside go on beside the new one.
@@ -230,8 +234,7 @@ fn starting_fresh_ends_what_still_runs_of_the_old_run() {
     let old = project.run_id();
     project.write("plan.toml", OPEN);
     let said = project.piton(&["run", "plan.toml", "--fresh", "--run-id", "new"]).exits(3);
-    // Nobody is told to go on with what can't be gone on with any more.
-    said.says(&format!("archived {old}")).silent_about(&format!("resume {old}"));
+    said.says(&format!("archived {old}, ended P1/")).says(&format!("piton resume {old}"));
     assert_eq!(project.status(&old), "archived");
     project.write("go", "");
     project.wait_quiet();

@@ -187,3 +187,35 @@ fn an_interrupted_question_ends_the_command() {
     terminal.ends(130);
     assert_eq!(project.status("r1"), "waiting");
 }
+
+/// If this fails, a person who only wanted to look ends agents at work, or loses a run for good.
+#[test]
+fn declining_to_resume_says_what_ends_and_can_be_taken_back() {
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P1\"\nrun = \"touch begun; while [ ! -e go ]; do sleep 0.02; done; \
+         echo $PITON_RUN_ID >> ran.txt\"\n",
+    );
+    let mut driver = project.spawn(&["run", "plan.toml", "--run-id", "first"]);
+    project.wait_for("begun");
+    driver.kill();
+    let asks = |key: &str| {
+        let mut terminal = Terminal::start(&project, "run plan.toml --run-id second")?;
+        terminal.answer("Resume from checkpoint? (Y/n) or cancel (c)", key);
+        Some(terminal)
+    };
+    let Some(cancelled) = asks("c\r") else { return };
+    let said = cancelled.ends(3);
+    assert!(said.contains("archives run first") && said.contains("piton resume first"), "{said}");
+    assert!(said.contains("ends P1/main/work (attempt 1)"), "{said}");
+    assert_ne!(project.status("first"), "archived");
+    assert_eq!(project.keepers().len(), 1, "the step is still at work");
+    let declined = asks("n\r").expect("a terminal");
+    wait_until("the new run", || declined.program.stdout().contains("run second"));
+    project.write("go", "");
+    let said = declined.ends(0);
+    assert!(said.contains("archived first, ended P1/main/work"), "{said}");
+    assert_eq!(project.status("first"), "archived");
+    project.piton(&["resume", "first"]).exits(0).says("run first was archived, and goes on");
+    assert_eq!(project.lines("ran.txt"), ["second", "first"]);
+    assert_eq!(project.status("first"), "complete");
+}

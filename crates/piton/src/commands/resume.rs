@@ -8,7 +8,7 @@ use std::path::Path;
 use piton_core::event::{Event, StepRetried, Verdict};
 use piton_core::hash::Sha;
 use piton_core::state::{LaneState, Progress};
-use piton_core::{LanePath, Plan, RunState, StepPath, apply};
+use piton_core::{LanePath, Plan, RunState, Status, StepPath, apply};
 use piton_engine::resume::{Accepts, Check, Severity, check};
 use piton_engine::store::Loaded;
 use piton_engine::{Store, World as _};
@@ -59,7 +59,8 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     if !dry && loaded.state.lanes().any(|(_, lane)| !lane.isolation.is_in_place()) {
         super::leftovers::settle(context, &mut store);
     }
-    if let Some(status) = loaded.state.ended.filter(|s| s.is_final()) {
+    let archived = loaded.state.ended == Some(Status::Archived);
+    if let Some(status) = loaded.state.ended.filter(|s| s.is_final() && !archived) {
         let message = format!("run {} is {status} and can't be resumed", loaded.row.run_id);
         return Err(CommandError::usage("run-over", message).hint(format!(
             "start anew: piton run {} --fresh",
@@ -70,6 +71,11 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
         return look(context, &mut store, &loaded, &args.drive);
     }
     super::request::refuse_own_step(context, &loaded)?;
+    if archived {
+        super::run::refuse_beside(context, &mut store, &loaded)?;
+        ui::say(&format!("run {} was archived, and goes on", loaded.row.run_id));
+        session::bring_views_back(context, &loaded.state);
+    }
     if args.drive.detach {
         return detach::spawn(context, &loaded.row.run_id, &args.drive);
     }
@@ -80,7 +86,7 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
 fn complete_here(context: &Context, store: &mut Store) -> Result<Option<RunRow>> {
     let here = |r: &RunRow| std::path::Path::new(&r.root) == context.project.root;
     let newest = store.runs()?.into_iter().find(here);
-    Ok(newest.filter(|r| r.status == piton_core::Status::Complete.as_str()))
+    Ok(newest.filter(|r| r.status == Status::Complete.as_str()))
 }
 
 fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveArgs) -> Result<()> {

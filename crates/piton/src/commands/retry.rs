@@ -1,6 +1,6 @@
 //! `piton retry`: further attempts for failed steps, or finished work again on purpose.
 
-use piton_core::request::{Refusal, Request};
+use piton_core::request::Request;
 use piton_engine::{Loaded, Store};
 
 use super::request::{self, Target, names};
@@ -20,8 +20,8 @@ pub fn run(context: &Context, args: &RetryArgs) -> Result<()> {
         Some(wanted) => vec![names::step(&loaded, wanted)?],
         None => names::failed(&loaded.state),
     };
-    if let Some(over) = loaded.state.ended.filter(|status| status.is_final()) {
-        return Err(piton_engine::Error::from(Refusal::Over(over.to_string())).into());
+    if let Some(over) = piton_core::request::over(&loaded.state) {
+        return Err(piton_engine::Error::from(over).into());
     }
     if steps.is_empty() || (args.again && wanted.is_none()) {
         return Err(nothing(&loaded, args.again));

@@ -8,7 +8,7 @@ mod points;
 mod tasks;
 
 use piton_core::event::{Event, LaneMerged, MergedBy, RewindIntended, RewindKind};
-use piton_core::{LanePath, RunState};
+use piton_core::{LanePath, RunState, Status};
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
 use piton_engine::{Ending, Store};
@@ -215,9 +215,14 @@ fn driven(mut error: CommandError, run_id: &str) -> CommandError {
 /// Refuses to change a run that a person ended for good.
 pub fn refuse_over(context: &Context, loaded: &Loaded) -> Result<()> {
     let Some(status) = loaded.state.ended.filter(|s| s.is_final()) else { return Ok(()) };
-    let message = format!("run {} is {status} and can't be changed", loaded.row.run_id);
+    let run = &loaded.row.run_id;
+    let error =
+        CommandError::usage("run-over", format!("run {run} is {status} and can't be changed"));
+    if status == Status::Archived {
+        return Err(error.hint(format!("bring it back first: piton resume {run}")));
+    }
     let plan = context.plan_argument(&loaded.state.plan_path);
-    Err(CommandError::usage("run-over", message)
+    Err(error
         .hint(format!("start anew: piton run {plan} --fresh"))
         .hint("`piton restore CHECKPOINT --to DIR` brings files of it to a folder"))
 }

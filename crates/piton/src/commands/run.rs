@@ -88,7 +88,7 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     match earlier_run(context, &mut store, runs, &plan) {
         // A name of its own asks for another run beside a complete one, not beside one under way.
         Some(row) if !args.fresh && (args.run_id.is_none() || !is_final(&row.status)) => {
-            if wants_resume(context, &args, &row, &plan)? {
+            if wants_resume(context, &mut store, &args, &row, &plan)? {
                 say_kept(&mut store, &row.run_id, tasks);
                 let drive = args.drive;
                 return resume::run(context, ResumeArgs { run: Some(row.run_id), drive });
@@ -146,7 +146,13 @@ fn is_final(status: &str) -> bool {
 }
 
 /// Whether the earlier run is to be resumed; asks where that is open.
-fn wants_resume(context: &Context, args: &RunArgs, row: &RunRow, plan: &PlanFile) -> Result<bool> {
+fn wants_resume(
+    context: &Context,
+    store: &mut Store,
+    args: &RunArgs,
+    row: &RunRow,
+    plan: &PlanFile,
+) -> Result<bool> {
     let complete = row.status == Status::Complete.as_str();
     if args.resume || args.drive.takeover || complete || args.drive.dry_run || context.yes {
         return Ok(true);
@@ -161,13 +167,29 @@ fn wants_resume(context: &Context, args: &RunArgs, row: &RunRow, plan: &PlanFile
             .hint(format!("go on with it: piton run {typed} --resume"))
             .hint(format!("set it aside and start anew: piton run {typed} --fresh")));
     }
-    ui::say(&format!("Run {} of this plan is unfinished.", row.run_id));
-    let choices = [('y', "yes"), ('n', "no")];
-    match ui::ask("Resume from checkpoint? (Y/n)", &choices, Some('y'), &mut || false) {
+    let run = &row.run_id;
+    let running = aside::running(context, store, run)?;
+    let ends = if running.is_empty() { String::new() } else { format!("; ends {running}") };
+    ui::say(&format!("Run {run} of this plan is unfinished."));
+    ui::say(&format!("  no: archives run {run} (`piton resume {run}` brings it back){ends}"));
+    let choices = [('y', "yes"), ('n', "no"), ('c', "cancel")];
+    let question = "Resume from checkpoint? (Y/n) or cancel (c)";
+    let nothing = "nothing was changed";
+    match ui::ask(question, &choices, Some('y'), &mut || false) {
         Some('y') => Ok(true),
-        Some(_) => Ok(false),
-        None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", "no answer")),
+        Some('n') => Ok(false),
+        Some(_) => Err(CommandError::new(Kind::Waiting, "not-confirmed", nothing)),
+        None => Err(CommandError::new(Kind::Interrupted(2), "interrupted", nothing)),
     }
+}
+
+/// Refuses to bring an archived run back beside one of the same plan that is being driven.
+pub fn refuse_beside(context: &Context, store: &mut Store, archived: &Loaded) -> Result<()> {
+    let (plan, own) = (&archived.row.plan, &archived.row.run_id);
+    let here = |r: &RunRow| std::path::Path::new(&r.root) == context.project.root;
+    let beside = |r: &&RunRow| r.plan == *plan && r.run_id != *own && here(r);
+    let runs = store.runs()?;
+    runs.iter().filter(beside).find(|r| Context::driver_lives(r)).map_or(Ok(()), |r| Err(driven(r)))
 }
 
 /// The refusal to touch a run of this plan that another process drives.

@@ -146,6 +146,13 @@ pub fn set_views_aside(context: &Context, store: &mut Store, run_id: &str) -> Re
     Ok(())
 }
 
+/// Gives the views of an archived run that goes on their names back.
+pub fn bring_views_back(context: &Context, state: &RunState) {
+    if let Err(error) = views(context, state).bring_back(state) {
+        ui::say(&format!("warning: the views were not renamed: {error}"));
+    }
+}
+
 /// Brings the views up to what the ledger says; a driver that died may have left them behind.
 pub(super) fn bring_up(
     context: &Context,

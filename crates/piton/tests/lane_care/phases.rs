@@ -77,6 +77,9 @@ fn the_views_of_an_archived_run_carry_the_time_in_their_names() {
     let records = project.read(super::scene::CHECKPOINTS);
     assert!(records.contains(&format!("{old}.archived-20")), "{records}");
     project.piton(&["runs"]).exits(0).says(&old).says("archived");
+    project.piton(&["resume", &old]).exits(1).says("was archived, and goes on");
+    assert!(project.has(&format!(".claude/run-logs/{old}.jsonl")));
+    assert!(!project.read(super::scene::CHECKPOINTS).contains(".archived-"));
 }
 
 /// Lost: runs of one lane and of the whole phase could not be told apart by their names.

@@ -1,5 +1,5 @@
 //! The unfinished run that a new one takes the place of: all that could refuse the new one is looked
-//! at first, since a run that was set aside can't be gone on with.
+//! at first, so that nothing is ended and set aside for nothing.
 
 use piton_core::request::Request;
 use piton_core::{Plan, Status};
@@ -18,7 +18,7 @@ use crate::plan_file::PlanFile;
 use crate::session;
 use crate::ui;
 
-/// Refuses what could not start, before the run it would take the place of is set aside for good.
+/// Refuses what could not start, before the run it would take the place of is set aside.
 pub fn check(
     context: &Context,
     store: &mut Store,
@@ -86,11 +86,27 @@ fn refusal(context: &Context, plan: &Plan, args: &DriveArgs, old: &Loaded) -> Op
     session::rooms(context, &state, args)?.refuses_worktrees()
 }
 
-/// Sets a run aside, for good.
+/// The steps of a run that are at work although nobody drives it, in words.
+pub fn running(context: &Context, store: &mut Store, run_id: &str) -> Result<String> {
+    if piton_process::keeper_alive(&context.run_dir(run_id)).is_none() {
+        return Ok(String::new());
+    }
+    let steps = store.load(run_id)?.state.running().into_iter();
+    let steps = steps.map(|(step, attempt)| format!("{step} (attempt {attempt})"));
+    Ok(steps.collect::<Vec<_>>().join(", "))
+}
+
+/// Sets a run aside; it can be brought back.
 pub fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()> {
     if abort::forget_unbegun(store, &row.run_id)? {
         return Ok(());
     }
+    let run = &row.run_id;
+    let ended = match running(context, store, run)? {
+        steps if steps.is_empty() => steps,
+        steps => format!(", ended {steps}"),
+    };
+    let told = format!("archived {run}{ended}; `piton resume {run}` brings it back");
     // What still runs of it is ended first: nothing of a run that was set aside may go on.
     let ended = abort::end_steps(context, store, &row.run_id);
     let archived = ended.and_then(|()| session::carry_out(store, &row.run_id, &Request::Archive));
@@ -100,6 +116,6 @@ pub fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()>
         return if by_another { Ok(()) } else { Err(error) };
     }
     session::set_views_aside(context, store, &row.run_id)?;
-    ui::say(&format!("archived {}", row.run_id));
+    ui::say(&told);
     Ok(())
 }

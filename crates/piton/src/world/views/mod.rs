@@ -72,7 +72,7 @@ impl ViewPaths {
 /// What the files of a run are called: its id, and when it was archived if it was.
 pub(super) fn file_name(run_id: &str, state: &RunState) -> String {
     if state.ended == Some(Status::Archived) {
-        // Nothing happens to a run after that.
+        // Nothing happens to a run after that, unless it is brought back.
         return format!("{run_id}.archived-{}", time::stamp(state.last_at));
     }
     run_id.to_owned()
@@ -227,17 +227,27 @@ impl Views {
     /// Gives the files of a run that was archived their final names, and says so in them.
     pub fn set_aside(&mut self, plan: &Plan, state: &RunState) -> io::Result<()> {
         let run_id = state.run_id.as_ref().map(|id| id.0.clone()).unwrap_or_default();
-        let name = file_name(&run_id, state);
+        self.rename(&run_id, &file_name(&run_id, state))?;
+        self.write(plan, state)
+    }
+
+    /// Gives them the names back that they had before.
+    pub fn bring_back(&self, state: &RunState) -> io::Result<()> {
+        let run_id = state.run_id.as_ref().map(|id| id.0.clone()).unwrap_or_default();
+        self.rename(&file_name(&run_id, state), &run_id)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let paths = &self.paths;
-        let log = (paths.run_log(&run_id), paths.run_log(&name));
-        let report = (paths.run_report(&run_id), paths.run_report(&name));
+        let log = (paths.run_log(from), paths.run_log(to));
+        let report = (paths.run_report(from), paths.run_report(to));
         for (from, to) in [log, report] {
             match std::fs::rename(self.root.join(from), self.root.join(to)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        self.write(plan, state)
+        Ok(())
     }
 
     /// Takes what happened for the run's log, which is written with the other views; says whether
