@@ -35,7 +35,11 @@ pub fn run(context: &Context, args: &CheckpointArgs) -> Result<()> {
     let there = elsewhere.as_ref().unwrap_or(context);
     request::refuse_moved(there, &loaded)?;
     let (head, snapshots) = (there.project.head(), super::look::all(there, &loaded)?);
-    let asked = Request::Checkpoint { message, head, snapshots };
-    let sent = request::send(context, &mut store, &loaded, &asked, Target::Run)?;
+    let asked = Request::Checkpoint { message: message.clone(), head, snapshots };
+    let mut sent = request::send(context, &mut store, &loaded, &asked, Target::Run)?;
+    // Found by its message: the same command given twice records one.
+    let now = store.load(&loaded.row.run_id)?.state;
+    let named = now.checkpoints.into_iter().rev().find(|c| c.message == message);
+    sent.checkpoint = named.filter(|_| sent.outcome == "done").map(|c| c.name);
     request::report(context, &mut store, &loaded.row.run_id, &[sent])
 }

@@ -60,6 +60,9 @@ pub struct Sent {
     /// What depends on a step that was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dependents: Option<Vec<String>>,
+    /// The checkpoint that was recorded.
+    #[serde(skip)]
+    pub checkpoint: Option<String>,
 }
 
 /// Opens the ledger for asking; unlike a run, a request never makes one.
@@ -234,7 +237,7 @@ pub fn send(
         Target::Gate(gate) => gate.to_string(),
         Target::Run => loaded.row.run_id.clone(),
     };
-    Ok(Sent { target, outcome, answer, dependents: None })
+    Ok(Sent { target, outcome, answer, dependents: None, checkpoint: None })
 }
 
 /// Why a request was not carried out, as a person sees it. A step that no outcome is recorded of is at
@@ -351,7 +354,11 @@ pub fn report(context: &Context, store: &mut Store, run_id: &str, sent: &[Sent])
     let lives = Context::driver_lives(&loaded.row);
     let next = (!lives).then(|| next(&loaded)).flatten();
     if context.json {
-        ui::data_json(&serde_json::json!({ "run_id": run_id, "requests": sent, "next": next }));
+        let mut said = serde_json::json!({ "run_id": run_id, "requests": sent, "next": next });
+        if let Some(checkpoint) = sent.iter().find_map(|s| s.checkpoint.as_deref()) {
+            said["checkpoint"] = checkpoint.into();
+        }
+        ui::data_json(&said);
     } else {
         for one in sent {
             ui::data(&one.answer);

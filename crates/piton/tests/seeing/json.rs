@@ -127,9 +127,11 @@ fn every_command_speaks_json() {
         }
     }
     let project = waiting();
-    for args in [&["checkpoint", "-m", "here"][..], &["reject", "r", "Q"]] {
-        lines(&project.piton(&[args, &["--json"]].concat()).exits(0));
+    for name in ["manual-1", "manual-2"] {
+        let answer = project.piton(&["checkpoint", "-m", name, "--json"]).exits(0).json();
+        assert_eq!((&answer["run_id"], &answer["checkpoint"]), (&json!("r"), &json!(name)));
     }
+    lines(&project.piton(&["reject", "r", "Q", "--json"]).exits(0));
     let answer = project.piton(&["abort", "r", "--json"]).exits(0).json();
     assert_eq!((&answer["run_id"], &answer["answer"]), (&json!("r"), &json!("aborted the run")));
     let project = failed();
