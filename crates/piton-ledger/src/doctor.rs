@@ -55,35 +55,37 @@ impl Finding {
 /// A damaged or newer ledger is a finding; only a missing one, or one that cannot be read at all,
 /// is an error.
 pub fn check(dir: &Path) -> Result<Vec<Finding>> {
-    let found = Sqlite::open(dir, Open::ReadOnly).and_then(|ledger| {
-        let mut findings = integrity(&ledger)?;
-        if findings.is_empty() {
-            // One moment for all, or a driver at work would look like a gap.
-            findings = ledger.read_at_once(|conn| {
-                let mut findings = sequences(conn)?;
-                findings.extend(orphans(conn)?);
-                Ok(findings)
-            })?;
-        }
-        Ok(findings)
-    });
+    let found = Sqlite::open(dir, Open::ReadOnly)
+        // One moment for all, or a driver at work would look like a gap.
+        .and_then(|ledger| ledger.read_at_once(findings));
     match found {
         Err(error @ Error::Newer { .. }) => Ok(vec![Finding {
             severity: Severity::Broken,
             what: error.to_string(),
             next: "use the program that wrote it, or a newer one".to_owned(),
         }]),
-        Err(error @ Error::Corrupt { .. }) => Ok(vec![Finding::broken(error.to_string())]),
+        Err(error @ (Error::Corrupt { .. } | Error::Behind { .. })) => {
+            Ok(vec![Finding::broken(error.to_string())])
+        }
         other => other,
     }
 }
 
+/// What is wrong with a ledger, as far as its database tells.
+fn findings(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
+    let mut findings = integrity(conn)?;
+    if findings.is_empty() {
+        findings = sequences(conn)?;
+        findings.extend(orphans(conn)?);
+    }
+    Ok(findings)
+}
+
 /// SQLite's own check of pages, indexes and constraints.
-fn integrity(ledger: &Sqlite) -> Result<Vec<Finding>> {
-    let problems = ledger.read_at_once(|conn| {
-        let mut statement = conn.prepare(&format!("PRAGMA integrity_check({PROBLEMS_MAX})"))?;
-        statement.query_map((), |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
-    })?;
+fn integrity(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
+    let mut statement = conn.prepare(&format!("PRAGMA integrity_check({PROBLEMS_MAX})"))?;
+    let problems: Vec<String> =
+        statement.query_map((), |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     let damaged = problems.into_iter().filter(|problem| problem != "ok");
     Ok(damaged
         .map(|problem| Finding::broken(format!("the database is damaged: {problem}")))
@@ -167,7 +169,8 @@ fn orphans(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
 /// Copies a live ledger as of one moment to the new file `to`, synced.
 ///
 /// The copy is itself a ledger: put into a directory under the name of [`DATABASE_FILE`], it
-/// opens. An existing file is never overwritten.
+/// opens. An existing file is never overwritten, and a damaged ledger is not copied as if it were
+/// sound.
 pub fn backup(dir: &Path, to: &Path) -> Result<()> {
     let ledger = Sqlite::open(dir, Open::ReadOnly)?;
     // Claims the name, so that whoever asks for the same one at once is refused.
@@ -213,6 +216,11 @@ fn copy(from: &Connection, part: &Path) -> Result<()> {
     let step = Backup::new(from, &mut target)?.step(-1)?;
     if step != StepResult::Done {
         return Err(Error::Busy { path: part.to_owned() });
+    }
+    let broken = |found: &Finding| found.severity == Severity::Broken;
+    if let Some(found) = findings(&target)?.into_iter().find(broken) {
+        let path = from.path().map_or_else(|| part.to_owned(), PathBuf::from);
+        return Err(Error::Corrupt { path, detail: found.what });
     }
     target.close().map_err(|(_, error)| error)?;
     File::open(part).and_then(|file| file.sync_all()).map_err(Error::file("sync", part))

@@ -48,6 +48,17 @@ pub enum Error {
         /// What SQLite or the format check said.
         detail: String,
     },
+    /// The ledger is older than it was. It was not touched.
+    #[error(
+        "the ledger {} went back: {detail}; its write-ahead log was damaged or deleted, or an older \
+         copy took its place; nothing was changed", path.display()
+    )]
+    Behind {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        detail: String,
+    },
     /// The format must change, but a driver of the older program may still be at work.
     #[error(
         "the ledger has format {found} and must become {known}, but {owner} still drives a run \

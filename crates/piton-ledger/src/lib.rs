@@ -20,7 +20,7 @@ pub use doctor::{Finding, Severity, backup, check};
 pub use error::{Error, Result};
 pub use ledger::Ledger;
 pub use owner::{Liveness, Owner, is_stopped, lock_holder, owner_liveness};
-pub use sqlite::{DATABASE_FILE, LOCK_FILE, Open, Sqlite, unwritable};
+pub use sqlite::{DATABASE_FILE, LOCK_FILE, Open, Sqlite, accept, unwritable};
 pub use types::{
     Acquire, Append, HEARTBEAT_EVERY_MS, LEASE_MS, Lease, Millis, NewEvent, NewRequest, NewRun,
     Request, RunKey, RunRow, Snapshot, StoredEvent,

@@ -55,9 +55,9 @@ impl WriteLock {
     /// Opens the lock file, readable by its user alone.
     pub(crate) fn open(dir: &Path) -> std::io::Result<Self> {
         let path = dir.join(LOCK_FILE);
-        let file =
-            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path)?;
-        Ok(Self { file, path })
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        Ok(Self { file: options.open(&path)?, path })
     }
 
     /// Waits for the lock.
@@ -82,6 +82,11 @@ impl WriteLock {
     /// The lock, if nobody has it.
     pub(crate) fn hold_if_free(&self) -> Result<Option<Held<'_>>> {
         Ok(self.try_hold()?.then(|| Held(&self.file)))
+    }
+
+    /// The file, for what is noted in it by whoever holds the lock.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Takes the lock if it is free.

@@ -9,6 +9,7 @@ mod ahead;
 mod frozen;
 mod history;
 mod inbox;
+mod last;
 mod leases;
 mod lock;
 pub(crate) mod schema;
@@ -27,6 +28,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use ahead::Ahead;
 pub use frozen::unwritable;
+use last::Last;
+pub use last::accept;
 pub use lock::LOCK_FILE;
 use lock::{LOOK_EVERY, PATIENCE, Watch, WriteLock};
 use schema::Format;
@@ -91,9 +94,10 @@ impl Sqlite {
     /// change, which it must not under a living driver of an older program.
     pub fn open_with(dir: &Path, mode: Open, alive: &dyn Fn(&Owner) -> Liveness) -> Result<Self> {
         let path = dir.join(DATABASE_FILE);
+        let last = Last::noted(dir);
         let opened = match mode {
-            Open::ReadOnly => open_for_reading(dir, &path).map(|conn| (conn, None, false)),
-            Open::ReadWrite => open_for_writing(dir, &path, alive)
+            Open::ReadOnly => open_for_reading(dir, &path, last).map(|conn| (conn, None, false)),
+            Open::ReadWrite => open_for_writing(dir, &path, last, alive)
                 .map(|(conn, lock, made)| (conn, Some(lock), made)),
         };
         let (conn, lock, uncarried) = opened.map_err(|error| error.in_file(&path))?;
@@ -153,29 +157,41 @@ impl Sqlite {
 
     /// Runs `change` in one synced commit, or not at all.
     fn write<T>(&mut self, change: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        self.write_and(false, change)
+        self.write_and(false, |conn| Ok((change(conn)?, None)))
     }
 
-    /// Runs `change` in one synced commit, or not at all; with `last`, carries the WAL into the database
-    /// after it, while the lock is still held: whoever is stopped in that is in everybody's way, and
-    /// not at it again when others have long gone on.
+    /// The same, and notes where the run stands after it.
+    fn write_noted<T>(
+        &mut self,
+        change: impl FnOnce(&Connection) -> Result<(T, Last)>,
+    ) -> Result<T> {
+        self.write_and(false, |conn| change(conn).map(|(value, last)| (value, Some(last))))
+    }
+
+    /// Runs `change` in one synced commit, or not at all; with `release`, carries the WAL into the
+    /// database after it, while the lock is still held: whoever is stopped in that is in everybody's
+    /// way, and not at it again when others have long gone on.
     fn write_and<T>(
         &mut self,
-        last: bool,
-        change: impl FnOnce(&Connection) -> Result<T>,
+        release: bool,
+        change: impl FnOnce(&Connection) -> Result<(T, Option<Last>)>,
     ) -> Result<T> {
         if let Some(detail) = self.damage.borrow().as_ref() {
             return Err(sound::damaged(&self.path, detail));
         }
-        let held = self.lock.as_ref().ok_or(Error::ReadOnly)?.hold()?;
+        let lock = self.lock.as_ref().ok_or(Error::ReadOnly)?;
+        let held = lock.hold()?;
         if identity(&self.path) != self.identity {
             // SQLite would go on writing to a file without a name, and nobody would ever read it.
             let gone = std::io::Error::other("it was deleted or replaced while it was in use");
             return Err(Error::file("go on with", &self.path)(gone));
         }
-        let result = commit(&self.conn, change).map_err(|error| self.noted(error))?;
+        let (result, last) = commit(&self.conn, change).map_err(|error| self.noted(error))?;
+        if let Some(last) = last {
+            last.note(lock.file());
+        }
         self.uncarried = true;
-        if last {
+        if release {
             // Others who read keep it from being emptied, and nothing rests on it.
             wal::empty(&self.conn, Duration::ZERO);
             (self.uncarried, self.leased) = (false, false);
@@ -246,7 +262,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 /// Opens without writing anything. A WAL database needs its index file even for reading, hence
 /// the ordinary flags.
-fn open_for_reading(dir: &Path, path: &Path) -> Result<Connection> {
+fn open_for_reading(dir: &Path, path: &Path, last: Option<Last>) -> Result<Connection> {
     let missing = || Error::NoLedger { dir: dir.to_owned() };
     let conn = match connect(path, OpenFlags::empty()) {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
@@ -269,6 +285,8 @@ fn open_for_reading(dir: &Path, path: &Path) -> Result<Connection> {
             Err(Error::Newer { found, known: schema::KNOWN })
         }
         Format::Version(found) => {
+            sound::refuse_cut(&conn, path)?;
+            last::refuse_behind(&conn, path, last, format)?;
             schema::show_as_known(&conn, found)?;
             Ok(conn)
         }
@@ -295,6 +313,7 @@ fn why_unopened(dir: &Path, path: &Path, error: rusqlite::Error) -> Error {
 fn open_for_writing(
     dir: &Path,
     path: &Path,
+    last: Option<Last>,
     alive: &dyn Fn(&Owner) -> Liveness,
 ) -> Result<(Connection, WriteLock, bool)> {
     let lock = match WriteLock::open(dir) {
@@ -319,10 +338,14 @@ fn open_for_writing(
         Format::Version(found) if found > schema::KNOWN => {
             return Err(Error::Newer { found, known: schema::KNOWN });
         }
-        Format::Version(schema::KNOWN) if journal == "wal" => sound::look(&conn, path)?,
+        Format::Version(schema::KNOWN) if journal == "wal" => {
+            sound::look(&conn, path)?;
+            last::refuse_behind(&conn, path, last, format)?;
+        }
         Format::Version(_) | Format::Empty => {
             let held = lock.hold()?;
             sound::look(&conn, path)?;
+            last::refuse_behind(&conn, path, last, format)?;
             establish(&conn, dir, path, alive)?;
             made = true;
             drop(held);

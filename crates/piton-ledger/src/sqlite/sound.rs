@@ -25,9 +25,23 @@ const BYTES_LOOKED_AT_AFTER_FALL: u64 = 16 << 20;
 /// Events whose numbers are counted before a run changes hands: about a millisecond.
 const EVENTS_COUNTED: u64 = 4096;
 
+/// Refuses a file that ends in the middle of a page: SQLite would read zeros for the rest of it.
+pub(super) fn refuse_cut(conn: &Connection, path: &Path) -> Result<()> {
+    let page: i64 = patiently(|| conn.query_row("PRAGMA page_size", (), |row| row.get(0)))?;
+    let bytes = bytes(path);
+    match bytes.checked_rem(natural(page)) {
+        None | Some(0) => Ok(()),
+        Some(_) => Err(damaged(path, format!("it was cut: {bytes} bytes are not whole pages"))),
+    }
+}
+
+fn bytes(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |found| found.len())
+}
+
 /// Refuses a database that is found damaged.
 pub(super) fn look(conn: &Connection, path: &Path) -> Result<()> {
-    let bytes = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
+    refuse_cut(conn, path)?;
     let fell = bytes(&frozen::wal(path)) > 0;
     let limit = if fell { BYTES_LOOKED_AT_AFTER_FALL } else { BYTES_LOOKED_AT };
     if bytes(path) > limit {
@@ -60,8 +74,8 @@ pub(super) fn gap(head: u64, cached: u64, events: &[StoredEvent]) -> Option<Stri
     (last != head).then(|| format!("a run is at event {head}, but its record ends at {last}"))
 }
 
-/// Refuses a run whose last events are not all there.
-pub(super) fn refuse_gap(conn: &Connection, run: RunKey, path: &Path) -> Result<()> {
+/// Refuses a run whose last events are not all there; gives the number of its last one.
+pub(super) fn refuse_gap(conn: &Connection, run: RunKey, path: &Path) -> Result<u64> {
     let head: Option<i64> = conn
         .prepare_cached("SELECT seq FROM runs WHERE id = ?1")?
         .query_row([run.0], |row| row.get(0))
@@ -76,7 +90,7 @@ pub(super) fn refuse_gap(conn: &Connection, run: RunKey, path: &Path) -> Result<
         )?
         .query_row(events_after(run, from), |row| Ok((row.get(0)?, row.get(1)?)))?;
     if natural(count) == head - from && natural(last) == head {
-        return Ok(());
+        return Ok(head);
     }
     let detail = format!(
         "a run should have the events {} to {head}, but {count} of them are there",

@@ -1,5 +1,6 @@
 //! The contract, kept by SQLite: each method brackets the statements of its module.
 
+use super::last::Last;
 use super::{Sqlite, history, inbox, leases, sound};
 use crate::{
     Acquire, Append, Error, Lease, Ledger, Liveness, Millis, NewRequest, NewRun, Owner, Request,
@@ -8,7 +9,11 @@ use crate::{
 
 impl Ledger for Sqlite {
     fn create_run(&mut self, new: &NewRun<'_>, owner: &Owner) -> Result<RunRow> {
-        let row = self.write(|conn| leases::create(conn, new, owner))?;
+        let row = self.write_noted(|conn| {
+            let row = leases::create(conn, new, owner)?;
+            let last = Last { run: row.run, epoch: row.epoch, seq: row.seq };
+            Ok((row, last))
+        })?;
         self.leased = true;
         Ok(row)
     }
@@ -30,9 +35,11 @@ impl Ledger for Sqlite {
         alive: &dyn Fn(&Owner) -> Liveness,
     ) -> Result<Lease> {
         let path = self.path.clone();
-        let lease = self.write(|conn| {
-            sound::refuse_gap(conn, run, &path)?;
-            leases::acquire(conn, run, owner, at, how, alive)
+        let lease = self.write_noted(|conn| {
+            let seq = sound::refuse_gap(conn, run, &path)?;
+            let lease = leases::acquire(conn, run, owner, at, how, alive)?;
+            let last = Last { run, epoch: lease.epoch, seq };
+            Ok((lease, last))
         })?;
         self.leased = true;
         Ok(lease)
@@ -47,11 +54,14 @@ impl Ledger for Sqlite {
     }
 
     fn release(&mut self, run: RunKey, epoch: u64, at: Millis) -> Result<()> {
-        self.write_and(true, |conn| leases::release(conn, run, epoch, at))
+        self.write_and(true, |conn| Ok((leases::release(conn, run, epoch, at)?, None)))
     }
 
     fn append(&mut self, append: &Append<'_>) -> Result<u64> {
-        self.write_and(append.release, |conn| history::append(conn, append))
+        self.write_and(append.release, |conn| {
+            let seq = history::append(conn, append)?;
+            Ok((seq, Some(Last { run: append.run, epoch: append.epoch, seq })))
+        })
     }
 
     fn make_room(&mut self, run: RunKey, epoch: u64) {
