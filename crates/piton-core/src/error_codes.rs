@@ -104,6 +104,12 @@ pub const TABLE: &[Entry] = &[
         next: "`piton doctor` says what is wrong. Nothing was half done.",
     },
     Entry {
+        code: "ledger-behind",
+        title: "the ledger is older than it was",
+        cause: "Events that were recorded are not in the ledger any more: its write-ahead log was damaged or deleted, or an older copy took its place. Going on would run finished steps again. Nothing was changed.",
+        next: "Copy its folder away, then restore the last backup made with `piton doctor --backup` and give `piton doctor --restored`. The same goes for an older copy that you put there on purpose: what was recorded after it was made counts as never done. Or begin a new ledger with `piton doctor --new-ledger`.",
+    },
+    Entry {
         code: "ledger-content",
         title: "the ledger holds something unreadable",
         cause: "An event or a plan in the ledger cannot be understood: it is damaged.",
@@ -113,13 +119,13 @@ pub const TABLE: &[Entry] = &[
         code: "ledger-corrupt",
         title: "the ledger is damaged",
         cause: "The database is damaged or is no Piton ledger. It was left exactly as it is.",
-        next: "Copy its folder away, then restore a backup made with `piton doctor --backup`, or begin a new ledger with `piton doctor --new-ledger`: the damaged file is kept beside it.",
+        next: "Copy its folder away, then restore a backup made with `piton doctor --backup` and give `piton doctor --restored`, or begin a new ledger with `piton doctor --new-ledger`: the damaged file is kept beside it.",
     },
     Entry {
         code: "ledger-lost",
         title: "the ledger is gone, though there were runs",
         cause: "The file is missing or empty, but folders or snapshots of runs are there. A new ledger would forget what ran.",
-        next: "Restore a backup made with `piton doctor --backup`, or begin a new ledger with `piton doctor --new-ledger`: what the runs left stays until `piton gc --unknown`.",
+        next: "Restore a backup made with `piton doctor --backup` and give `piton doctor --restored`, or begin a new ledger with `piton doctor --new-ledger`: what the runs left stays until `piton gc --unknown`.",
     },
     Entry {
         code: "ledger-newer",

@@ -345,6 +345,9 @@ impl<'a> Driver<'a> {
             answered: &answered,
             release,
         })?;
+        if let Some(rooms) = self.world.rooms() {
+            rooms.recorded(self.seq);
+        }
         self.last_commit = self.clock;
         self.answered.clear();
         self.view(before);

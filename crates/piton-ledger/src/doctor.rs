@@ -40,7 +40,8 @@ pub struct Finding {
 
 impl Finding {
     fn broken(what: String) -> Self {
-        let next = "copy the ledger's directory away, then restore the last backup";
+        let next = "copy the ledger's directory away, then restore the last backup, or begin a new \
+                    ledger with `piton doctor --new-ledger`";
         Self { severity: Severity::Broken, what, next: next.to_owned() }
     }
 
@@ -64,9 +65,15 @@ pub fn check(dir: &Path) -> Result<Vec<Finding>> {
             what: error.to_string(),
             next: "use the program that wrote it, or a newer one".to_owned(),
         }]),
-        Err(error @ (Error::Corrupt { .. } | Error::Behind { .. })) => {
-            Ok(vec![Finding::broken(error.to_string())])
-        }
+        Err(error @ Error::Behind { .. }) => Ok(vec![Finding {
+            severity: Severity::Broken,
+            what: error.to_string(),
+            next: "copy the ledger's directory away, then restore the last backup; `piton doctor \
+                   --restored` goes on with that, or with the ledger as it is, and `piton doctor \
+                   --new-ledger` with none"
+                .to_owned(),
+        }]),
+        Err(error @ Error::Corrupt { .. }) => Ok(vec![Finding::broken(error.to_string())]),
         other => other,
     }
 }

@@ -405,6 +405,9 @@ pub struct DoctorArgs {
     /// Begin a new ledger where the old one was lost or damaged; what is there of it is kept.
     #[arg(long, conflicts_with = "backup")]
     pub new_ledger: bool,
+    /// Go on with a ledger that is older than it was: a backup that you restored, say.
+    #[arg(long, conflicts_with_all = ["backup", "new_ledger"])]
+    pub restored: bool,
 }
 
 /// Arguments of `inspect`.

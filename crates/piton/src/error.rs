@@ -86,6 +86,14 @@ impl CommandError {
         self
     }
 
+    /// The refusal to go on with a ledger that is older than it was.
+    pub fn behind(message: String) -> Self {
+        Self::new(Kind::Blocked, "ledger-behind", message)
+            .hint("copy its folder away, then restore the last backup")
+            .hint("`piton doctor --restored` goes on with a backup, or with the ledger as it is: what was recorded since counts as never done")
+            .hint("`piton doctor --new-ledger` sets it aside and begins a new one")
+    }
+
     /// The refusal to touch a run that another process drives, with the commands that watch that one
     /// and that take the run from it.
     pub fn driven(what: &str, owner: Option<&Owner>, watch: &str, take: &str) -> Self {
@@ -121,6 +129,7 @@ impl From<piton_ledger::Error> for CommandError {
             L::Corrupt { .. } => Self::new(Kind::Blocked, "ledger-corrupt", message)
                 .hint("`piton doctor` says what is wrong")
                 .hint("`piton doctor --new-ledger` sets it aside and begins a new one"),
+            L::Behind { .. } => Self::behind(message),
             L::Held { owner } => {
                 Self::driven("the run", Some(&owner), "piton attach", "--takeover")
             }

@@ -151,11 +151,10 @@ pub fn say_lanes(context: &Context, state: &RunState, told: Told) {
 pub fn drive(
     context: &Context,
     store: &mut Store,
-    mut session: Session,
+    session: Session,
     epoch: u64,
     args: &DriveArgs,
 ) -> Result<Ending> {
-    let epoch = epoch::of_new(context, store, &mut session, epoch)?;
     let state = &session.opening_state();
     let run_id = session.loaded.row.run_id.clone();
     let run_dir = context.run_dir(&run_id);

@@ -103,6 +103,151 @@ fn a_run_whose_events_cannot_be_read_is_not_gone_on_with() {
     }
 }
 
+/// A plan whose third step waits.
+const HELD: &str = r#"
+[[phase]]
+id = "P"
+[[phase.lane]]
+id = "L"
+steps = [
+  { id = "one", run = "echo one >> ran.txt" },
+  { id = "two", run = "echo two >> ran.txt" },
+  { id = "three", run = "touch begun; while [ ! -e go ]; do sleep 0.02; done" },
+]
+"#;
+
+/// What reads a ledger, and what changes it.
+const ALL: &[&[&str]] = &[
+    &["status", "r"],
+    &["status"],
+    &["runs"],
+    &["log", "r"],
+    &["show", "r"],
+    &["resume", "r"],
+    &["resume", "r", "--takeover"],
+    &["retry", "r", "two"],
+    &["checkpoint", "r", "-m", "x"],
+    &["abort", "r"],
+    &["rollback", "r", "--yes"],
+    &["run", "held.toml", "--resume"],
+    &["run", "held.toml", "--fresh"],
+    &["gc", "--yes"],
+    &["doctor", "--backup", "../copy.db"],
+];
+
+/// A run whose driver was killed in its third step: all of its history is in the WAL.
+fn killed_run() -> Project {
+    let project = Project::new();
+    project.write("held.toml", HELD);
+    project.commit();
+    let mut driver = project.spawn(&["run", "held.toml", "--run-id", "r"]);
+    project.wait_for("begun");
+    driver.kill();
+    project
+}
+
+/// Lost: SQLite passes over all of a WAL behind a frame that is damaged, an older history would be
+/// gone on with, and finished steps would run again.
+#[test]
+fn damage_in_the_used_part_of_the_wal_is_refused_by_every_command() {
+    let project = killed_run();
+    let files = ["ledger.db", "ledger.db-wal"].map(|name| project.state_dir().join(name));
+    let read = || files.each_ref().map(|file| fs::read(file).unwrap());
+    let [database, wal] = read();
+    let frame = 24 + 4096;
+    let used = wal[32..].chunks(frame).take_while(|f| f.get(8..16) == Some(&wal[16..24])).count();
+    assert!(used > 20, "{used}");
+    for at in (0..used).step_by(used / 6).chain([used - 1]) {
+        let mut bytes = wal.clone();
+        bytes[32 + at * frame + 700] ^= 0x10;
+        fs::write(&files[1], &bytes).unwrap();
+        for command in ALL {
+            let said = project.piton(command).exits(4);
+            assert!(
+                said.stderr.contains("error[ledger-"),
+                "frame {at} of {used}, {command:?}: {}",
+                said.stderr
+            );
+        }
+        let said = project.piton(&["doctor"]).exits(4).says("backup").says("--new-ledger");
+        said.silent_about("is sound");
+        assert!(read() == [database.clone(), bytes], "frame {at}: something was changed");
+        assert!(!project.outside().join("copy.db").exists());
+    }
+    let one = project.piton(&["resume", "r"]).exits(4);
+    one.says("error[ledger-behind]").says("run r is at event").says("--restored");
+    fs::write(&files[1], &wal).unwrap();
+    project.write("go", "");
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["one", "two"]);
+}
+
+/// Lost: the folder of the ledger put back from somebody's own backup would run finished steps again;
+/// a person who means it could not go on, and an agent could.
+#[test]
+fn an_older_ledger_is_gone_on_with_only_where_a_person_says_so() {
+    let project = killed_run();
+    let state = project.state_dir();
+    let names = ["ledger.db", "ledger.db-wal", "ledger.lock"];
+    let older = names.map(|name| fs::read(state.join(name)).unwrap());
+    project.write("go", "");
+    project.piton(&["resume", "r"]).exits(0);
+    project.wait_quiet();
+    // The note of the last commit is older too: only repository and run know.
+    fs::remove_file(state.join("ledger.db-shm")).unwrap();
+    for (name, bytes) in names.iter().zip(&older) {
+        fs::write(state.join(name), bytes).unwrap();
+    }
+    for command in [&["resume", "r"][..], &["abort", "r"], &["checkpoint", "r", "-m", "x"]] {
+        project.piton(command).exits(4).says("error[ledger-behind]").says("run r is at event");
+    }
+    project.piton(&["doctor"]).exits(4).says("the ledger went back").silent_about("is sound");
+    project.write("inner.toml", "[[phase]]\nid = \"P\"\nrun = \"$PROGRAM doctor --restored\"\n");
+    let inner = project.piton(&["run", "inner.toml", "--run-id", "inner"]).exits(1);
+    inner.says("inside-a-step");
+    project.piton(&["doctor", "--restored"]).exits(0).says("counts as never done");
+    project.piton(&["doctor", "--restored"]).exits(0).says("nothing was changed");
+    project.piton(&["doctor"]).exits(0);
+    project.piton(&["resume", "r"]).exits(0);
+    project.piton(&["doctor"]).exits(0);
+}
+
+/// Lost: a snapshot, which is synced, knows how far the record was, and nobody would ask it.
+#[test]
+fn a_snapshot_knows_how_far_the_record_was() {
+    let project = killed_run();
+    let said = project.git(&["log", "-1", "--format=%B", "refs/piton/r/root"]);
+    let line = said.lines().find(|l| l.starts_with("Piton-Recorded: 1 ")).unwrap().to_owned();
+    let tree = project.git(&["rev-parse", "refs/piton/r/root^{tree}"]);
+    let message = said.replace(&line, "Piton-Recorded: 1 9999");
+    let commit = project.git(&["commit-tree", "-m", &message, tree.trim()]);
+    project.git(&["update-ref", "refs/piton/r/root", commit.trim()]);
+    let refused = project.piton(&["resume", "r"]).exits(4);
+    refused.says("error[ledger-behind]").says("a snapshot was taken after event 9999");
+    project.piton(&["doctor"]).exits(4).says("9999");
+}
+
+/// Lost: zeros would be read for what was cut off, and nobody would be told what to do.
+#[test]
+fn a_ledger_that_was_cut_is_damaged_for_every_command() {
+    let project = failed_run();
+    project.wait_quiet();
+    project.write("held.toml", HELD);
+    let path = project.state_dir().join(DATABASE_FILE);
+    let whole = fs::read(&path).unwrap();
+    for less in [1, 3000, 4096, 5000] {
+        let cut = &whole[..whole.len() - less];
+        fs::write(&path, cut).unwrap();
+        for command in ALL {
+            let said = project.piton(command).exits(4).says("ledger-corrupt");
+            said.says("restore a backup").says("--new-ledger");
+            assert!(fs::read(&path).unwrap() == cut, "{less} {command:?}");
+        }
+        project.piton(&["doctor"]).exits(4).says("--new-ledger").silent_about("is sound");
+    }
+    assert!(!project.outside().join("copy.db").exists());
+}
+
 /// Lost: somebody who may not look would be told that there is nothing.
 #[test]
 fn a_ledger_that_may_not_be_read_is_said_to_be_that() {

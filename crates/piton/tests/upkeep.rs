@@ -125,13 +125,15 @@ fn a_ledger_that_never_was_finished_is_begun_again() {
 
 /// Lost: whoever restores a backup, as told, would have to call `resume` once for each driver since.
 #[test]
-fn a_restored_ledger_is_gone_on_with_at_once() {
+fn a_restored_ledger_is_gone_on_with_once_a_person_says_so() {
     let (project, ledger, copy) = waiting();
     for _ in 0..3 {
         project.piton(&["resume", "r"]).exits(3);
     }
     lose(&ledger);
     fs::copy(&copy, &ledger).unwrap();
+    project.piton(&["resume", "r"]).exits(4).says("error[ledger-behind]").says("--restored");
+    project.piton(&["doctor", "--restored"]).exits(0);
     project.piton(&["resume", "r"]).exits(3);
     // A new run of the same name in a new ledger meets the traces of the old one.
     lose(&ledger);

@@ -65,9 +65,10 @@ impl Driver<'_> {
 
     /// From here on refs move only while this driver's epoch is the newest.
     pub(super) fn raise_fence(&mut self) -> Result<()> {
-        let epoch = self.epoch;
+        let (epoch, seq) = (self.epoch, self.seq);
         if let Some(rooms) = self.world.rooms() {
             rooms.fence(epoch)?;
+            rooms.recorded(seq);
         }
         Ok(())
     }

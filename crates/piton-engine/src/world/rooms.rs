@@ -190,6 +190,9 @@ pub trait Rooms {
     /// Says which epoch every ref update verifies from here on.
     fn fence(&mut self, epoch: u64) -> Result<()>;
 
+    /// Says how far the record is durable: snapshots name it.
+    fn recorded(&mut self, _seq: u64) {}
+
     /// Mends what a former driver left half done in the worktrees of lanes that no step is at work
     /// in (those of `busy` are), and makes those again that are gone.
     fn recover(

@@ -25,6 +25,7 @@ pub(crate) mod objects;
 pub(crate) mod oid;
 mod pack;
 mod packs;
+mod recorded;
 pub(crate) mod repo;
 pub(crate) mod rules;
 pub(crate) mod side;
@@ -44,6 +45,7 @@ pub use entry::Why;
 pub(crate) use index::{count as tracked_count, tree as tracked_tree};
 use oid::Oid;
 pub(crate) use pack::is_ours;
+pub use recorded::{Recorded, recorded};
 pub use since::changed_since;
 pub use taker::{Taker, take};
 

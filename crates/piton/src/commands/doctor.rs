@@ -1,12 +1,13 @@
 //! `piton doctor`: looks at ledger, runs, keepers, strays, cgroups, disk and git, and says what to
 //! do.
 //!
-//! It only reads: nothing is repaired, ended or deleted here, except for a ledger that is set aside
-//! where a person says so. What Piton takes care of by itself (a
-//! run whose driver died, say) is told, but is no warning.
+//! It only reads: nothing is repaired, ended or deleted here, except for a ledger that is set aside,
+//! or accepted though it is older than it was, where a person says so. What Piton takes care of by
+//! itself (a run whose driver died, say) is told, but is no warning.
 
 mod anew;
 mod checks;
+mod restored;
 mod snapshots;
 
 use std::fmt::Write as _;
@@ -75,6 +76,9 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
     }
     if args.new_ledger {
         return anew::begin(context);
+    }
+    if args.restored {
+        return restored::accept(context);
     }
     let (mut findings, mut readable) = checks::ledger(context);
     if readable && !checks::runs(context, &mut findings) {

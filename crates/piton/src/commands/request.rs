@@ -25,7 +25,7 @@ use super::show::history;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::redactor_of_run;
-use crate::ui;
+use crate::{session, ui};
 
 /// How long a command waits for the driver: it looks into its inbox many times a second, so only a
 /// stopped one takes longer, and a person should not be kept waiting for that.
@@ -163,10 +163,30 @@ fn is_marked(loaded: &Loaded) -> bool {
 }
 
 fn inside(loaded: &Loaded) -> CommandError {
-    let message =
-        format!("this is a step of run {}; a step cannot decide about it", loaded.row.run_id);
+    inside_of(&loaded.row.run_id)
+}
+
+fn inside_of(run_id: &str) -> CommandError {
+    let message = format!("this is a step of run {run_id}; a step cannot decide about it");
     CommandError::new(Kind::Blocked, "inside-a-step", message)
         .hint("give the command in a terminal of your own")
+}
+
+/// Refuses to decide about the ledger from inside a step of any run. The ledger may not be readable:
+/// the folders of the runs say which those are.
+pub fn refuse_any_step(context: &Context) -> Result<()> {
+    let runs = context.project.state_dir.join("runs");
+    for entry in std::fs::read_dir(runs).into_iter().flatten().flatten() {
+        let dir = entry.path();
+        let header = Journal::read(&dir).unwrap_or_default().header;
+        let above = piton_process::strays::keepers_above(&[&dir]);
+        if above.into_iter().any(|keeper| keeper.dir.as_deref() == Some(&dir))
+            || header.is_some_and(|header| piton_process::strays::from_step(&header.mark))
+        {
+            return Err(inside_of(&entry.file_name().to_string_lossy()));
+        }
+    }
+    Ok(())
 }
 
 /// Whether the keeper of a run is above this process: the environment can be changed by a step, its
@@ -210,6 +230,9 @@ pub fn send(
     target: Target<'_>,
 ) -> Result<Sent> {
     refuse_unbegun(loaded)?;
+    if !Context::driver_lives(&loaded.row) {
+        session::epoch::refuse_behind(context, store, &loaded.row.run_id)?;
+    }
     let by = Context::who();
     let owner = Context::owner();
     let key = key(store, loaded, request, target)?;

@@ -120,6 +120,7 @@ pub fn acquire(
     row: &RunRow,
     takeover: bool,
 ) -> Result<Lease> {
+    session::epoch::refuse_behind(context, store, &row.run_id)?;
     let how = if takeover { Acquire::Takeover } else { Acquire::IfFree };
     let acquire = |store: &mut Store| match store.acquire(
         row,

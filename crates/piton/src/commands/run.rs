@@ -416,6 +416,7 @@ fn create(
                 let lease = row.owner.clone().ok_or_else(|| {
                     CommandError::failed("ledger", "a new run came without its lease")
                 })?;
+                let lease = session::epoch::lift(context, store, &row, lease)?;
                 return Ok((row, lease));
             }
             Err(piton_engine::Error::Ledger(piton_ledger::Error::RunExists { .. }))

@@ -37,7 +37,10 @@ pub fn look(project: &Project) -> Option<CommandError> {
         path.display()
     );
     let error = CommandError::new(Kind::Blocked, "ledger-lost", message)
-        .hint(format!("restore it from a backup: copy that to {}", path.display()))
+        .hint(format!(
+            "restore it from a backup: copy that to {}, then `piton doctor --restored`",
+            path.display()
+        ))
         .hint("or begin a new one with `piton doctor --new-ledger`; what the runs left stays");
     Some(error)
 }

@@ -1,22 +1,28 @@
-//! The epoch of a driver is above every trace that an earlier one left outside of the ledger.
+//! What the world outside of the ledger knows of a run: the epoch of its last driver, and how far its
+//! record was when a snapshot was taken.
 //!
-//! A ledger that was restored from a copy, or begun anew, counts from a lower number than the
-//! repository and the folder of the run know. Whoever holds the lease may go above them: nobody else
-//! does, and a driver of the other ledger is fenced off by it.
+//! All of it was in the ledger before. A ledger that knows less went back, and is not gone on with. A
+//! new run may have the name of one in another ledger: it begins above what that one left.
 
-use piton_core::event::Event;
+use std::collections::BTreeMap;
+
 use piton_engine::Store;
 use piton_ledger::{Lease, RunRow};
 use piton_workspace::refs::{self, Fence};
+use piton_workspace::snapshot::{self, Recorded};
 
-use super::{HANDS_FILE, Session};
+use super::HANDS_FILE;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::world::hands;
 
-/// The lease with an epoch that nothing stands in the way of.
+/// The furthest that the snapshots of runs are, by the name that a run has in refs.
+type Snapshots = BTreeMap<String, Recorded>;
+
+/// The lease with an epoch above all that others know.
 pub fn lift(context: &Context, store: &mut Store, row: &RunRow, lease: Lease) -> Result<Lease> {
-    let highest = highest(context, &row.run_id);
+    let snapshots = snapshots(context, &refs::run_prefix(&row.run_id));
+    let highest = known(context, &row.run_id, &snapshots).epoch;
     if highest < lease.epoch {
         return Ok(lease);
     }
@@ -25,36 +31,67 @@ pub fn lift(context: &Context, store: &mut Store, row: &RunRow, lease: Lease) ->
     Ok(Lease { epoch, ..lease })
 }
 
-/// The same for a session whose run is new: a run of its name may have been driven from another
-/// ledger. Others were lifted when their lease was taken.
-pub fn of_new(
-    context: &Context,
-    store: &mut Store,
-    session: &mut Session,
-    epoch: u64,
-) -> Result<u64> {
-    let (row, seq) = (&session.loaded.row, session.loaded.seq);
-    let Some(lease) = row.owner.clone().filter(|lease| seq == 0 && lease.epoch == epoch) else {
-        return Ok(epoch);
-    };
-    let lifted = lift(context, store, row, lease)?.epoch;
-    for event in &mut session.opening {
-        if let Event::DriverAttached(attached) = event {
-            attached.epoch = lifted;
-        }
-    }
-    Ok(lifted)
+/// Refuses a run that others know more of than the ledger.
+pub fn refuse_behind(context: &Context, store: &mut Store, run_id: &str) -> Result<()> {
+    let snapshots = snapshots(context, &refs::run_prefix(run_id));
+    refuse(context, store, run_id, &snapshots)
 }
 
-/// The highest epoch that the repository, its lock or the folder of a run know.
-fn highest(context: &Context, run_id: &str) -> u64 {
+/// All runs that others know more of, with what is to be said of each.
+pub fn behind(context: &Context, store: &mut Store) -> Result<Vec<(RunRow, CommandError)>> {
+    let snapshots = snapshots(context, refs::PREFIX);
+    let mut behind = Vec::new();
+    for row in store.runs()? {
+        if let Err(error) = refuse(context, store, &row.run_id, &snapshots) {
+            behind.push((row, error));
+        }
+    }
+    Ok(behind)
+}
+
+fn refuse(
+    context: &Context,
+    store: &mut Store,
+    run_id: &str,
+    snapshots: &Snapshots,
+) -> Result<()> {
+    // Before the ledger, which another driver may add to at any time.
+    let known = known(context, run_id, snapshots);
+    // What has no events has nothing to lose: a new run may have the name of one in another ledger.
+    let Some(row) = store.ledger().run(run_id)?.filter(|row| row.seq > 0) else { return Ok(()) };
+    if known <= (Recorded { epoch: row.epoch, seq: row.seq }) {
+        return Ok(());
+    }
+    let what = match known.seq {
+        0 => format!("its driver {} left traces", known.epoch),
+        seq => format!("a snapshot was taken after event {seq} of driver {}", known.epoch),
+    };
+    Err(CommandError::behind(format!(
+        "the ledger went back: run {run_id} is at event {} of its driver {}, but {what}; nothing was \
+         changed",
+        row.seq, row.epoch
+    )))
+}
+
+/// What the repository, its lock and the folder of a run know.
+fn known(context: &Context, run_id: &str, snapshots: &Snapshots) -> Recorded {
     let dir = context.run_dir(run_id);
     let project = &context.project;
-    let prefix = refs::run_prefix(run_id);
     // What can't be read is told by whoever needs it.
-    let fence = project.common_dir.as_deref().filter(|common| refs::may_exist(common, &prefix));
-    let fence = fence.and_then(|_| Fence::epoch(&project.root, run_id).ok().flatten());
+    let fence = has_refs(context, &refs::run_prefix(run_id))
+        .then(|| Fence::epoch(&project.root, run_id).ok().flatten());
     let keeper = piton_process::highest_epoch(&dir);
     let hands = hands::standing(&dir.join(HANDS_FILE));
-    fence.into_iter().chain(keeper).chain(hands).max().unwrap_or(0)
+    let epochs = fence.flatten().into_iter().chain(keeper).chain(hands);
+    let snapshot = snapshots.get(&refs::component(run_id)).copied();
+    epochs.map(|epoch| Recorded { epoch, seq: 0 }).chain(snapshot).max().unwrap_or_default()
+}
+
+fn snapshots(context: &Context, prefix: &str) -> Snapshots {
+    let read = || snapshot::recorded(&context.project.root, prefix).unwrap_or_default();
+    if has_refs(context, prefix) { read() } else { Snapshots::new() }
+}
+
+fn has_refs(context: &Context, prefix: &str) -> bool {
+    context.project.common_dir.as_deref().is_some_and(|common| refs::may_exist(common, prefix))
 }

@@ -35,7 +35,7 @@ use piton_engine::world::{
 };
 use piton_engine::{Error, Result};
 use piton_workspace::refs::{self, Fence};
-use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Taker, Workspace};
+use piton_workspace::snapshot::{self, Meta, Recorded, Rules, Snapshot, Taker, Workspace};
 use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{Project, checks};
 
@@ -79,6 +79,8 @@ pub struct GitRooms {
     lane_rules: Rc<Rules>,
     views: Views,
     epoch: u64,
+    /// The last event that is durable.
+    seq: u64,
     hands: Hands,
     fence: Option<Fence>,
     /// By the folder of a work tree.
@@ -122,6 +124,7 @@ impl GitRooms {
             lane_rules,
             views,
             epoch: FIRST_EPOCH,
+            seq: 0,
             hands: Hands::new(hands.to_owned(), FIRST_EPOCH),
             fence: None,
             takers: HashMap::new(),
@@ -201,11 +204,16 @@ impl GitRooms {
         at: Timestamp,
     ) -> Result<Snapshot, String> {
         let fence = self.fenced().map_err(|e| e.to_string())?;
-        let message = format!("{}: {why}", self.run_id);
+        let message = self.message(why);
         let meta = Meta { message: &message, at: at.0 };
         let (chain, rules) = (self.chain(lane), self.rules_of(dir));
         let taker = self.taker(dir)?;
         taker.take(&rules, &chain, &fence, &meta).map_err(|e| e.to_string())
+    }
+
+    /// What a snapshot says about itself.
+    fn message(&self, why: &str) -> String {
+        format!("{}: {why}\n\n{}", self.run_id, Recorded { epoch: self.epoch, seq: self.seq })
     }
 
     fn taker(&mut self, dir: &str) -> Result<&mut Taker, String> {
@@ -278,6 +286,10 @@ impl Rooms for GitRooms {
             self.fenced()?;
         }
         Ok(())
+    }
+
+    fn recorded(&mut self, seq: u64) {
+        self.seq = seq;
     }
 
     fn is_there(&self, dir: &str) -> bool {

@@ -7,6 +7,7 @@ use std::fs;
 use piton_ledger::{DATABASE_FILE, Error, Open, Sqlite};
 
 use crate::commands::gc::DELETED;
+use crate::commands::request;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Result};
 use crate::ui;
@@ -16,10 +17,11 @@ const ENDS: [&str; 3] = ["", "-wal", "-shm"];
 
 /// Sets the ledger aside and begins a new one.
 pub fn begin(context: &Context) -> Result<()> {
+    request::refuse_any_step(context)?;
     let dir = &context.project.state_dir;
     let is_sound = match piton_ledger::check(dir) {
         Ok(found) => !found.iter().any(|f| f.severity == piton_ledger::Severity::Broken),
-        Err(Error::NoLedger { .. } | Error::Corrupt { .. }) => false,
+        Err(Error::NoLedger { .. }) => false,
         Err(error) => return Err(error.into()),
     };
     if is_sound {
@@ -45,6 +47,7 @@ pub fn begin(context: &Context) -> Result<()> {
     }
     // Which runs were deleted is known no better than which there were.
     let _ = fs::remove_file(dir.join(DELETED));
+    piton_ledger::accept(dir)?;
     Sqlite::open(dir, Open::ReadWrite)?;
     if context.json {
         ui::data_json(&serde_json::json!({ "ledger": dir.join(DATABASE_FILE), "aside": aside }));

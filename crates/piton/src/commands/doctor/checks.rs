@@ -19,6 +19,8 @@ use crate::commands::leftovers;
 use crate::commands::log::size;
 use crate::commands::show::history;
 use crate::context::Context;
+use crate::error::CommandError;
+use crate::session::epoch;
 use crate::ui::lane_words;
 
 /// Below this a long run may not even write its ledger and logs.
@@ -42,14 +44,10 @@ pub fn ledger(context: &Context) -> (Vec<Finding>, bool) {
     match piton_ledger::check(dir) {
         Err(piton_ledger::Error::NoLedger { .. }) => {
             if let Some(lost) = context.lost_ledger() {
-                return (vec![Finding::error(lost.message).next(lost.hints.join("; "))], false);
+                return (vec![told(&lost)], false);
             }
             let what = format!("there is no ledger in {} yet", dir.display());
             (vec![Finding::ok(what).next("start a run with `piton run PLAN`")], true)
-        }
-        Err(error @ piton_ledger::Error::Corrupt { .. }) => {
-            let next = "`piton doctor --new-ledger` sets it aside and begins a new one";
-            (vec![Finding::error(error.to_string()).next(next)], false)
         }
         Err(error) => (vec![Finding::error(error.to_string())], false),
         Ok(found) if found.is_empty() => {
@@ -67,6 +65,11 @@ pub fn ledger(context: &Context) -> (Vec<Finding>, bool) {
     }
 }
 
+/// An error of a command, as something that was found.
+fn told(error: &CommandError) -> Finding {
+    Finding::error(error.message.clone()).next(error.hints.join("; "))
+}
+
 /// Checks every run: its history, driver, keeper, strays and folder; says whether all of them can be
 /// read.
 pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
@@ -82,6 +85,13 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
         }
     };
     let mut readable = true;
+    match epoch::behind(context, &mut store) {
+        Ok(behind) => {
+            readable &= behind.is_empty();
+            findings.extend(behind.into_iter().map(|(_, error)| told(&error)));
+        }
+        Err(error) => findings.push(told(&error)),
+    }
     let mut snapshots = Snapshots::default();
     for (index, row) in rows.iter().enumerate() {
         match store.load_row(row.clone()) {

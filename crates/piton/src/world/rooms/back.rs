@@ -27,7 +27,7 @@ impl GitRooms {
         at: Timestamp,
     ) -> Result<Snapshot, String> {
         let fence = self.fenced().map_err(|e| e.to_string())?;
-        let message = format!("{}: {why}", self.run_id);
+        let message = self.message(why);
         let meta = Meta { message: &message, at: at.0 };
         let (chain, rules) = (self.chain(lane), self.rules_of(dir));
         let taker = self.taker(dir)?;

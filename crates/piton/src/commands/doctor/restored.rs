@@ -1,0 +1,42 @@
+//! `piton doctor --restored`: goes on with a ledger that is older than it was.
+//!
+//! Only a person knows that this is what they want: a backup was restored, or what was lost is
+//! beyond saving. Each run that others know more of gets an epoch above theirs, so that what they
+//! know is of the past from then on.
+
+use piton_ledger::{Acquire, Error, Open, Sqlite, owner_liveness};
+
+use crate::commands::request;
+use crate::context::{Context, now};
+use crate::error::Result;
+use crate::session::epoch;
+use crate::ui;
+
+/// Accepts the ledger as it is.
+pub fn accept(context: &Context) -> Result<()> {
+    request::refuse_any_step(context)?;
+    let dir = &context.project.state_dir;
+    let is_behind = matches!(Sqlite::open(dir, Open::ReadOnly), Err(Error::Behind { .. }));
+    if is_behind {
+        piton_ledger::accept(dir)?;
+    }
+    let mut store = request::open(context)?;
+    let mut runs = Vec::new();
+    for (row, _) in epoch::behind(context, &mut store)? {
+        let owner = Context::owner();
+        let lease = store.acquire(&row, &owner, now(), Acquire::IfFree, &owner_liveness)?;
+        let lease = epoch::lift(context, &mut store, &row, lease)?;
+        store.ledger().release(row.run, lease.epoch, now().0)?;
+        runs.push(row.run_id);
+    }
+    let accepted = is_behind || !runs.is_empty();
+    if context.json {
+        ui::data_json(&serde_json::json!({ "ledger": dir, "accepted": accepted, "runs": runs }));
+    } else if accepted {
+        ui::say(&format!("the ledger in {} is gone on with as it is", dir.display()));
+        ui::say("what it does not have counts as never done: `piton resume RUN` runs it again");
+    } else {
+        ui::say(&format!("the ledger in {} is not behind; nothing was changed", dir.display()));
+    }
+    Ok(())
+}
