@@ -2,6 +2,8 @@
 //!
 //! [`append`] is the hot path: one fenced update of a narrow row, one insert per event, one sync.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::schema::{event_id, events_after};
@@ -144,8 +146,9 @@ pub(super) fn sweep_blobs(conn: &Connection, keep: &[&str]) -> Result<u64> {
         .prepare("SELECT hash FROM blobs")?
         .query_map((), |row| row.get(0))?
         .collect::<Result<_, rusqlite::Error>>()?;
+    let keep: HashSet<&str> = keep.iter().copied().collect();
     let mut count = 0;
-    for hash in hashes.iter().filter(|hash| !keep.contains(&hash.as_str())) {
+    for hash in hashes.iter().filter(|hash| !keep.contains(hash.as_str())) {
         count += conn.prepare_cached("DELETE FROM blobs WHERE hash = ?1")?.execute([hash])?;
     }
     Ok(count as u64)

@@ -101,6 +101,9 @@ fn stands(conn: &Connection, run: RunKey, format: Format) -> rusqlite::Result<St
 /// older copy there. Says whether something was forgotten by that.
 pub fn accept(dir: &Path) -> Result<bool> {
     let path = dir.join(LOCK_FILE);
+    if !path.exists() {
+        return Ok(false);
+    }
     let lock = WriteLock::open(dir).map_err(Error::file("open", &path))?;
     let _held = lock.hold()?;
     let noted = Last::noted(dir).is_some();

@@ -40,7 +40,7 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-pub use costs::{Costs, costs, packed};
+pub use costs::{Costs, costs, packed, shares};
 pub use entry::Why;
 pub(crate) use index::{count as tracked_count, tree as tracked_tree};
 use oid::Oid;

@@ -139,6 +139,7 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
         let ids = candidates.iter().map(|c| c.row.run_id.clone());
         doomed.keep_unknown(&ids.chain(deleted(context)).collect());
     }
+    repository::measure(context, &refs, &mut doomed);
     let mut chaff = repository::chaff(context, &mut store, &refs, &candidates);
     chaff.branches = leftovers::find(context, &mut store, &refs);
     if !context.json {
@@ -223,7 +224,7 @@ fn choose(runs: &[Candidate], policy: Policy, now: Timestamp) -> Vec<&Candidate>
 fn doomed_run(context: &Context, refs: &[Standing], run: &Candidate) -> DoomedRun {
     let run_id = &run.row.run_id;
     DoomedRun {
-        snapshot_bytes: repository::snapshot_bytes(context, refs, run_id),
+        snapshot_bytes: 0,
         refs: repository::of_run(refs, run_id),
         run_id: run.row.run_id.clone(),
         status: run.status.to_string(),
@@ -341,10 +342,13 @@ fn execute(context: &Context, store: &mut Store, mut doomed: Doomed) -> Result<D
             continue;
         }
         deleted?;
-        // The ledger goes first: a folder or refs without a run are harmless and go with the next gc.
-        repository::delete_refs(context, &run.refs);
-        remove(&context.run_dir(&run.run_id))?;
         done.runs.push(run);
+    }
+    // The ledger goes first: a folder or refs without a run are harmless and go with the next gc.
+    let refs: Vec<&[Standing]> = done.runs.iter().map(|run| run.refs.as_slice()).collect();
+    repository::delete_refs(context, &refs);
+    for run in &done.runs {
+        remove(&context.run_dir(&run.run_id))?;
     }
     for folder in std::mem::take(&mut doomed.folders) {
         remove(&folder)?;

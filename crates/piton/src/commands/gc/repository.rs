@@ -4,7 +4,7 @@
 //! run that is kept may refer to any of them. Worktrees go only if they are of a run that goes or is
 //! gone, and hold nothing that is not committed; branches are never touched.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use piton_core::hash::Sha;
@@ -14,7 +14,7 @@ use piton_workspace::refs::{self, Fence, Standing};
 use piton_workspace::{Git, snapshot, whole, worktree};
 use serde::Serialize;
 
-use super::{Candidate, bytes_in};
+use super::{Candidate, Doomed, bytes_in};
 use crate::commands::leftovers::Leftover;
 use crate::context::{Context, now};
 use crate::ui;
@@ -125,13 +125,18 @@ pub fn of_run(all: &[Standing], run_id: &str) -> Vec<Standing> {
     all.iter().filter(|r| r.name.starts_with(&prefix)).cloned().collect()
 }
 
-/// What the snapshots of a run take beyond everything else.
-pub fn snapshot_bytes(context: &Context, all: &[Standing], run_id: &str) -> u64 {
-    let prefix = refs::run_prefix(run_id);
-    if !all.iter().any(|r| r.name.starts_with(&prefix)) {
-        return 0;
-    }
-    snapshot::costs(&context.project.root, &prefix).map_or(0, |costs| costs.bytes)
+/// What the snapshots of runs that go take beyond all that stays.
+pub fn measure(context: &Context, all: &[Standing], doomed: &mut Doomed) {
+    let runs = doomed.runs.iter().map(|run| run.refs.as_slice());
+    let orphans = doomed.left.snapshots.iter().map(|orphan| orphan.refs.as_slice());
+    let going: Vec<&[Standing]> = runs.chain(orphans).collect();
+    let names: BTreeSet<&str> = going.iter().copied().flatten().map(|r| r.name.as_str()).collect();
+    let staying: Vec<&Standing> = all.iter().filter(|r| !names.contains(r.name.as_str())).collect();
+    // What git can't tell is not said.
+    let bytes = snapshot::shares(&context.project.root, &going, &staying).unwrap_or_default();
+    let shown = doomed.runs.iter_mut().map(|run| &mut run.snapshot_bytes);
+    let shown = shown.chain(doomed.left.snapshots.iter_mut().map(|orphan| &mut orphan.bytes));
+    shown.zip(bytes).for_each(|(shown, bytes)| *shown = bytes);
 }
 
 /// Finds what belongs to no run that is kept.
@@ -145,27 +150,21 @@ pub fn left(
         return Left::default();
     }
     let known: BTreeSet<String> = runs.iter().map(|run| refs::component(&run.row.run_id)).collect();
-    let mut orphans: Vec<Orphan> = Vec::new();
+    let mut orphans: BTreeMap<&str, Orphan> = BTreeMap::new();
     for found in all {
         let rest = found.name.strip_prefix(refs::PREFIX).unwrap_or_default();
         let Some((run, _)) = rest.split_once('/').filter(|(run, _)| !known.contains(*run)) else {
             continue;
         };
-        match orphans.iter_mut().find(|o| o.run_id == run) {
-            Some(orphan) => orphan.refs.push(found.clone()),
-            None => orphans.push(Orphan {
-                run_id: run.to_owned(),
-                bytes: snapshot_bytes(context, all, run),
-                refs: vec![found.clone()],
-            }),
-        }
+        let orphan = || Orphan { run_id: run.to_owned(), bytes: 0, refs: Vec::new() };
+        orphans.entry(run).or_insert_with(orphan).refs.push(found.clone());
     }
     let kept: BTreeSet<&str> = runs
         .iter()
         .map(|run| run.row.run_id.as_str())
         .filter(|run_id| !doomed.contains(run_id))
         .collect();
-    Left { snapshots: orphans, worktrees: trees(context, &kept) }
+    Left { snapshots: orphans.into_values().collect(), worktrees: trees(context, &kept) }
 }
 
 /// Worktrees of ours whose run is not kept; what is not committed in one keeps it.
@@ -230,10 +229,18 @@ pub fn is_named(dir: &Path) -> bool {
     Git::at(dir).args(own).text().is_ok_and(|commit| commit.is_empty())
 }
 
-/// Deletes the snapshots of a run that is gone; what can't go now goes with the next gc.
-pub fn delete_refs(context: &Context, refs: &[Standing]) {
-    if let Err(error) = refs::delete(&context.project.root, refs) {
-        ui::say(&format!("warning: snapshots of a deleted run are still there: {error}"));
+/// Deletes the snapshots of runs that are gone; what can't go now goes with the next gc. All at once:
+/// each deletion may write the list of all packed refs anew.
+pub fn delete_refs(context: &Context, runs: &[&[Standing]]) {
+    let root = &context.project.root;
+    if refs::delete(root, &runs.concat()).is_ok() {
+        return;
+    }
+    // One that moved meanwhile keeps only its own run's.
+    for refs in runs {
+        if let Err(error) = refs::delete(root, refs) {
+            ui::say(&format!("warning: snapshots of a deleted run are still there: {error}"));
+        }
     }
 }
 
@@ -253,10 +260,9 @@ pub fn execute(context: &Context, left: Left) -> Left {
             }
         }
     }
-    for orphan in left.snapshots {
-        delete_refs(context, &orphan.refs);
-        done.snapshots.push(orphan);
-    }
+    let all: Vec<&[Standing]> = left.snapshots.iter().map(|o| o.refs.as_slice()).collect();
+    delete_refs(context, &all);
+    done.snapshots = left.snapshots;
     done
 }
 
