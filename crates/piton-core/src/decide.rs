@@ -3,11 +3,15 @@
 //! [`decide`] is called whenever something happened. It names the steps to start, the gates to ask
 //! about and, when nothing can move any more, the verdict. It never looks at the world.
 
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
 use crate::event::{BudgetExhausted, Verdict};
 use crate::failure;
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::plan::{OnFailure, Plan};
 use crate::state::{LaneState, PhaseState, Progress, RunState};
+use crate::tasks::Satisfied;
 use crate::time::{Millis, Timestamp};
 
 mod held;
@@ -190,15 +194,18 @@ fn selection_is_over(state: &RunState, limits: &Limits) -> bool {
 
 fn survey(plan: &Plan, state: &RunState, limits: &Limits, now: Timestamp) -> Survey {
     let mut survey = Survey::default();
+    let satisfied = OnceCell::new();
+    let phases: BTreeMap<&str, &PhaseState> =
+        state.phases.iter().map(|phase| (phase.id.as_str(), phase)).collect();
     for phase in &state.phases {
-        let phase_ready = phase_ready(state, phase);
         let wanted = phase.lanes.iter().any(|l| limits.selects(&phase.id, l) && !l.is_over());
-        let phase_open = phase_ready
-            && wanted
+        let phase_open = wanted
+            && is_phase_ready(phase, |id| phases.get(id).copied())
             && gate_open(state, GateRef(phase.id.clone()), phase.gate.as_ref(), &mut survey);
         for lane in &phase.lanes {
             let selected = limits.selects(&phase.id, lane);
-            let view = View { plan, state, limits, phase, lane, selected, now };
+            let satisfied = &satisfied;
+            let view = View { plan, state, limits, phase, lane, selected, now, satisfied };
             let open = phase_open && selected && tasks::is_awaited(phase, lane);
             survey_lane(&view, open, &mut survey);
         }
@@ -215,6 +222,17 @@ struct View<'a> {
     lane: &'a LaneState,
     selected: bool,
     now: Timestamp,
+    /// The lanes that are done, found out when the first asks.
+    satisfied: &'a OnceCell<Satisfied<'a>>,
+}
+
+impl View<'_> {
+    /// Whether all that the lane needs is done.
+    fn is_ready(&self) -> bool {
+        let all = || self.satisfied.get_or_init(|| self.state.satisfied());
+        // What is named last mostly ends last.
+        self.lane.needs.iter().rev().all(|path| all().contains(path))
+    }
 }
 
 fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
@@ -241,7 +259,7 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
     };
     match step.progress {
         Progress::Failed => survey.failed |= view.selected,
-        Progress::Pending | Progress::Waiting { .. } if open && lane_ready(state, lane) => {
+        Progress::Pending | Progress::Waiting { .. } if open && view.is_ready() => {
             let gate = GateRef(format!("{}/{}", view.phase.id, lane.id));
             if !gate_open(state, gate, lane.gate.as_ref(), survey) {
                 return;
@@ -262,8 +280,13 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
 
 /// Whether the phases before are over, and those needed are satisfied.
 pub fn phase_ready(state: &RunState, phase: &PhaseState) -> bool {
-    phase.needs.iter().all(|id| state.phase(id).is_some_and(PhaseState::satisfies))
-        && phase.after.iter().all(|id| state.phase(id).is_some_and(PhaseState::is_over))
+    is_phase_ready(phase, |id| state.phase(id))
+}
+
+fn is_phase_ready<'a>(phase: &PhaseState, find: impl Fn(&str) -> Option<&'a PhaseState>) -> bool {
+    // What is named last mostly ends last.
+    phase.needs.iter().rev().all(|id| find(id).is_some_and(PhaseState::satisfies))
+        && phase.after.iter().all(|id| find(id).is_some_and(PhaseState::is_over))
 }
 
 /// Whether the lanes needed are satisfied.

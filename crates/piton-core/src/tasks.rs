@@ -4,10 +4,23 @@
 //! branch of the lane it is a part of. That lane waits for it at one of its steps. For a person both
 //! are one: they are chosen, taken back and needed together.
 
+use std::collections::BTreeSet;
+
 use crate::id::{LanePath, StepPath};
 use crate::lane_event::{RewindIntended, RewindKind};
 use crate::lane_state::LaneWork;
 use crate::state::{LaneState, PhaseState, RunState};
+
+/// The lanes that count as done for what needs them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Satisfied<'a>(BTreeSet<(&'a str, &'a str)>);
+
+impl Satisfied<'_> {
+    /// Whether a lane is one of them.
+    pub fn contains(&self, lane: &LanePath) -> bool {
+        self.0.contains(&(lane.phase.as_str(), lane.lane.as_str()))
+    }
+}
 
 impl LaneState {
     /// The lane that a person means by it: the one it is a part of, else itself.
@@ -98,6 +111,19 @@ impl RunState {
         }
         all.retain(now);
         all
+    }
+
+    /// All lanes that [`RunState::satisfies`]: for whoever asks about many, since each is looked for
+    /// among all.
+    pub fn satisfied(&self) -> Satisfied<'_> {
+        let all = || self.phases.iter().flat_map(|p| p.lanes.iter().map(move |l| (p, l)));
+        let done = all().filter(|(_, lane)| lane.satisfies());
+        let mut found: BTreeSet<_> =
+            done.map(|(phase, lane)| (phase.id.as_str(), lane.id.as_str())).collect();
+        for (phase, part) in all().filter(|(_, lane)| lane.task.is_some() && !lane.satisfies()) {
+            found.remove(&(phase.id.as_str(), part.whole()));
+        }
+        Satisfied(found)
     }
 
     /// Whether a lane and all its parts count as done for what needs it.

@@ -269,6 +269,9 @@ proptest! {
                 own && l.work.as_deref().is_some_and(merges)
             });
             prop_assert!(merging.count() <= 1, "two lanes move base at once");
+            let (state, satisfied) = (&scene.run.state, scene.run.state.satisfied());
+            let differs = |path: &LanePath| satisfied.contains(path) != state.satisfies(path);
+            prop_assert_eq!(state.lanes().map(|(path, _)| path).find(differs), None);
             match scene.turn() {
                 Some(Verdict::Blocked | Verdict::Waiting) => {
                     // Somebody resumes it.

@@ -157,6 +157,45 @@ fn a_dry_run_prints_waves_and_commands_and_makes_nothing() {
     assert_eq!(json["gates"][0]["gate"], "P2");
 }
 
+/// If this fails, lanes with many needs are shown in another order than they would run in.
+#[test]
+fn a_dry_run_of_random_needs_shows_each_lane_right_after_the_last_it_needs() {
+    const LANES: usize = 60;
+    let mut dice = 7_u64;
+    let mut roll = |below: u64| {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (dice >> 33) % below
+    };
+    let project = Project::new();
+    for density in [2, 10, 40, 100] {
+        // Named in an order of its own, so that what is needed stands before and after.
+        let name = |lane: usize| format!("L{}", (lane * 37 + 11) % LANES);
+        let mut wanted: Vec<Vec<String>> = Vec::new();
+        let (mut waves, mut blocks) = (Vec::new(), Vec::new());
+        for lane in 0..LANES {
+            let needs: Vec<usize> = (0..lane).filter(|_| roll(100) < density).collect();
+            let wave = needs.iter().map(|need| waves[*need] + 1).max().unwrap_or(0);
+            waves.push(wave);
+            wanted.resize(wanted.len().max(wave + 1), Vec::new());
+            wanted[wave].push(format!("P/{}/work", name(lane)));
+            let needs: Vec<String> = needs.into_iter().map(name).collect();
+            blocks.push(format!("id = {:?}\nneeds = {needs:?}\nrun = \"true\"\n", name(lane)));
+        }
+        blocks.sort();
+        let lanes: String = blocks.iter().map(|b| format!("[[phase.lane]]\n{b}")).collect();
+        project.write("plan.toml", &format!("[[phase]]\nid = \"P\"\n{lanes}"));
+        let json = project.piton(&["run", "plan.toml", "--dry-run", "--json"]).exits(0).json();
+        let step = |s: &serde_json::Value| s["step"].as_str().unwrap().to_owned();
+        let steps = |w: &serde_json::Value| w.as_array().unwrap().iter().map(step).collect();
+        let mut found: Vec<Vec<String>> =
+            json["waves"].as_array().unwrap().iter().map(steps).collect();
+        for wave in found.iter_mut().chain(&mut wanted) {
+            wave.sort();
+        }
+        assert_eq!(found, wanted, "density {density}");
+    }
+}
+
 /// If this fails, a command with blanks or signs in it looks like another one.
 #[test]
 fn a_dry_run_prints_lists_as_a_shell_would_take_them() {

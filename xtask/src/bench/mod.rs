@@ -9,6 +9,7 @@ mod fixture;
 mod fresh;
 mod growth;
 mod lanes;
+mod large;
 mod measure;
 mod peers;
 mod snapshots;
@@ -63,7 +64,7 @@ type Measured = std::result::Result<Vec<Row>, String>;
 type Measure = fn(&Bench) -> Measured;
 
 /// The rows by their letters; those of one measurement stand together.
-const PARTS: [(&str, Measure); 7] = [
+const PARTS: [(&str, Measure); 8] = [
     ("a", durable::measure),
     ("b", spawned::measure),
     ("c", status::measure),
@@ -71,6 +72,7 @@ const PARTS: [(&str, Measure); 7] = [
     ("e", snapshots::measure),
     ("fg", worktrees::measure),
     ("h", lanes::measure),
+    ("ij", large::measure),
 ];
 
 /// Measures what the command line asks for.

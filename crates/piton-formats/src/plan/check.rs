@@ -62,11 +62,12 @@ fn resolve_phases(phases: &mut [PhaseDraft], sink: &mut Sink<'_>) {
             None if index > 0 => phase.phase.after.push(ids[index - 1].clone()),
             None => {}
             Some(needs) => {
+                let mut seen = BTreeSet::new();
                 for need in needs {
-                    if known.contains(need.value.as_str()) {
-                        push_new(&mut phase.phase.needs, need.value.clone());
-                    } else {
+                    if !known.contains(need.value.as_str()) {
                         unknown(need, "phase", known.iter().copied(), sink);
+                    } else if seen.insert(&need.value) {
+                        phase.phase.needs.push(need.value.clone());
                     }
                 }
             }
@@ -82,6 +83,7 @@ fn resolve_lanes(phases: &mut [PhaseDraft], sink: &mut Sink<'_>) {
     for phase in phases {
         let siblings: Vec<String> = phase.lanes.iter().map(|lane| lane.id.value.clone()).collect();
         for lane in &mut phase.lanes {
+            let mut seen = BTreeSet::new();
             for need in &lane.needs {
                 let full = if need.value.contains('/') {
                     need.value.clone()
@@ -89,7 +91,11 @@ fn resolve_lanes(phases: &mut [PhaseDraft], sink: &mut Sink<'_>) {
                     format!("{}/{}", phase.id.value, need.value)
                 };
                 match full.parse::<LanePath>() {
-                    Ok(path) if known.contains(&full) => push_new(&mut lane.lane.needs, path),
+                    Ok(path) if known.contains(&full) => {
+                        if seen.insert(full) {
+                            lane.lane.needs.push(path);
+                        }
+                    }
                     _ => {
                         let near = siblings.iter().chain(&known).map(String::as_str);
                         unknown(need, "lane", near, sink);
@@ -97,12 +103,6 @@ fn resolve_lanes(phases: &mut [PhaseDraft], sink: &mut Sink<'_>) {
                 }
             }
         }
-    }
-}
-
-fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
-    if !list.contains(&item) {
-        list.push(item);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Snapshots survive: a collection of garbage, a power cut, and being many.
 
+use piton_workspace::refs::{self, Standing};
 use piton_workspace::snapshot;
 
 use crate::support::{CHAIN, RUN, Repo};
@@ -143,11 +144,36 @@ fn snapshots_say_what_they_cost() {
     let prefix = format!("refs/piton/{RUN}/");
     repo.take();
     let before = snapshot::costs(repo.dir(), &prefix).unwrap();
-    let noise: Vec<u8> =
-        (0..40_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
-    repo.write("noise", noise);
+    repo.write("noise", noise(40_000, 1));
     repo.take();
     let after = snapshot::costs(repo.dir(), &prefix).unwrap();
     assert!(after.bytes > before.bytes + 50_000, "{before:?} {after:?}");
     assert!(after.objects > before.objects);
+}
+
+/// Bytes that can't be packed well.
+fn noise(words: u32, seed: u32) -> Vec<u8> {
+    (0..words).flat_map(|n| (n ^ seed).wrapping_mul(2_654_435_761).to_le_bytes()).collect()
+}
+
+/// Lost: a person would be told that more, or less, goes with the runs they delete than does.
+#[test]
+fn what_goes_with_many_runs_is_measured_at_once() {
+    let repo = Repo::new();
+    repo.write("first", noise(40_000, 1));
+    repo.take();
+    repo.git(&["update-ref", "refs/piton/other/root", CHAIN]);
+    repo.write("second", noise(20_000, 7 << 20));
+    repo.take();
+    let below = |run: &str| refs::below(repo.dir(), &format!("refs/piton/{run}/")).unwrap();
+    let (own, other) = (below(RUN), below("other"));
+    let alone = |going: &[&[Standing]]| snapshot::shares(repo.dir(), going, &[]).unwrap();
+    let [both, last] = [alone(&[&own])[0], alone(&[&own, &other])[0]];
+    assert!(last > 30_000 && both > last + 50_000, "{both} {last}");
+    // What the other one has too counts for that one, and not at all where that one stays.
+    assert_eq!(alone(&[&own, &other]).iter().sum::<u64>(), both);
+    let staying: Vec<&Standing> = other.iter().collect();
+    let stays = snapshot::shares(repo.dir(), &[&own], &staying).unwrap();
+    assert!(stays[0] <= last && stays[0] > 30_000, "{stays:?} {last}");
+    assert_eq!(snapshot::shares(repo.dir(), &[], &staying).unwrap(), []);
 }

@@ -283,7 +283,9 @@ fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Course {
         ..Limits::default()
     };
     let (mut waves, mut exhausted) = (Vec::new(), None);
+    let mut open = OpenNeeds::of(&state);
     loop {
+        open.narrow(&mut state);
         let mut wave: Vec<StepPath> = Vec::new();
         for action in decide(plan, &state, &limits, Timestamp(0)) {
             match action {
@@ -302,23 +304,57 @@ fn waves(plan: &Plan, state: &RunState, args: &DriveArgs) -> Course {
             }
         }
         if wave.is_empty() && done.is_empty() && !goes_on {
+            open.put_back(&mut state);
             let unmet = unmet(plan, &state, &limits);
             let held = held(plan, &state, &limits);
             return Course { waves, unmet, held, exhausted };
         }
-        for phase in &mut state.phases {
-            for lane in &mut phase.lanes {
-                for step in &mut lane.steps {
-                    let path = StepPath::new(&phase.id, &lane.id, &step.id);
-                    if wave.contains(&path) || done.contains(&path) {
-                        step.progress = Progress::Done;
-                    }
-                }
+        for path in wave.iter().chain(&done) {
+            if let Some((phase, lane, step)) = state.position(path) {
+                state.phases[phase].lanes[lane].steps[step].progress = Progress::Done;
             }
         }
         if !wave.is_empty() {
             waves.push(wave);
         }
+    }
+}
+
+/// What lanes need, while waves are played forward. What is done then stays done, so one need that is
+/// not met keeps a lane as well as all of them do: each need is looked at once, not once for each wave.
+struct OpenNeeds(Vec<Need>);
+
+/// The needs of a lane.
+struct Need {
+    all: Vec<LanePath>,
+    /// How many of them, from the first, were seen to be met.
+    met: usize,
+}
+
+impl OpenNeeds {
+    fn of(state: &RunState) -> Self {
+        let need = |lane: &LaneState| Need { all: lane.needs.clone(), met: 0 };
+        Self(state.phases.iter().flat_map(|phase| &phase.lanes).map(need).collect())
+    }
+
+    /// Lets each lane need the first that is not met, if there is one.
+    fn narrow(&mut self, state: &mut RunState) {
+        let satisfied = state.satisfied();
+        for need in &mut self.0 {
+            let rest = &need.all[need.met..];
+            need.met += rest.iter().take_while(|path| satisfied.contains(path)).count();
+        }
+        self.set(state, |need| need.all.get(need.met).cloned().into_iter().collect());
+    }
+
+    /// Lets each lane need what it did.
+    fn put_back(&self, state: &mut RunState) {
+        self.set(state, |need| need.all.clone());
+    }
+
+    fn set(&self, state: &mut RunState, needs: impl Fn(&Need) -> Vec<LanePath>) {
+        let lanes = state.phases.iter_mut().flat_map(|phase| &mut phase.lanes);
+        lanes.zip(&self.0).for_each(|(lane, need)| lane.needs = needs(need));
     }
 }
 

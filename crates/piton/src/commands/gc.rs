@@ -29,7 +29,7 @@ use crate::error::{CommandError, Kind, Result};
 use crate::ui;
 use piton_workspace::refs::Standing;
 use repository::{Chaff, Left, Tree};
-pub use repository::{is_clean, is_named, refs};
+pub use repository::{is_clean, is_named, refs, starting_with};
 
 /// A day in milliseconds.
 const DAY_MS: i64 = 86_400_000;

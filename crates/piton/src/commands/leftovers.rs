@@ -185,7 +185,7 @@ pub fn find(context: &Context, store: &mut Store, refs: &[Standing]) -> Vec<Left
     let mut found = Vec::new();
     for row in rows {
         let branches = format!("{}branch/", refs::run_prefix(&row.run_id));
-        let claimed = refs.iter().any(|r| r.name.starts_with(&branches));
+        let claimed = super::gc::starting_with(refs, &branches).next().is_some();
         if !claimed || Context::driver_lives(&row) {
             continue;
         }

@@ -121,8 +121,16 @@ pub fn refs(context: &Context) -> Vec<Standing> {
 
 /// The refs of one run.
 pub fn of_run(all: &[Standing], run_id: &str) -> Vec<Standing> {
-    let prefix = refs::run_prefix(run_id);
-    all.iter().filter(|r| r.name.starts_with(&prefix)).cloned().collect()
+    starting_with(all, &refs::run_prefix(run_id)).cloned().collect()
+}
+
+/// The refs whose names start with a prefix; git lists them by name.
+pub fn starting_with<'a>(
+    all: &'a [Standing],
+    prefix: &'a str,
+) -> impl Iterator<Item = &'a Standing> {
+    let from = all.partition_point(|r| r.name.as_str() < prefix);
+    all[from..].iter().take_while(move |r| r.name.starts_with(prefix))
 }
 
 /// What the snapshots of runs that go take beyond all that stays.
