@@ -168,12 +168,12 @@ fn what_goes_with_many_runs_is_measured_at_once() {
     let below = |run: &str| refs::below(repo.dir(), &format!("refs/piton/{run}/")).unwrap();
     let (own, other) = (below(RUN), below("other"));
     let alone = |going: &[&[Standing]]| snapshot::shares(repo.dir(), going, &[]).unwrap();
-    let [both, last] = [alone(&[&own])[0], alone(&[&own, &other])[0]];
-    assert!(last > 30_000 && both > last + 50_000, "{both} {last}");
-    // What the other one has too counts for that one, and not at all where that one stays.
-    assert_eq!(alone(&[&own, &other]).iter().sum::<u64>(), both);
+    let all = alone(&[&own])[0];
+    assert!(all > 200_000, "{all}");
+    // What both have counts for one of them, and for none where the other one stays.
+    assert_eq!(alone(&[&own, &other]).iter().sum::<u64>(), all);
     let staying: Vec<&Standing> = other.iter().collect();
-    let stays = snapshot::shares(repo.dir(), &[&own], &staying).unwrap();
-    assert!(stays[0] <= last && stays[0] > 30_000, "{stays:?} {last}");
+    let last = snapshot::shares(repo.dir(), &[&own], &staying).unwrap()[0];
+    assert!(last > 60_000 && last < all - 100_000, "{last} of {all}");
     assert_eq!(snapshot::shares(repo.dir(), &[], &staying).unwrap(), []);
 }
