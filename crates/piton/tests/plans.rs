@@ -182,13 +182,13 @@ fn a_dry_run_of_random_needs_shows_each_lane_right_after_the_last_it_needs() {
             blocks.push(format!("id = {:?}\nneeds = {needs:?}\nrun = \"true\"\n", name(lane)));
         }
         blocks.sort();
-        let lanes: String = blocks.iter().map(|b| format!("[[phase.lane]]\n{b}")).collect();
-        project.write("plan.toml", &format!("[[phase]]\nid = \"P\"\n{lanes}"));
+        let lanes = blocks.join("[[phase.lane]]\n");
+        project.write("plan.toml", &format!("[[phase]]\nid = \"P\"\n[[phase.lane]]\n{lanes}"));
         let json = project.piton(&["run", "plan.toml", "--dry-run", "--json"]).exits(0).json();
-        let step = |s: &serde_json::Value| s["step"].as_str().unwrap().to_owned();
-        let steps = |w: &serde_json::Value| w.as_array().unwrap().iter().map(step).collect();
+        let step = |s: &serde_json::Value| s["step"].as_str().unwrap_or_default().to_owned();
+        let list = |of: &serde_json::Value| of.as_array().cloned().unwrap_or_default();
         let mut found: Vec<Vec<String>> =
-            json["waves"].as_array().unwrap().iter().map(steps).collect();
+            list(&json["waves"]).iter().map(|w| list(w).iter().map(step).collect()).collect();
         for wave in found.iter_mut().chain(&mut wanted) {
             wave.sort();
         }

@@ -48,7 +48,11 @@ pub(super) fn measure(bench: &Bench) -> Measured {
     write(&dir, PLAN)?;
     for number in 0..=RUNS {
         let (run_id, fresh) = (format!("run-{number}"), ["run", "plan.toml", "--fresh"]);
-        time_command(&mut quiet(&bench.piton, &[&fresh[..], &["--run-id", &run_id]].concat(), &dir))?;
+        time_command(&mut quiet(
+            &bench.piton,
+            &[&fresh[..], &["--run-id", &run_id]].concat(),
+            &dir,
+        ))?;
     }
     let gc = ["gc", "--yes", "--keep-runs", "0"];
     let took = time_command(&mut quiet(&bench.piton, &gc, &dir))?;
@@ -64,7 +68,8 @@ fn dense(lanes: usize) -> String {
     let mut plan = "[[phase]]\nid = \"P\"\n".to_owned();
     let mut needs = String::new();
     for lane in 0..lanes {
-        let _ = writeln!(plan, "[[phase.lane]]\nid = \"L{lane}\"\nneeds = [{needs}]\nrun = \"true\"");
+        let _ =
+            writeln!(plan, "[[phase.lane]]\nid = \"L{lane}\"\nneeds = [{needs}]\nrun = \"true\"");
         let _ = write!(needs, "\"L{lane}\", ");
     }
     plan

@@ -66,9 +66,9 @@ pub fn shares(dir: &Path, going: &[&[Standing]], staying: &[&Standing]) -> Resul
     if input.is_empty() {
         return Ok(bytes);
     }
-    staying.iter().for_each(|tip| {
+    for tip in staying {
         let _ = writeln!(input, "^{}", tip.value);
-    });
+    }
     let others = format!("--exclude={PREFIX}*");
     let walk = ["rev-list", "--objects", "--parents", "--topo-order", "--in-commit-order"];
     let walk = Git::at(dir).args(walk).args(["--stdin", "--not", &others, "--all"]);

@@ -49,12 +49,7 @@ pub fn behind(context: &Context, store: &mut Store) -> Result<Vec<(RunRow, Comma
     Ok(behind)
 }
 
-fn refuse(
-    context: &Context,
-    store: &mut Store,
-    run_id: &str,
-    snapshots: &Snapshots,
-) -> Result<()> {
+fn refuse(context: &Context, store: &mut Store, run_id: &str, snapshots: &Snapshots) -> Result<()> {
     // Before the ledger, which another driver may add to at any time.
     let known = known(context, run_id, snapshots);
     // What has no events has nothing to lose: a new run may have the name of one in another ledger.
