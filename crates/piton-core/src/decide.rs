@@ -74,6 +74,8 @@ pub struct Limits {
     pub checkpoints: bool,
     /// Lanes whose pull request was just looked at, and is not merged.
     pub unmerged: Vec<LanePath>,
+    /// Lanes whose step has ended, and whose outcome is left to the next driver.
+    pub put_off: Vec<LanePath>,
 }
 
 impl Limits {
@@ -247,7 +249,8 @@ fn survey_lane(view: &View<'_>, open: bool, survey: &mut Survey) {
     // Not always the current one: an earlier step may have been reset while this one runs.
     if lane.is_running() {
         // One that is blocked has ended, and its outcome waits for a person.
-        let ended = lane.work.as_ref().is_some_and(|w| w.blocked.is_some());
+        let ended = lane.work.as_ref().is_some_and(|w| w.blocked.is_some())
+            || view.limits.put_off.contains(&lanes::path(view));
         survey.running += usize::from(!ended);
         return;
     }

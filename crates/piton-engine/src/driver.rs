@@ -23,6 +23,7 @@ use crate::store::{Commit, Store};
 use crate::world::{Attempt, Ended, Happening, World};
 
 mod begin;
+mod hashing;
 mod held;
 mod inbox;
 mod lanes;
@@ -109,13 +110,17 @@ pub struct Driver<'a> {
     answered: Vec<(i64, String)>,
     orders: Vec<Order>,
     acks: Vec<Attempt>,
-    /// Attempts that succeeded and whose files can't be held: no outcome is recorded of them.
+    /// Attempts that succeeded and whose files can't be held or read: no outcome is recorded of them.
     stuck: Vec<Attempt>,
     /// Attempts that were told to go from outside, with the time awake until which it is awaited
     /// whether this driver is told too.
     told: Vec<(Millis, Box<Ended>)>,
     /// Steps that this driver has begun since a person last asked for further attempts.
     begun: BTreeSet<StepPath>,
+    /// Attempts that are over and whose files are still being hashed.
+    hashing: Vec<Ended>,
+    /// When it was last said how far that is, by the time awake.
+    progress: BTreeMap<StepPath, Millis>,
     restarts: BTreeMap<StepPath, u32>,
     redone: BTreeMap<StepPath, u32>,
     signal: Option<i32>,
@@ -180,6 +185,8 @@ impl<'a> Driver<'a> {
             stuck: Vec::new(),
             told: Vec::new(),
             begun: BTreeSet::new(),
+            hashing: Vec::new(),
+            progress: BTreeMap::new(),
             restarts: BTreeMap::new(),
             redone: BTreeMap::new(),
             signal: None,
@@ -397,7 +404,12 @@ impl<'a> Driver<'a> {
         if !std::mem::take(&mut self.recheck_inputs) {
             return Ok(());
         }
-        for rerun in crate::resume::stale_inputs(&self.plan, &self.state, self.world)? {
+        let stale = match crate::resume::stale_inputs(&self.plan, &self.state, self.world) {
+            // A signal came before all were hashed, and is told next.
+            Err(Error::Interrupted(_)) => return Ok(()),
+            other => other?,
+        };
+        for rerun in stale {
             let count = self.redone.entry(rerun.step.clone()).or_default();
             if *count == REDONE_MAX {
                 let text = format!(
@@ -437,6 +449,7 @@ impl<'a> Driver<'a> {
             self.happened(happening)?;
         }
         self.take_told()?;
+        self.take_hashed()?;
         if ticks {
             self.observer.tick(self.at, &self.state);
         }

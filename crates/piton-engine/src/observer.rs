@@ -4,6 +4,8 @@
 
 use piton_core::{Event, RunState, StepPath, Timestamp};
 
+use crate::world::Hashing;
+
 /// Something worth saying that is not an event of the ledger.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
@@ -44,6 +46,13 @@ pub enum Note {
     Request {
         /// What came of it.
         answer: String,
+    },
+    /// Files of a step take long to hash.
+    Hashing {
+        /// Which step.
+        step: StepPath,
+        /// How far that is.
+        hashing: Hashing,
     },
     /// Anything else a person should know.
     Warning(String),

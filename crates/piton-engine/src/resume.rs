@@ -413,9 +413,8 @@ pub fn leave_out_unrecorded(
             continue;
         };
         let dir = state.lane(&path.lane()).map_or("", |l| l.dir());
-        let made = world.inputs(dir, &step.artifacts)?;
-        let is_made =
-            |path: &String| step.artifacts.contains(path) || made.iter().any(|f| f.path == *path);
+        let made = world.paths(dir, &step.artifacts)?;
+        let is_made = |path: &String| step.artifacts.contains(path) || made.contains(path);
         let prefix = state.place_of(path, "");
         files.retain(|path, _| {
             !path.strip_prefix(&prefix).is_some_and(|below| is_made(&below.to_owned()))

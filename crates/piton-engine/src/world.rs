@@ -146,6 +146,15 @@ pub struct Notice {
     pub message: String,
 }
 
+/// How far the hashing of files is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hashing {
+    /// Bytes that are hashed.
+    pub done: u64,
+    /// Bytes there are.
+    pub of: u64,
+}
+
 /// Why declared artifacts could not be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SealError {
@@ -153,7 +162,7 @@ pub enum SealError {
     Missing(Vec<String>),
     /// Something is there that can't be recorded: each in words, what is missing included.
     Unfit(Vec<String>),
-    /// It could not be read or made durable.
+    /// It could not be read or made durable, which says nothing about the step.
     Failed(String),
 }
 
@@ -175,6 +184,13 @@ pub trait World {
 
     /// Observes files: the hash of each, or nothing where it is missing.
     fn files(&mut self, paths: &[String]) -> Result<Files>;
+    /// Observes which files paths and globs stand for, below a folder and as seen from it.
+    fn paths(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<String>>;
+    /// Has files below a folder (paths and globs) hashed beside the loop, where that takes long, and
+    /// says how far that is; nothing when whoever asks for their hashes in this turn does not wait.
+    fn hashed(&mut self, _dir: &str, _patterns: &[String]) -> Option<Hashing> {
+        None
+    }
     /// Observes declared inputs below a folder (the root where it is empty): paths and globs, those
     /// that exist.
     fn inputs(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>>;

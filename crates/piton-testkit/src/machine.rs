@@ -112,6 +112,8 @@ pub struct SimMachine {
     pub(crate) asleep: Millis,
     /// Files that are there and can't be read.
     pub unreadable: BTreeSet<String>,
+    /// Files that take long to hash, and how long.
+    pub large: BTreeMap<String, Millis>,
     /// Everything done so far.
     pub log: Vec<Effect>,
     /// The repository, where there is one.
@@ -135,6 +137,7 @@ impl SimMachine {
             sleep: None,
             asleep: Millis(0),
             unreadable: BTreeSet::new(),
+            large: BTreeMap::new(),
             log: Vec::new(),
             repo: None,
             files: BTreeMap::new(),

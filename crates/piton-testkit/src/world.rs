@@ -4,6 +4,7 @@
 //! observations only fail once the driver fell.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use piton_core::event::{Facts, FileHash};
@@ -12,7 +13,7 @@ use piton_core::redact::{Lines, Redactor};
 use piton_core::{Millis, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
-    Attached, Attempt, Ended, Happening, Notice, Reported, Rooms, SealError,
+    Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, Rooms, SealError,
 };
 use piton_engine::{Error, Result, World};
 
@@ -29,6 +30,8 @@ pub struct SimWorld {
     epoch: u64,
     connected: bool,
     rooms: SimRooms,
+    /// When files that take long will be hashed.
+    hashing: BTreeMap<(String, Vec<String>), Timestamp>,
 }
 
 impl SimWorld {
@@ -41,6 +44,7 @@ impl SimWorld {
             epoch: 0,
             connected: false,
             rooms,
+            hashing: BTreeMap::new(),
         }
     }
 
@@ -80,6 +84,26 @@ impl World for SimWorld {
 
     fn changed_after(&mut self, dir: &str, path: &str, at: Timestamp) -> bool {
         self.machine.borrow().changed_after(&place(dir, path), at)
+    }
+
+    fn paths(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<String>> {
+        self.crash.check().map_err(fell)?;
+        let machine = self.machine.borrow();
+        let found = patterns.iter().flat_map(|pattern| machine.matching(dir, pattern));
+        Ok(found.map(|file| file.path).collect())
+    }
+
+    fn hashed(&mut self, dir: &str, patterns: &[String]) -> Option<Hashing> {
+        let machine = self.machine.borrow();
+        let files = patterns.iter().flat_map(|pattern| machine.matching(dir, pattern));
+        let long = files.filter_map(|file| machine.large.get(&file.path)).max()?;
+        let key = (dir.to_owned(), patterns.to_vec());
+        let until = *self.hashing.entry(key.clone()).or_insert(machine.now.after(*long));
+        if until <= machine.now {
+            self.hashing.remove(&key);
+            return None;
+        }
+        Some(Hashing { done: 0, of: 1 })
     }
 
     fn inputs(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>> {

@@ -208,6 +208,7 @@ pub fn drive(
             lane: args.lane.clone(),
             checkpoints: world.rooms().is_some(),
             unmerged: Vec::new(),
+            put_off: Vec::new(),
         },
         retries,
         redactor,

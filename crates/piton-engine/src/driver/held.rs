@@ -1,5 +1,6 @@
 //! Attempts that are over and whose outcome is not recorded yet: the disk is full at the checkpoint
-//! that belongs to it, or it was told to go from outside and this driver may be next.
+//! that belongs to it, its artifacts can't be read or are still being hashed, or it was told to go from
+//! outside and this driver may be next.
 //!
 //! Nothing is lost by waiting: the keeper and its journal hold an exit until it is acknowledged, so
 //! the next driver finds it again. A success is never turned into a failure that is not its own.
@@ -35,14 +36,18 @@ impl Driver<'_> {
         self.block(lane, stage, Refusal { why, fix: fix.to_owned() })
     }
 
-    /// Whether an outcome must wait because its files could not be checkpointed. What ends anyway
+    /// Whether an outcome must wait because its files could not be held or read. What ends anyway
     /// waits for nothing.
     pub(super) fn must_stick(&self, outcome: &Outcome) -> bool {
-        let goes_on = self.abort.is_none() && self.options.rewind.is_none();
-        *outcome == Outcome::Succeeded && goes_on
+        *outcome == Outcome::Succeeded && self.goes_on()
     }
 
-    /// Leaves a success unrecorded until its files can be held; its lane waits for a person.
+    /// Whether this driver, or the next, goes on with what is under way.
+    pub(super) fn goes_on(&self) -> bool {
+        self.abort.is_none() && self.options.rewind.is_none()
+    }
+
+    /// Leaves a success unrecorded until its files can be held and read; its lane waits for a person.
     pub(super) fn stick(&mut self, attempt: &Attempt, why: &str) -> Result<()> {
         self.acks.retain(|acked| acked != attempt);
         if self.stuck.contains(attempt) {
@@ -55,9 +60,7 @@ impl Driver<'_> {
             let why = format!("{step} succeeded, but its worktree and all it did there are gone");
             (format!("{why}; {again}"), "find out what deleted it, then resume")
         } else {
-            let why = format!(
-                "{step} succeeded and is not run again, but its files could not be checkpointed: {why}"
-            );
+            let why = format!("{step} succeeded and is not run again, but {why}");
             (why, "put that right, then resume")
         };
         self.hold(&lane, Stage::AfterLaneStart, &why, fix)

@@ -13,7 +13,7 @@ const SIGINT: i32 = 2;
 
 impl Driver<'_> {
     pub(super) fn signalled(&mut self, signal: i32) -> Result<()> {
-        let running = self.state.running().len();
+        let running = self.state.running().len().saturating_sub(self.hashing.len());
         // A Ctrl-C that only lets steps finish is outdone by the signal that ends them.
         if self.ending.is_none() || self.signal.is_none() {
             self.signal = Some(signal);

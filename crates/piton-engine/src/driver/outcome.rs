@@ -34,14 +34,21 @@ impl Driver<'_> {
     /// Records the outcome of an attempt that is over; one that is recorded already is only
     /// acknowledged.
     pub(super) fn ended(&mut self, ended: &Ended) -> Result<()> {
-        self.acks.push(ended.attempt.clone());
         if !self.is_running(&ended.attempt) {
+            self.acks.push(ended.attempt.clone());
             return Ok(());
         }
         let Some(step) = self.planned(&ended.attempt.step).cloned() else {
+            self.acks.push(ended.attempt.clone());
             return self.lost(&ended.attempt, "it is no longer in the plan".to_owned());
         };
         let mut reported = self.world.reported(&ended.attempt);
+        let hashes = self.hashes_for(ended, &step, &reported.artifacts);
+        if hashes && self.goes_on() {
+            self.wait_for_hashes(ended);
+            return Ok(());
+        }
+        self.acks.push(ended.attempt.clone());
         let redactor = &self.options.redactor;
         let (taken, secret): (Vec<_>, Vec<_>) =
             reported.artifacts.drain(..).partition(|path| redactor.redact(path) == path.as_str());
@@ -60,13 +67,24 @@ impl Driver<'_> {
             Cause::Exited if begun_as != Some(step.definition()) => Outcome::Interrupted {
                 why: "its definition in the plan changed since it began".to_owned(),
             },
+            Cause::Exited if ended.code == Some(0) && hashes => Outcome::Interrupted {
+                why: "the run ended before its artifacts were hashed".to_owned(),
+            },
             Cause::Exited if ended.code == Some(0) => {
                 match self.seal(ended, &step, reported.artifacts) {
                     Ok(sealed) => {
                         artifacts = sealed;
                         Outcome::Succeeded
                     }
-                    Err(error) => self.failed(&step, ended, Class::Artifact, &error),
+                    Err(Unsealed::Unfit(error)) => {
+                        self.failed(&step, ended, Class::Artifact, &error)
+                    }
+                    Err(Unsealed::Unread(why)) if self.must_stick(&Outcome::Succeeded) => {
+                        return self.stick(&ended.attempt, &why);
+                    }
+                    Err(Unsealed::Unread(why)) => Outcome::Interrupted {
+                        why: self.options.redactor.redact(&why).into_owned(),
+                    },
                 }
             }
             Cause::Exited if was_killed(ended) => {
@@ -174,16 +192,19 @@ impl Driver<'_> {
         ended: &Ended,
         step: &Step,
         more: Vec<String>,
-    ) -> Result<Vec<FileHash>, String> {
+    ) -> Result<Vec<FileHash>, Unsealed> {
         if step.artifacts.is_empty() && more.is_empty() {
             return Ok(Vec::new());
         }
         let patterns: Vec<String> = step.artifacts.iter().cloned().chain(more).collect();
         let dir = self.room(&ended.attempt);
+        let unfit = |what: &str| Unsealed::Unfit(format!("it succeeded, but {what}"));
         let sealed = self.world.seal(&dir, &patterns).map_err(|error| match error {
-            SealError::Missing(paths) => format!("it succeeded, but {}", evidence::missing(&paths)),
-            SealError::Unfit(what) => format!("it succeeded, but {}", what.join(", ")),
-            SealError::Failed(why) => format!("an artifact could not be recorded: {why}"),
+            SealError::Missing(paths) => unfit(&evidence::missing(&paths)),
+            SealError::Unfit(what) => unfit(&what.join(", ")),
+            SealError::Failed(why) => {
+                Unsealed::Unread(format!("an artifact could not be recorded: {why}"))
+            }
         })?;
         for file in &sealed {
             if self.world.changed_after(&dir, &file.path, ended.at) {
@@ -198,9 +219,9 @@ impl Driver<'_> {
         let redactor = &self.options.redactor;
         let shown = sealed.iter().map(|file| (redactor.redact(&file.path), file));
         match shown.into_iter().find(|(shown, file)| *shown != file.path) {
-            Some((shown, _)) => Err(format!(
-                "it succeeded, but artifact {shown} has a secret in its name, which would be recorded"
-            )),
+            Some((shown, _)) => Err(unfit(&format!(
+                "artifact {shown} has a secret in its name, which would be recorded"
+            ))),
             None => Ok(sealed),
         }
     }
@@ -282,6 +303,10 @@ impl Driver<'_> {
         if patterns.is_empty() || self.state.recorded.is_empty() {
             return None;
         }
+        // Nobody waits for what ends anyway.
+        if self.ending.is_some() && self.hashes(&attempt.step, &patterns) {
+            return None;
+        }
         let dir = self.room(attempt);
         let mut now = self.world.inputs(&dir, &patterns).ok()?;
         let given = self.state.step(&attempt.step).map_or(&[][..], |s| s.inputs.as_slice());
@@ -320,7 +345,9 @@ impl Driver<'_> {
     fn finish(&mut self, attempt: &Attempt, mut outcome: Outcome, rest: Remainder) -> Result<()> {
         let after = match self.snapshot(&attempt.step.lane(), &format!("after {attempt}")) {
             Ok(after) => after,
-            Err(why) if self.must_stick(&outcome) => return self.stick(attempt, &why),
+            Err(why) if self.must_stick(&outcome) => {
+                return self.stick(attempt, &format!("its files could not be checkpointed: {why}"));
+            }
             Err(why) => {
                 outcome = self.without_checkpoint(attempt, outcome, &why);
                 None
@@ -417,6 +444,14 @@ impl Driver<'_> {
         let reopens = self.plan.lane(&path).and_then(|lane| self.reopens(&path, lane));
         if reopens.is_some() { Next::Retry { at: self.at } } else { Next::Fail }
     }
+}
+
+/// Why the artifacts of a step that succeeded are not recorded.
+enum Unsealed {
+    /// They are not what the step has to leave: its failure.
+    Unfit(String),
+    /// The driver had trouble with them: nothing that the step could do better.
+    Unread(String),
 }
 
 /// What else an outcome records.

@@ -115,6 +115,9 @@ impl SimMachine {
         if !missing.is_empty() {
             return Err(SealError::Missing(missing));
         }
+        if let Some(file) = sealed.iter().find(|file| self.unreadable.contains(&file.path)) {
+            return Err(SealError::Failed(format!("{}: Input/output error", file.path)));
+        }
         for file in &sealed {
             let place = place(dir, &file.path);
             if let (true, Some(file)) = (self.switches.seal_syncs, self.files.get_mut(&place)) {

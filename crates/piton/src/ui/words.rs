@@ -3,7 +3,7 @@
 //! Says what happened, not when: the observer puts the time in front. Every text that a person or a
 //! step wrote is sanitized here.
 
-use piton_core::budget::amount;
+use piton_core::budget::{amount, size};
 use piton_core::decide::held_without;
 use piton_core::event::{
     BudgetExhausted, Class, Next, Outcome, StepFinished, StepStarted, Verdict,
@@ -11,6 +11,7 @@ use piton_core::event::{
 use piton_core::state::{GateState, Progress, StepState};
 use piton_core::{Event, GateRef, Millis, RunState, StepPath, Timestamp};
 use piton_engine::Note;
+use piton_engine::world::Hashing;
 
 use super::text::{count, sanitize};
 use super::{here, time};
@@ -222,8 +223,14 @@ pub fn note(note: &Note) -> String {
         }
         Note::KeeperReplaced => "the keeper died and was replaced".to_owned(),
         Note::Request { answer } => format!("request: {}", here::told(&sanitize(answer))),
+        Note::Hashing { step, hashing: far } => hashing(&step.to_string(), *far),
         Note::Warning(text) => format!("warning: {}", here::told(&sanitize(text))),
     }
+}
+
+/// How far the hashing of files is, for whom.
+pub fn hashing(who: &str, Hashing { done, of }: Hashing) -> String {
+    format!("{who}: hashing files, {} of {}", size(done), size(of))
 }
 
 /// The kind of a note, for programs.
@@ -236,6 +243,7 @@ pub fn note_kind(note: &Note) -> &'static str {
         Note::LeftoversEnded { .. } => "leftovers_ended",
         Note::KeeperReplaced => "keeper_replaced",
         Note::Request { .. } => "request",
+        Note::Hashing { .. } => "hashing",
         Note::Warning(_) => "warning",
     }
 }

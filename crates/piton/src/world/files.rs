@@ -3,47 +3,98 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use globset::GlobBuilder;
 use piton_core::Timestamp;
 use piton_core::event::FileHash;
 use piton_core::hash::Sha;
 use piton_engine::world::SealError;
+use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 use walkdir::{DirEntry, WalkDir};
+
+use super::hashing::Known;
 
 /// Bytes read at once while hashing.
 const CHUNK: usize = 1 << 16;
 
 /// The hash of a file, or nothing if there is none. A link that leads to no file stands for itself;
-/// pipes, sockets and devices have no bytes to record, and reading one might never end.
-pub fn hash(root: &Path, path: &str) -> io::Result<Option<Sha>> {
-    hash_and(root, path, |_| Ok(()))
+/// pipes, sockets and devices have no bytes to record, and reading one might never end. What is known
+/// already is not read again.
+pub fn hash(root: &Path, path: &str, known: &Known) -> io::Result<Option<Sha>> {
+    hash_and(root, path, known, |_| Ok(()))
 }
 
 fn hash_and(
     root: &Path,
     path: &str,
+    known: &Known,
     then: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<Option<Sha>> {
     let full = root.join(path);
     let found = (|| {
         let itself = std::fs::symlink_metadata(&full)?;
-        let is_file = std::fs::metadata(&full).is_ok_and(|target| target.is_file());
-        if !is_file {
+        if !target(&full)?.is_some_and(|target| target.is_file()) {
             let link = itself.is_symlink().then(|| std::fs::read_link(&full)).transpose()?;
             return Ok(link.map(|target| Sha::of(target.as_os_str().as_encoded_bytes())));
         }
         let file = File::open(&full)?;
-        let sha256 = hash_open(&file)?;
+        let known = known.get(&full).filter(|(seen, _)| *seen == stamp(&full));
+        let sha256 = match known.map(|(_, hash)| hash) {
+            Some(Ok(sha256)) => sha256.clone(),
+            Some(Err(error)) => return Err(io::Error::new(error.kind(), error.to_string())),
+            None => hash_open(&file, &mut |_| Ok(()))?,
+        };
         then(&file)?;
         Ok(Some(sha256))
     })();
     match found {
         Err(error) if is_missing(&error) => Ok(None),
         other => other.map_err(|error| named(path, &error)),
+    }
+}
+
+/// Hashes and syncs a file that was found to be one; counts the bytes, and ends when it is told to.
+pub fn hash_slowly(path: &Path, done: &AtomicU64, stop: &AtomicBool) -> io::Result<Sha> {
+    let file = File::open(path)?;
+    let sha256 = hash_open(&file, &mut |count| {
+        done.fetch_add(count as u64, Ordering::Relaxed);
+        let stopped = stop.load(Ordering::Relaxed);
+        if stopped { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+    })?;
+    // Whoever records it does that again, which then takes no time, and hears of an error.
+    let _ = file.sync_all();
+    Ok(sha256)
+}
+
+/// The length of a file; nothing where there is none.
+pub fn size(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|found| found.len())
+}
+
+/// What tells a file from another, and from what it was.
+pub type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
+
+/// What a file looks like now; nothing where there is none.
+pub fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::metadata(path).ok()?;
+    let (modified, changed) =
+        ((found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()));
+    Some((found.dev(), found.ino(), found.len(), modified, changed))
+}
+
+/// What a path leads to; nothing where that is not there, or nobody may look at it.
+fn target(path: &Path) -> io::Result<Option<fs::Metadata>> {
+    let is_loop = |error: &io::Error| error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+    match fs::metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(e) if is_missing(&e) || is_loop(&e) || e.kind() == io::ErrorKind::PermissionDenied => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -55,23 +106,31 @@ fn named(path: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{path}: {error}"))
 }
 
-fn hash_open(mut file: &File) -> io::Result<Sha> {
+fn hash_open(mut file: &File, counted: &mut dyn FnMut(usize) -> io::Result<()>) -> io::Result<Sha> {
     let mut hasher = Sha256::new();
     let mut chunk = vec![0; CHUNK];
     loop {
         match file.read(&mut chunk)? {
             0 => return Ok(Sha::finish(hasher)),
-            count => hasher.update(&chunk[..count]),
+            count => {
+                hasher.update(&chunk[..count]);
+                counted(count)?;
+            }
         }
     }
 }
 
 /// The files that declared inputs stand for, as they are now; what is missing is left out. `own` is
 /// what Piton writes itself.
-pub fn observe(root: &Path, patterns: &[String], own: &[PathBuf]) -> io::Result<Vec<FileHash>> {
+pub fn observe(
+    root: &Path,
+    patterns: &[String],
+    own: &[PathBuf],
+    known: &Known,
+) -> io::Result<Vec<FileHash>> {
     let mut found = Vec::new();
     for path in expand_all(root, patterns, own)? {
-        if let Some(sha256) = hash(root, &path)? {
+        if let Some(sha256) = hash(root, &path, known)? {
             found.push(FileHash { path, sha256 });
         }
     }
@@ -80,7 +139,6 @@ pub fn observe(root: &Path, patterns: &[String], own: &[PathBuf]) -> io::Result<
 
 /// Whether a file was changed after a moment: its contents, or what leads to them.
 pub fn changed_after(path: &Path, at: Timestamp) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
     // The moment is known to the millisecond: what is stamped within it was there.
     let changed =
         |about: &fs::Metadata| about.ctime() * 1000 + about.ctime_nsec() / 1_000_000 > at.0;
@@ -90,8 +148,20 @@ pub fn changed_after(path: &Path, at: Timestamp) -> bool {
 
 /// Hashes artifacts and syncs them with the folders that lead to them. `own` is what Piton writes
 /// itself.
-pub fn seal(root: &Path, patterns: &[String], own: &[PathBuf]) -> Result<Vec<FileHash>, SealError> {
-    let failed = |e: io::Error| SealError::Failed(e.to_string());
+pub fn seal(
+    root: &Path,
+    patterns: &[String],
+    own: &[PathBuf],
+    known: &Known,
+) -> Result<Vec<FileHash>, SealError> {
+    use io::ErrorKind::{InvalidFilename, InvalidInput, PermissionDenied};
+    // What the step left so, or the plan names so, is no better another time; all else may be.
+    let failed = |e: io::Error| match e.kind() {
+        PermissionDenied | InvalidInput | InvalidFilename => {
+            SealError::Unfit(vec![format!("an artifact can't be read: {e}")])
+        }
+        _ => SealError::Failed(e.to_string()),
+    };
     let (mut paths, mut missing) = (BTreeSet::new(), Vec::new());
     for pattern in patterns {
         let found = expand(root, pattern, own).map_err(failed)?;
@@ -107,7 +177,7 @@ pub fn seal(root: &Path, patterns: &[String], own: &[PathBuf]) -> Result<Vec<Fil
     let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
     for path in paths {
         let full = root.join(&path);
-        let Some(sha256) = hash_and(root, &path, File::sync_all).map_err(failed)? else {
+        let Some(sha256) = hash_and(root, &path, known, File::sync_all).map_err(failed)? else {
             return Err(unfit(root, vec![path]));
         };
         folders.extend(
@@ -168,7 +238,12 @@ fn unnamed(root: &Path, wanted: &dyn Fn(&Path) -> bool) -> Option<String> {
     })
 }
 
-fn expand_all(root: &Path, patterns: &[String], own: &[PathBuf]) -> io::Result<BTreeSet<String>> {
+/// The files that paths and globs stand for, relative to the root.
+pub fn expand_all(
+    root: &Path,
+    patterns: &[String],
+    own: &[PathBuf],
+) -> io::Result<BTreeSet<String>> {
     let mut all = BTreeSet::new();
     for pattern in patterns {
         all.extend(expand(root, pattern, own)?);
@@ -183,9 +258,9 @@ fn expand(root: &Path, pattern: &str, own: &[PathBuf]) -> io::Result<Vec<String>
     // Brackets and braces are common in names (`pages/[id].tsx`): one that is there is meant.
     let is_name = !pattern.contains(['*', '?']) && full.exists();
     if is_name || !pattern.contains(['*', '?', '[', '{']) {
-        return Ok(match std::fs::metadata(&full) {
-            Ok(found) if found.is_dir() => walk(root, &full, own, &|_| true)?,
-            Ok(found) if found.is_file() => vec![pattern.to_owned()],
+        return Ok(match target(&full)? {
+            Some(found) if found.is_dir() => walk(root, &full, own, &|_| true)?,
+            Some(found) if found.is_file() => vec![pattern.to_owned()],
             _ => Vec::new(),
         });
     }
@@ -198,7 +273,7 @@ fn expand(root: &Path, pattern: &str, own: &[PathBuf]) -> io::Result<Vec<String>
     let literal: PathBuf =
         pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{'])).collect();
     let start = root.join(literal);
-    if !start.is_dir() {
+    if !target(&start)?.is_some_and(|found| found.is_dir()) {
         return Ok(Vec::new());
     }
     walk(root, &start, own, &|path| glob.is_match(path))
@@ -277,7 +352,7 @@ mod tests {
         let dir = project();
         let patterns = ["out/none", "out/a.txt", "no/*.txt"].map(str::to_owned);
         let missing = SealError::Missing(vec!["out/none".to_owned(), "no/*.txt".to_owned()]);
-        assert_eq!(seal(dir.path(), &patterns, &[]), Err(missing));
+        assert_eq!(seal(dir.path(), &patterns, &[], &Known::new()), Err(missing));
     }
 
     /// Lost: a driver would wait for ever for somebody to write into a pipe.
@@ -296,12 +371,15 @@ mod tests {
         for (target, link) in [("deep", "out/folder"), ("nowhere", "out/dangling")] {
             std::os::unix::fs::symlink(target, at(link)).unwrap();
         }
-        assert_eq!(hash(dir.path(), "out/pipe").unwrap(), None);
-        assert_eq!(hash(dir.path(), "out/deep").unwrap(), None);
+        assert_eq!(hash(dir.path(), "out/pipe", &Known::new()).unwrap(), None);
+        assert_eq!(hash(dir.path(), "out/deep", &Known::new()).unwrap(), None);
         let pipe = "out/pipe".to_owned();
         let words = "artifact out/pipe is a pipe, which has no bytes to record".to_owned();
-        assert_eq!(seal(dir.path(), &[pipe], &[]), Err(SealError::Unfit(vec![words])));
-        let sealed = seal(dir.path(), &["out".to_owned()], &[]).unwrap();
+        assert_eq!(
+            seal(dir.path(), &[pipe], &[], &Known::new()),
+            Err(SealError::Unfit(vec![words]))
+        );
+        let sealed = seal(dir.path(), &["out".to_owned()], &[], &Known::new()).unwrap();
         let paths: Vec<&str> = sealed.iter().map(|f| f.path.as_str()).collect();
         let all = ["out/a.txt", "out/c.bin", "out/dangling", "out/deep/b.txt", "out/folder"];
         assert_eq!(paths, all);
@@ -326,7 +404,8 @@ mod tests {
             ("sock", "is a socket"),
         ] {
             let patterns = [pattern.to_owned(), "none".to_owned()];
-            let Err(SealError::Unfit(words)) = seal(dir.path(), &patterns, &[]) else {
+            let Err(SealError::Unfit(words)) = seal(dir.path(), &patterns, &[], &Known::new())
+            else {
                 panic!("{pattern}");
             };
             assert!(words[0].contains(word), "{words:?}");
@@ -345,7 +424,7 @@ mod tests {
     #[test]
     fn sealing_hashes_the_bytes() {
         let dir = project();
-        let sealed = seal(dir.path(), &["out/a.txt".to_owned()], &[]).unwrap();
+        let sealed = seal(dir.path(), &["out/a.txt".to_owned()], &[], &Known::new()).unwrap();
         assert_eq!(sealed[0].sha256, Sha::of(b"out/a.txt"));
     }
 }

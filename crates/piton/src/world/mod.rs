@@ -4,6 +4,7 @@ mod facts;
 mod files;
 pub mod folder;
 pub mod hands;
+mod hashing;
 mod keeper;
 pub mod remarks;
 pub mod rooms;
@@ -27,7 +28,7 @@ use piton_core::redact::Redactor;
 use piton_core::{Millis, Plan, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
-    Attached, Attempt, Ended, Happening, Notice, Reported, Rooms, SealError, World,
+    Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, Rooms, SealError, World,
 };
 use piton_engine::{Error, Result};
 use piton_formats::lanes::phase;
@@ -43,6 +44,11 @@ pub use signals::Signals;
 
 /// Lines of an answer that are looked at: those after the last that says something are blank.
 const ANSWER_LINES: usize = 20;
+
+/// The pause between two looks whether files are hashed.
+const HASHES_POLL: Duration = Duration::from_millis(20);
+/// How often it is said how far that is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 /// Where the output of running steps begins in their lanes' logs, for whoever shows it live.
 pub type Running = Rc<RefCell<BTreeMap<StepPath, (u64, u64)>>>;
@@ -69,6 +75,7 @@ pub struct RealWorld {
     spent: Vec<PathBuf>,
     /// Signals that came while something else was waited for.
     came: Vec<i32>,
+    hasher: hashing::Hasher,
     /// Worktrees and snapshots, where there is a repository.
     rooms: Option<rooms::GitRooms>,
     /// Records of lanes, where there is none.
@@ -93,6 +100,7 @@ impl RealWorld {
             outputs: Vec::new(),
             spent: Vec::new(),
             came: Vec::new(),
+            hasher: hashing::Hasher::default(),
             rooms: None,
             folder: None,
         }
@@ -216,6 +224,25 @@ impl RealWorld {
     }
 }
 
+impl RealWorld {
+    /// Waits for hashes that whoever asks can't go on without; a signal ends that.
+    fn await_hashes(&mut self, ask: impl Fn(&mut Self) -> Option<Hashing>) -> Result<()> {
+        let mut said = None;
+        while let Some(hashing) = ask(self) {
+            if said.is_none_or(|at: Instant| at.elapsed() > PROGRESS_EVERY) {
+                said = Some(Instant::now());
+                crate::ui::say(&crate::ui::words::hashing("comparing files", hashing));
+            }
+            signals::poll(None, self.signals.as_ref(), HASHES_POLL).map_err(failed)?;
+            self.came.extend(self.signals.iter_mut().flat_map(Signals::take));
+            if let Some(signal) = self.came.first() {
+                return Err(Error::Interrupted(*signal));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl World for RealWorld {
     fn now(&mut self) -> Timestamp {
         now()
@@ -237,15 +264,28 @@ impl World for RealWorld {
 
     fn files(&mut self, paths: &[String]) -> Result<Files> {
         self.keeper.let_go();
-        paths
-            .iter()
-            .map(|path| Ok((path.clone(), files::hash(&self.root, path).map_err(failed)?)))
-            .collect()
+        self.await_hashes(|world| world.hasher.ask(&world.root, paths, &|| Ok(paths.to_vec())))?;
+        let (root, known) = (&self.root, &self.hasher.known);
+        let hash = |path: &String| files::hash(root, path, known).map_err(failed);
+        paths.iter().map(|path| Ok((path.clone(), hash(path)?))).collect()
+    }
+
+    fn paths(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<String>> {
+        let found = files::expand_all(&self.root.join(dir), patterns, &self.own);
+        Ok(found.map_err(failed)?.into_iter().collect())
+    }
+
+    fn hashed(&mut self, dir: &str, patterns: &[String]) -> Option<Hashing> {
+        self.keeper.let_go();
+        let (root, own) = (self.root.join(dir), &self.own);
+        let paths = || Ok(files::expand_all(&root, patterns, own)?.into_iter().collect());
+        self.hasher.ask(&root, patterns, &paths)
     }
 
     fn inputs(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>> {
-        self.keeper.let_go();
-        files::observe(&self.root.join(dir), patterns, &self.own).map_err(failed)
+        self.await_hashes(|world| world.hashed(dir, patterns))?;
+        let root = self.root.join(dir);
+        files::observe(&root, patterns, &self.own, &self.hasher.known).map_err(failed)
     }
 
     fn changed_after(&mut self, dir: &str, path: &str, at: Timestamp) -> bool {
@@ -271,6 +311,7 @@ impl World for RealWorld {
     fn reported(&mut self, attempt: &Attempt) -> Reported {
         let path = self.keeper.output_of(attempt);
         let reported = path.as_deref().map(facts::read).unwrap_or_default();
+        self.outputs.retain(|(of, _)| of != attempt);
         self.outputs.push((attempt.clone(), path));
         reported
     }
@@ -322,7 +363,7 @@ impl World for RealWorld {
 
     fn seal(&mut self, dir: &str, patterns: &[String]) -> Result<Vec<FileHash>, SealError> {
         self.keeper.let_go();
-        files::seal(&self.root.join(dir), patterns, &self.own)
+        files::seal(&self.root.join(dir), patterns, &self.own, &self.hasher.known)
     }
 
     fn notify(&mut self, notice: &Notice) -> Result<()> {
@@ -360,6 +401,7 @@ impl World for RealWorld {
 
     fn wait(&mut self, until: Timestamp) -> Result<Vec<Happening>> {
         self.keeper.flush();
+        self.hasher.next_turn();
         // Not before the flush: what is recorded has time, the next step has not.
         for path in self.spent.drain(..) {
             let _ = std::fs::remove_file(path);
