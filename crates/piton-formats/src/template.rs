@@ -1,19 +1,16 @@
 //! Templates in prompts and commands: `MiniJinja` with a fixed set of names.
 //!
 //! Unknown names are errors, never empty text, and a template may do only so much work: every loop
-//! ends. There are no includes and no access to files or the environment. Text without template
+//! ends (see [`language`]). There are no includes and no access to files or the environment. Text without template
 //! marks, and text with nothing but names in them, is filled in without the engine, because most
 //! commands and messages are no more than that.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Environment, ErrorKind, Template, UndefinedBehavior, Value, context};
+use minijinja::{Environment, ErrorKind, Template, Value, context};
 
-/// Instructions one template may execute: enough for loops over thousands of items, and over in a
-/// blink when a template loops within loops.
-const FUEL: u64 = 1_000_000;
+pub(crate) mod language;
 
 /// Attempts that a template is tried for: the first, one that knows of a failure, and one more.
 const ATTEMPTS_TRIED: u32 = 3;
@@ -83,23 +80,7 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
-static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(engine);
-
-/// An engine with the rules that all our templates have in common.
-pub(crate) fn engine() -> Environment<'static> {
-    let mut engine = Environment::new();
-    engine.set_undefined_behavior(UndefinedBehavior::Strict);
-    engine.set_auto_escape_callback(|_| AutoEscape::None);
-    // Errors then know the place within their line.
-    engine.set_debug(true);
-    engine.set_fuel(Some(FUEL));
-    // The last newline of a prompt is the author's; the engine would drop it.
-    if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
-        engine.set_syntax(syntax);
-    }
-    engine.add_filter("sh", |text: Value| quote_for_shell(&text.to_string()));
-    engine
-}
+static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(language::engine);
 
 /// Tells whether a text needs the engine at all.
 pub fn is_template(text: &str) -> bool {
@@ -114,7 +95,21 @@ pub fn render(template: &str, vars: &Vars) -> Result<String, Error> {
     if let Some(filled) = only_names(template, vars) {
         return Ok(filled);
     }
-    let filled = ENGINE.render_str(template, values(vars));
+    fill(&ENGINE, template, values(vars))
+}
+
+/// Fills in a template with an engine.
+pub(crate) fn fill(
+    engine: &Environment<'_>,
+    template: &str,
+    values: Value,
+) -> Result<String, Error> {
+    if let Some((span, message)) = language::refused(template) {
+        let line = template[..span.start].matches('\n').count() + 1;
+        return Err(Error { line, message });
+    }
+    let parsed = engine.template_from_str(template);
+    let filled = parsed.and_then(|parsed| language::fill(&parsed, values));
     filled.map_err(|error| Error { line: error.line().unwrap_or(1), message: describe(&error) })
 }
 
@@ -190,6 +185,10 @@ pub fn check(template: &str) -> Vec<Problem> {
     if !is_template(template) {
         return Vec::new();
     }
+    if let Some((span, message)) = language::refused(template) {
+        let hint = "a template has names, filters, `if`, `for` and `raw`; let a script do the rest";
+        return vec![problem(template, span, message, Some(hint.to_owned()))];
+    }
     let parsed = match ENGINE.template_from_str(template) {
         Ok(parsed) => parsed,
         Err(error) => return vec![engine_problem(template, &error)],
@@ -212,7 +211,7 @@ fn trials(template: &Template<'_, '_>) -> Option<minijinja::Error> {
         let mut first = None;
         for text in SAMPLES {
             // One that some values bear is good, as far as can be told from here.
-            let error = template.render(values(&sample(text, attempt))).err()?;
+            let error = language::fill(template, values(&sample(text, attempt))).err()?;
             if is_sure(&error) {
                 return Some(error);
             }
@@ -238,6 +237,7 @@ fn is_sure(error: &minijinja::Error) -> bool {
 /// Tells whether a template reads a name, such as `spec`.
 pub fn uses(template: &str, name: &str) -> bool {
     is_template(template)
+        && language::refused(template).is_none()
         && ENGINE
             .template_from_str(template)
             .is_ok_and(|parsed| parsed.undeclared_variables(true).contains(name))
@@ -338,7 +338,7 @@ fn problem(template: &str, span: Range<usize>, message: String, hint: Option<Str
 }
 
 /// The engine's own words, without its line numbers.
-fn describe(error: &minijinja::Error) -> String {
+pub(crate) fn describe(error: &minijinja::Error) -> String {
     match error.detail() {
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),
@@ -482,5 +482,93 @@ mod tests {
         let text = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
         assert!(render(text, &vars()).is_err());
         assert!(check(text)[0].hint.as_ref().is_some_and(|h| h.contains("loops")));
+    }
+
+    /// Lost: a few hundred bytes take minutes and all memory there is, or a name of the language does.
+    #[test]
+    fn little_text_makes_little_work() {
+        let twice = "{% set a = a ~ a %}".repeat(40);
+        let nested = "{% for a in [a~a~a~a] %}".repeat(20) + &"{% endfor %}".repeat(20);
+        for (text, word) in [
+            (format!("{{% set a = 'x' %}}{twice}{{{{ a }}}}"), "no tag `set`"),
+            (format!("{{{{ {} }}}}", vec!["'x' * 99999999"; 20].join(" ~ ")), "multiply"),
+            ("{% macro m(x) %}{{ m(x ~ x) }}{% endmacro %}{{ m(title) }}".to_owned(), "`macro`"),
+            ("{% with a = title ~ title %}{% endwith %}".to_owned(), "`with`"),
+            ("{% block b %}{{ self.b() }}{% endblock %}".to_owned(), "`block`"),
+            (
+                "{%- for x in [1] recursive %}{{ loop([x ~ x]) }}{% endfor %}".to_owned(),
+                "recursive",
+            ),
+            (format!("{{% for a in [title] %}}{nested}{{% endfor %}}"), "can't add up"),
+            ("{{ {'a': {'b': 1}}, 'x' * 9 }}".to_owned(), "multiply"),
+            ("{{ '{#' }}{% set a = 1 %}".to_owned(), "`set`"),
+            ("{# {% raw %} #}{% set a = 1 %}".to_owned(), "`set`"),
+            ("{{ 'a' | indent(999999999, true) }}".to_owned(), "too large"),
+            ("{{ 'aaaa' | replace('a', 'b' | indent(99999, true)) | length }}".to_owned(), "large"),
+            ("{{ range(9999) | join('b' | indent(9999, true)) }}".to_owned(), "too large"),
+            ("{{ range(9999) | map('indent', 99999, true) | length }}".to_owned(), "too large"),
+            ("{{ [1] | batch(999999999, 1) }}".to_owned(), "unknown filter"),
+            ("{{ '%999999999d' | format(1) }}".to_owned(), "unknown filter"),
+            ("{{ range(99999) | sort | first }}".to_owned(), "too large"),
+            (
+                format!("{{% for a in range(999) %}}{}{{% endfor %}}", "x".repeat(9_999)),
+                "too large",
+            ),
+        ] {
+            let found = check(&text);
+            assert_eq!(found.len(), 1, "{text}: {found:?}");
+            assert!(found[0].message.contains(word), "{text}: {found:?}");
+            let said = render(&text, &vars()).map(|filled| filled.len());
+            assert!(said.as_ref().is_err_and(|e| e.message.contains(word)), "{text}: {said:?}");
+        }
+    }
+
+    /// Lost: the stack overflows, and the program is gone without a word.
+    #[test]
+    fn deep_expressions_are_refused() {
+        for (open, close) in [
+            ("not ", ""),
+            ("-", ""),
+            ("(", ")"),
+            ("[", "]"),
+            ("1 + ", ""),
+            ("1 ~ ", ""),
+            ("1 if 1 else ", ""),
+        ] {
+            let text = format!("{{{{ {}1{} }}}}", open.repeat(50_000), close.repeat(50_000));
+            assert!(check(&text)[0].message.contains("more than 200 words"), "{open}");
+            assert!(render(&text, &vars()).is_err());
+            assert!(!uses(&text, "spec"));
+        }
+        let chain = format!("{{{{ title{} }}}}", " | upper".repeat(50_000));
+        let elifs = format!("{{% if 1 %}}{}{{% endif %}}", "{% elif 1 %}".repeat(50_000));
+        let nested = "{% if 1 %}".repeat(50_000) + &"{% endif %}".repeat(50_000);
+        for text in [chain, elifs, nested] {
+            assert_eq!(check(&text).len(), 1);
+        }
+        // What is just within the limits is borne.
+        let elifs = format!("{{% if 1 %}}{}{{% endif %}}", "{% elif 1 %}".repeat(100));
+        let sum = format!("{{{{ {}1 }}}}", "- ".repeat(198));
+        for text in [elifs, sum] {
+            assert_eq!(check(&text), []);
+        }
+    }
+
+    /// Lost: a plan that is right is refused.
+    #[test]
+    fn what_templates_are_for_is_allowed() {
+        for text in [
+            "{% raw %}{% set a = 2 * 3 %}{% endraw %}{{ title }}",
+            "{# 2 * 3 {% set %} #}{{ '2 * 3 {% set %}' }}",
+            "{%- for part in title | split(' ') -%} {{ loop.index }}. {{ part }} {%- endfor %}",
+            "{% for a in range(3) %}{% for b in range(a) %}{{ a + b }}{% endfor %}{% endfor %}",
+            "{{ failure_context | indent(2) }}{{ failure_context | indent(width=2, first=true) }}",
+            "{{ ['a', 'b'] | join(', ') }}{{ title | replace('a', 'b') | upper }}",
+            "{{ [{'a': 1}] | map(attribute='a') | join(', ') }}",
+            "{{ ['a'] | map('upper') | list | join }}",
+            "{% if attempt > 1 and not failure_context %}again{% elif attempt %}x{% else %}y{% endif %}",
+        ] {
+            assert_eq!(check(text), [], "{text}");
+        }
     }
 }

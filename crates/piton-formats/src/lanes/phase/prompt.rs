@@ -47,7 +47,7 @@ const MEND_PROMPT: &str = include_str!("../mend_prompt.md");
 const USUAL: &str = "task_prompt";
 
 static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
-    let mut engine = template::engine();
+    let mut engine = template::language::engine();
     // Texts of the document are escaped; only the names left for the attempt are marked as safe.
     engine.set_formatter(|out, _, value| {
         let text = value.to_string();
@@ -116,16 +116,12 @@ pub(super) fn render_mend(phase: &Phase, lane: &Lane, tasks: &[&Task]) -> Result
 fn fill(text: &str, values: Value) -> Result<String, Error> {
     let usual = ENGINE.get_template(USUAL).ok().filter(|_| text == TASK_PROMPT);
     let filled = match usual {
-        Some(usual) => usual.render(values),
-        None => ENGINE.render_str(text, values),
+        Some(usual) => usual.render(values).map_err(|error| Error {
+            line: error.line().unwrap_or(1),
+            message: template::describe(&error),
+        })?,
+        None => template::fill(&ENGINE, text, values)?,
     };
-    let filled = filled.map_err(|error| Error {
-        line: error.line().unwrap_or(1),
-        message: match error.detail() {
-            Some(detail) => format!("{}: {detail}", error.kind()),
-            None => error.kind().to_string(),
-        },
-    })?;
     match template::check(&filled).into_iter().next() {
         Some(problem) => Err(Error { line: problem.line, message: problem.message }),
         None => Ok(filled),
