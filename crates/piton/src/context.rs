@@ -17,9 +17,12 @@ use piton_ledger::{Liveness, Open, Owner, RunRow, Sqlite, owner_liveness};
 use piton_workspace::Project;
 
 use crate::error::{CommandError, Kind, Result};
+use crate::read;
 
 /// Name of the settings file at the project's root.
 pub const SETTINGS_FILE: &str = "piton.toml";
+/// Most bytes that settings may have: far more than all of them with a word on each.
+const SETTINGS_BYTES_MAX: usize = 1 << 20;
 
 /// What a command works with.
 pub struct Context {
@@ -255,7 +258,7 @@ impl Context {
 /// What stands in quotes in settings that can't be read: among it are the names of variables that a
 /// person declared secret, and too many of those do no harm.
 fn words_in_quotes(path: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = read::text(path, SETTINGS_BYTES_MAX).unwrap_or_default();
     let quoted = |line: &str| -> Vec<String> {
         line.split(['"', '\'']).skip(1).step_by(2).map(str::to_owned).collect()
     };
@@ -280,7 +283,7 @@ fn read_settings(path: &Path, json: bool, redactor: &dyn Fn() -> Redactor) -> Re
         let redactor = redactor().and_assigned_in(text, &Names::default());
         crate::commands::document_error(problems, text, json, &redactor)
     };
-    match std::fs::read(path) {
+    match read::bytes(path, SETTINGS_BYTES_MAX) {
         Ok(bytes) => {
             let text = diagnostic::utf8(SETTINGS_FILE, bytes)
                 .map_err(|found| refused(&found.problems, &found.text))?;

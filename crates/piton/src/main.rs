@@ -5,6 +5,7 @@ mod commands;
 mod context;
 mod error;
 mod plan_file;
+mod read;
 mod session;
 mod ui;
 mod world;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -19,6 +18,7 @@ use crate::cli;
 use crate::commands::document_error;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
+use crate::read;
 
 pub mod phase_document;
 
@@ -59,7 +59,8 @@ impl PlanFile {
         asks: bool,
     ) -> Result<Self> {
         let full = context.cwd.join(path);
-        let bytes = read_bytes(&full, PLAN_BYTES_MAX).map_err(|e| {
+        let opened = File::open(&full).and_then(|file| read::up_to(file, PLAN_BYTES_MAX));
+        let bytes = opened.map_err(|e| {
             CommandError::usage("plan-unreadable", format!("{}: {e}", path.display()))
                 .hint("name the file of a plan, such as plan.toml")
         })?;
@@ -84,7 +85,7 @@ impl PlanFile {
             text: &text,
             settings: &context.settings,
             git: context.project.git_dir.is_some(),
-            read: &|name| read_prompt(&root.join(name)),
+            read: &|name| read::text(&root.join(name), PROMPT_BYTES_MAX),
         };
         // Only made where something is said: it costs more than reading a good plan.
         let redactor = || context.redactor_of_text(&text);
@@ -212,25 +213,6 @@ impl From<cli::TaskWorktrees> for TaskWorktrees {
     }
 }
 
-/// The bytes of a file that must not have more than so many: one without end is the wrong file.
-fn read_bytes(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
-    let (mut bytes, limit) = (Vec::new(), u64::try_from(bytes_max).unwrap_or(u64::MAX));
-    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() > bytes_max {
-        return Err(io::Error::other(format!("it has more than {bytes_max} bytes")));
-    }
-    Ok(bytes)
-}
-
-/// The text of a prompt file; a pipe would be waited for.
-fn read_prompt(path: &Path) -> io::Result<String> {
-    if path.metadata()?.is_file() {
-        let bytes = read_bytes(path, PROMPT_BYTES_MAX)?;
-        return String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"));
-    }
-    Err(io::Error::other("it is no ordinary file"))
-}
-
 /// The warnings that were not told yet: a command may read its plan more than once, under several
 /// names.
 fn not_told(warnings: Vec<Diagnostic>) -> Vec<Diagnostic> {
@@ -283,7 +265,7 @@ pub fn redactor_of_run(context: &Context, run_id: &str, recorded_path: &str) -> 
     let root = &context.project.root;
     let full = root.join(recorded_path);
     let redactor = redactor_beside_keeper(context, run_id);
-    let Some(text) = full.is_file().then(|| std::fs::read_to_string(full).ok()).flatten() else {
+    let Ok(text) = read::text(&full, PLAN_BYTES_MAX) else {
         return redactor;
     };
     let input = Input {
@@ -291,7 +273,7 @@ pub fn redactor_of_run(context: &Context, run_id: &str, recorded_path: &str) -> 
         text: &text,
         settings: &context.settings,
         git: context.project.git_dir.is_some(),
-        read: &|name| read_prompt(&root.join(name)),
+        read: &|name| read::text(&root.join(name), PROMPT_BYTES_MAX),
     };
     match read_plan(&input) {
         Ok((plan, _)) => knowing(&redactor, &plan, &context.settings.secrets),

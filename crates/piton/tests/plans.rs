@@ -299,7 +299,7 @@ fn a_file_without_end_is_no_plan_and_no_prompt() {
         .piton(&["run", "plan.toml"])
         .exits(2)
         .says("unreadable-prompt")
-        .says("no ordinary file");
+        .says("not a regular file");
     project.remove("pipe");
     project.sh("ln -s /dev/zero pipe");
     project.piton(&["run", "plan.toml"]).exits(2).says("unreadable-prompt");
@@ -308,6 +308,28 @@ fn a_file_without_end_is_no_plan_and_no_prompt() {
     project.piton(&["run", "once", "--run-id", "r"]).exits(1);
     project.piton(&["log", "r"]).exits(0);
     project.piton(&["resume", "r"]).exits(1);
+}
+
+/// If this fails, every command waits for ever, or fills the memory, because of the wrong settings.
+#[test]
+fn settings_that_are_a_pipe_or_without_end_are_refused() {
+    let project = Project::with_plan("[[phase]]\nid = \"P\"\nrun = \"true\"\n");
+    for (make, why) in [
+        ("mkfifo piton.toml", "piton.toml: it is not a regular file"),
+        ("truncate -s 2G piton.toml", "piton.toml: it has more than 1048576 bytes"),
+    ] {
+        project.sh(make).exits(0);
+        for args in [&["run", "plan.toml"][..], &["status"], &["doctor"]] {
+            let said = project.piton(args).says(why);
+            assert_ne!(said.code, 0, "{args:?}");
+        }
+        project.remove("piton.toml");
+    }
+    // The same for what commands name.
+    project.sh("mkfifo pipe").exits(0);
+    for args in [["inspect", "pipe"], ["import", "pipe"]] {
+        project.piton(&args).exits(2).says("not a regular file");
+    }
 }
 
 /// If this fails, the short forms mean something else than the long one.

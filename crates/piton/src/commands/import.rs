@@ -16,7 +16,7 @@ use piton_core::{Event, LanePath, RunState, Status, apply};
 use piton_engine::Store;
 use piton_engine::store::Commit;
 use piton_engine::world::Rooms as _;
-use piton_formats::lanes::checkpoints::{self, Record};
+use piton_formats::lanes::checkpoints::{self, CHECKPOINTS_BYTES_MAX, Record};
 use piton_formats::lanes::naming;
 use piton_formats::template::quote_for_shell;
 use piton_ledger::{Lease, NewRun, RunRow};
@@ -28,6 +28,7 @@ use crate::cli::{DriveArgs, ImportArgs};
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
+use crate::read;
 use crate::session;
 use crate::ui::{self, text::sanitize};
 
@@ -89,8 +90,8 @@ fn read(context: &Context, file: &Path) -> Result<Vec<Record>> {
         CommandError::usage("unreadable-file", format!("{name}: {why}"))
             .hint(format!("name the file of the records, such as {}", naming::CHECKPOINTS_PATH))
     };
-    let bytes = std::fs::read(context.cwd.join(file)).map_err(|e| unreadable(e.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is no text".to_owned()))?;
+    let full = context.cwd.join(file);
+    let text = read::text(&full, CHECKPOINTS_BYTES_MAX).map_err(|e| unreadable(e.to_string()))?;
     if let Err(problem) = checkpoints::read(&name, &text) {
         return Err(super::document_error(&[*problem], &text, context.json, &context.redactor));
     }

@@ -1,16 +1,15 @@
 //! `piton inspect`: what a file of a protocol is and says. Reads, and changes nothing.
 
-use std::io::Read as _;
-
 use piton_formats::inspect::inspect;
 
 use crate::cli::InspectArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
+use crate::read;
 use crate::ui::{self, text};
 
 /// Largest file that is looked at: more than the largest that any format reads.
-const FILE_BYTES_MAX: u64 = 256 << 20;
+const FILE_BYTES_MAX: usize = 256 << 20;
 
 /// Looks at a file. Exit 0 when it is valid, 1 when it is not, 2 when it is of no known format.
 pub fn run(context: &Context, args: &InspectArgs) -> Result<()> {
@@ -41,17 +40,5 @@ pub fn run(context: &Context, args: &InspectArgs) -> Result<()> {
 
 /// The bytes of the file, or why there are none.
 fn read(context: &Context, args: &InspectArgs) -> std::result::Result<Vec<u8>, String> {
-    let path = context.cwd.join(&args.file);
-    // A pipe or a device could keep the command waiting for ever.
-    let kind = std::fs::metadata(&path).map_err(|e| e.to_string())?;
-    if !kind.is_file() {
-        return Err("not a file".to_owned());
-    }
-    let file = std::fs::File::open(&path).map_err(|e| e.to_string())?;
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!("more than {FILE_BYTES_MAX} bytes"));
-    }
-    Ok(bytes)
+    read::bytes(&context.cwd.join(&args.file), FILE_BYTES_MAX).map_err(|e| e.to_string())
 }

@@ -6,11 +6,13 @@ use piton_core::LanePath;
 use piton_core::hash::Sha;
 use piton_core::lane::TaskWorktrees;
 use piton_formats::lanes::phase::{self, HoldKind, PlanDefaults};
+use piton_formats::plan::PROMPT_BYTES_MAX;
 
 use super::{PlanFile, is_news, not_told};
 use crate::commands::document_error;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
+use crate::read;
 use crate::ui;
 
 /// Reads a phase document.
@@ -33,7 +35,7 @@ pub fn read(
     let mut defaults = PlanDefaults::new(&context.settings);
     defaults.task_worktrees = tasks;
     if let Some(path) = &context.settings.lanes.task_prompt {
-        let template = std::fs::read_to_string(context.project.root.join(path));
+        let template = read::text(&context.project.root.join(path), PROMPT_BYTES_MAX);
         defaults.task_prompt = Some(template.map_err(|e| {
             CommandError::usage("plan-unreadable", format!("{path}: {e}"))
                 .hint("it is named by `lanes.task_prompt` in piton.toml")

@@ -32,12 +32,14 @@ use piton_engine::world::{
 };
 use piton_engine::{Error, Result};
 use piton_formats::lanes::phase;
+use piton_formats::plan::PLAN_BYTES_MAX;
 use piton_process::logs::{AttemptLog, Selection};
 use piton_process::protocol::{Dropped, Range};
 use piton_workspace::Project;
 
 use crate::context::now;
 use crate::plan_file::phase_document;
+use crate::read;
 
 pub use scratch::folders as scratch_folders;
 pub use signals::Signals;
@@ -253,7 +255,7 @@ impl World for RealWorld {
     }
 
     fn ticked(&mut self) -> Option<(Vec<String>, Sha)> {
-        let text = std::fs::read_to_string(self.document.as_ref()?).ok()?;
+        let text = read::text(self.document.as_ref()?, PLAN_BYTES_MAX).ok()?;
         let (document, _) = phase::inspect("", &text);
         Some((phase_document::ticked(&document), Sha::of(text.as_bytes())))
     }

@@ -8,11 +8,13 @@ use piton_core::lane::TaskWorktrees;
 use piton_core::plan::UNKNOWN_WORK;
 use piton_formats::lanes::checkpoints::Record;
 use piton_formats::lanes::{naming, phase};
+use piton_formats::plan::PLAN_BYTES_MAX;
 
 use crate::cli::ImportArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::plan_file::PlanFile;
+use crate::read;
 
 /// The records of others are about lanes: their tasks had no worktrees of their own.
 const OFF: Option<TaskWorktrees> = Some(TaskWorktrees::Off);
@@ -70,7 +72,7 @@ fn document(context: &Context, records: &[Record]) -> Option<PathBuf> {
     let mut files: Vec<PathBuf> = entries.map(|e| e.path()).collect();
     files.sort();
     let is_it = |path: &PathBuf| {
-        let Ok(text) = std::fs::read_to_string(path) else { return false };
+        let Ok(text) = read::text(path, PLAN_BYTES_MAX) else { return false };
         let name = path.display().to_string();
         phase::is_phase(&text)
             && phase::read(&name, &text).is_ok_and(|(p, _)| phase::plan_id(&p.id) == wanted)

@@ -9,9 +9,11 @@ use piton_core::summary::run_status;
 use piton_core::{RunState, Status};
 use piton_formats::lanes::fix::fix_tasks;
 use piton_formats::lanes::phase;
+use piton_formats::plan::PLAN_BYTES_MAX;
 
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::read;
 use crate::ui;
 
 /// Says that the next phase may follow.
@@ -77,7 +79,7 @@ fn reason(run_id: &str, state: &RunState, status: Status) -> String {
 /// Why the document of the next phase can't be run.
 fn unreadable(context: &Context, next: &Path) -> Option<String> {
     let (full, shown) = (context.cwd.join(next), next.display());
-    let text = match std::fs::read_to_string(&full) {
+    let text = match read::text(&full, PLAN_BYTES_MAX) {
         Ok(text) => text,
         Err(error) => return Some(format!("{shown} cannot be read: {error}")),
     };

@@ -36,7 +36,7 @@ const ROUNDS_MAX: usize = 16;
 const LOOKS_MAX: usize = 10;
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// Largest file that is replaced: the largest that the formats read, a run log.
-const BYTES_MAX: u64 = 128 << 20;
+const BYTES_MAX: usize = 128 << 20;
 /// Copies of one name that are kept aside; more than that is a loop.
 const ASIDE_MAX: usize = 100;
 /// Characters of a hash in a name: 64 bits tell the few texts of one file apart.
@@ -262,14 +262,7 @@ impl Replacer {
 
 /// The bytes of a file; none where there is none.
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match std::fs::metadata(path) {
-        Ok(found) if found.len() > BYTES_MAX => {
-            return Err(io::Error::other(format!("it has more than {BYTES_MAX} bytes")));
-        }
-        Ok(found) if !found.is_file() => return Err(io::Error::other("it is no file")),
-        _ => {}
-    }
-    match std::fs::read(path) {
+    match crate::read::bytes(path, BYTES_MAX) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -12,6 +12,7 @@ use piton_core::{LanePath, Plan, RunState, Status, Timestamp};
 use piton_formats::lanes::fix::fix_tasks;
 use piton_formats::lanes::phase;
 use piton_formats::lanes::report::{Failure, LaneLine, MergeLine, Report, render};
+use piton_formats::plan::PLAN_BYTES_MAX;
 
 use super::records::{Hints, Words};
 
@@ -41,7 +42,7 @@ pub type Names = BTreeMap<String, String>;
 
 /// Reads what a phase document calls its lanes.
 pub fn names(document: &Path) -> Names {
-    let text = std::fs::read_to_string(document).unwrap_or_default();
+    let text = crate::read::text(document, PLAN_BYTES_MAX).unwrap_or_default();
     let lanes = phase::inspect("", &text).0.lanes.into_iter();
     lanes.map(|lane| (lane.id, lane.name)).collect()
 }

@@ -1,0 +1,38 @@
+//! Reading whole files that people name or keep: one that is not a regular file would be waited for,
+//! one without end would fill the memory.
+//!
+//! A plan that is named on the command line may come through a pipe, and is read by its own rule.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// The bytes of a regular file that has no more than so many.
+pub fn bytes(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    // Opening a pipe would wait for somebody who writes.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    up_to(file, bytes_max)
+}
+
+/// The text of a regular file that has no more than so many bytes.
+pub fn text(path: &Path, bytes_max: usize) -> io::Result<String> {
+    String::from_utf8(bytes(path, bytes_max)?).map_err(|_| io::Error::other("it is not UTF-8"))
+}
+
+/// All bytes of whatever was opened, if they are no more than so many.
+pub fn up_to(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() > bytes_max {
+        return Err(io::Error::other(format!("it has more than {bytes_max} bytes")));
+    }
+    Ok(bytes)
+}
