@@ -8,7 +8,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
 
 /// Variables that change how git reads paths, or what it prints.
 const REMOVED: [&str; 3] = ["GIT_LITERAL_PATHSPECS", "GIT_EXTERNAL_DIFF", "GIT_TRACE"];
@@ -207,13 +209,13 @@ impl Git {
             None => Stdio::null(),
         };
         self.command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
+        // A writer of its own: git may print before it has read everything. It is there first, for a
+        // git without its input would take it for empty.
+        let writer = self.input.take().map(writer).transpose().map_err(lost)?;
         let mut child = self.command.spawn().map_err(lost)?;
-        // A writer of its own: git may print before it has read everything.
-        let writer = self.input.take().zip(child.stdin.take()).map(|(bytes, mut stdin)| {
-            std::thread::spawn(move || {
-                // A command that stops reading says why by its exit.
-                let _ = stdin.write_all(&bytes);
-            })
+        let writer = writer.zip(child.stdin.take()).map(|((give, writer), stdin)| {
+            let _ = give.send(stdin);
+            writer
         });
         let output = child.wait_with_output().map_err(lost)?;
         if let Some(writer) = writer {
@@ -221,6 +223,18 @@ impl Git {
         }
         Ok(output)
     }
+}
+
+/// A thread that writes to whatever it is given.
+fn writer(bytes: Vec<u8>) -> std::io::Result<(Sender<ChildStdin>, JoinHandle<()>)> {
+    let (give, given) = mpsc::channel::<ChildStdin>();
+    let write = move || {
+        if let Ok(mut stdin) = given.recv() {
+            // A command that stops reading says why by its exit.
+            let _ = stdin.write_all(&bytes);
+        }
+    };
+    Ok((give, thread::Builder::new().name("input".to_owned()).spawn(write)?))
 }
 
 /// Runs git in a folder and returns what it printed, or what it complained about.

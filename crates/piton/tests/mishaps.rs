@@ -56,6 +56,21 @@ fn a_keeper_told_to_end_fails_no_step() {
     project.wait_quiet();
 }
 
+/// Lost: whoever waits for a step is never told that nobody limits it, nor hears of its end.
+#[test]
+fn a_keeper_that_stands_still_is_named_and_nothing_is_lost() {
+    let project = Project::with_plan(HELD);
+    let driver = held(&project);
+    let keeper = project.keepers()[0].pid;
+    kill(keeper, Signal::STOP);
+    let said = driver.wait().exits(1).says(&format!("the keeper (process {keeper}) is stopped"));
+    said.says(&format!("kill -CONT {keeper}"));
+    kill(keeper, Signal::CONT);
+    project.write("go", "");
+    project.piton(&["resume", "r"]).exits(0);
+    assert_eq!(project.lines("ran.txt"), ["one 1", "two"]);
+}
+
 /// Lost: a step taken out of the plan would go on beside the one that took its place.
 #[test]
 fn a_running_step_that_left_the_plan_is_ended() {
@@ -241,4 +256,30 @@ fn a_step_that_ended_while_nobody_drove_is_not_shown_at_work() {
     assert_eq!(project.status("r"), "interrupted");
     project.piton(&["resume", "r"]).exits(0);
     assert_eq!(project.lines("ran.txt"), ["one 1", "two"]);
+}
+
+/// Lost: a user who may have few processes is told of a panic, and of nothing else.
+#[test]
+fn too_few_processes_are_an_error_and_no_panic() {
+    // The limit does not bind root, so another user is needed: one that nobody else is.
+    let user = 300_000 + std::process::id() % 100_000;
+    let as_user = format!("setpriv --reuid {user} --regid {user} --clear-groups");
+    let project = Project::with_plan(
+        "[[phase]]\nid = \"P\"\n[[phase.lane]]\nid = \"A\"\nisolation = \"worktree\"\n\
+         run = \"for i in $(seq 90); do echo $i > new$i; done\"\n",
+    );
+    (0..600).for_each(|n| project.write(&format!("files/{n}"), "text"));
+    project.commit();
+    let home = project.outside().display();
+    let may = format!("chown -R {user} {home} && chmod 755 {home} && {as_user} $PROGRAM --version");
+    if project.sh(&may).code != 0 {
+        // Only root becomes somebody else, and whoever that is must be able to reach the program.
+        return;
+    }
+    for most in 1..12 {
+        let run = format!("{as_user} prlimit --nproc={most} $PROGRAM run plan.toml --fresh");
+        let said = project.sh(&run).silent_about("panicked");
+        assert!(said.code == 0 || said.stderr.contains("error"), "{most}: {said:?}");
+    }
+    project.sh(&format!("{as_user} $PROGRAM run plan.toml --fresh")).exits(0);
 }

@@ -48,6 +48,22 @@ fn no_source_file_grows_beyond_one_idea() {
 }
 
 #[test]
+fn a_machine_without_room_for_a_thread_ends_no_program() {
+    let mut found = Vec::new();
+    let crates =
+        rust_files().into_iter().filter(|file| !file.starts_with("xtask") && !is_test(file));
+    for file in crates {
+        let all = text(&file);
+        for (number, line) in (1..=own_lines(&all)).zip(all.lines()) {
+            if line.contains("thread::spawn(") || line.contains("scope.spawn(") {
+                found.push(format!("{}:{number}: {}", file.display(), line.trim()));
+            }
+        }
+    }
+    none_of("they panic without room for a thread: use `thread::Builder`", &found);
+}
+
+#[test]
 fn nothing_is_left_to_be_done_later() {
     // Put together here, so that this file does not find itself.
     let words =

@@ -6,6 +6,7 @@
 use std::io::Read as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -173,13 +174,20 @@ fn read(walk: &Walk<'_>, tasks: &[Task], objects: &mut Objects) -> Result<Vec<Ou
     let there = std::mem::take(&mut objects.there);
     let next = AtomicUsize::new(0);
     let mut outcomes: Vec<Option<Outcome>> = tasks.iter().map(|_| None).collect();
-    let done = std::thread::scope(|scope| {
+    let done = thread::scope(|scope| {
         let (send, receive) = sync_channel(WAITING_MAX);
+        let mut readers = 0;
         for _ in 0..threads {
             let (send, next, there) = (send.clone(), &next, &there);
-            scope.spawn(move || reader(walk, tasks, next, there, &send));
+            let read = move || reader(walk, tasks, next, there, &send);
+            readers += usize::from(thread::Builder::new().spawn_scoped(scope, read).is_ok());
         }
         drop(send);
+        // Where there is no room for a thread, this one reads.
+        let alone = tasks.iter().enumerate().filter(|_| readers == 0);
+        for (at, task) in alone {
+            outcomes[at] = Some(take(one(walk, task, &there)?, objects)?);
+        }
         for (at, outcome) in receive {
             outcomes[at] = Some(take(outcome?, objects)?);
         }

@@ -155,8 +155,10 @@ impl Walk<'_> {
         if !left.is_empty() && parts.iter().all(Result::is_ok) {
             let shared = Shared::new(left, helpers == 0);
             std::thread::scope(|scope| {
-                let spawn = |_| scope.spawn(|| self.work(&shared, usize::MAX));
-                let threads: Vec<_> = (0..helpers).map(spawn).collect();
+                let help = || self.work(&shared, usize::MAX);
+                // Where there is no room for helpers, this thread walks alone.
+                let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, help).ok();
+                let threads: Vec<_> = (0..helpers).filter_map(spawn).collect();
                 parts.push(self.work(&shared, usize::MAX));
                 let ended =
                     |t: std::thread::ScopedJoinHandle<'_, _>| t.join().unwrap_or(Ok(Vec::new()));

@@ -5,6 +5,7 @@
 
 mod ended;
 mod starting;
+mod stillness;
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -18,12 +19,10 @@ use piton_process::{Keeper, Tether, cgroup, strays};
 use piton_workspace::git::NAMES_A_REPOSITORY;
 
 use self::ended::{ended_of, told_to_go};
+use self::stillness::{Stillness, stopped};
 use super::hands::Hands;
 use super::{Running, Signals, failed, scratch};
 
-/// How long a keeper that was told to end its steps may stand still: a person may have stopped all at
-/// once, and lets all go on.
-const STOPPED_WAIT: Duration = Duration::from_secs(5);
 /// Longest wait for the keeper's last word; it ends what steps left behind before it speaks.
 const LEAVE_WAIT: Duration = Duration::from_secs(30);
 /// Longest wait for the answer to a probe.
@@ -65,9 +64,10 @@ pub struct Connection {
     in_flight: usize,
     /// The attempt that the keeper has made ready.
     prepared: Option<Attempt>,
+    /// Whether all steps are to end.
+    ending: bool,
+    stillness: Stillness,
     /// Keeps this driver where its keeper is while short steps follow each other.
-    /// Since when all steps are to end.
-    ending: Option<Instant>,
     tether: Tether,
     /// Programs that steps may leave running.
     pub keep: Vec<String>,
@@ -88,7 +88,8 @@ impl Connection {
             stash: Vec::new(),
             in_flight: 0,
             prepared: None,
-            ending: None,
+            ending: false,
+            stillness: Stillness::default(),
             tether: Tether::default(),
             keep: Vec::new(),
         }
@@ -120,7 +121,7 @@ impl Connection {
         self.queue.clear();
         self.stash.clear();
         self.prepared = None;
-        self.ending = None;
+        self.ending = false;
         for _ in 0..ATTACH_TRIES {
             if let Some(attached) = self.look(fresh, in_flight, running, stop)? {
                 let runs = |(_, found): &&(_, Found)| matches!(found, Found::Running);
@@ -258,18 +259,7 @@ impl Connection {
     pub fn end_all(&mut self) {
         self.queue.push(Request::EndAll);
         self.flush();
-        self.ending.get_or_insert_with(Instant::now);
-    }
-
-    /// Refuses to wait for a keeper that stands still: it would never say that all has ended.
-    fn refuse_stopped(&self) -> Result<()> {
-        let waits = self.ending.is_some_and(|since| since.elapsed() > STOPPED_WAIT);
-        let pid = self.keeper.as_ref().map(|keeper| keeper.welcome().pid).filter(|_| waits);
-        let Some(pid) = pid.filter(|pid| piton_ledger::is_stopped(*pid)) else { return Ok(()) };
-        Err(Error::World(format!(
-            "the keeper (process {pid}) is stopped, so its steps can't be ended; let it go on with \
-             `kill -CONT {pid}`, or end it with `kill -KILL {pid}`, then resume"
-        )))
+        self.ending = true;
     }
 
     /// Lets the driver run wherever there is room: it has much to do, or nothing.
@@ -371,8 +361,8 @@ impl Connection {
         };
         let mut events = std::mem::take(&mut self.stash);
         events.extend(keeper.receive(Some(Duration::ZERO)).map_err(failed)?);
-        if events.is_empty() {
-            self.refuse_stopped()?;
+        if events.is_empty() && (self.in_flight > 0 || self.ending) {
+            self.stillness.refuse(keeper.welcome().pid)?;
         }
         let mut happened = Vec::new();
         let mut gone = self.lost;
@@ -454,6 +444,7 @@ fn environment() -> Env {
 
 fn taken_or_failed(error: piton_process::Error) -> Error {
     match error {
+        piton_process::Error::Silent { pid, .. } if piton_ledger::is_stopped(pid) => stopped(pid),
         piton_process::Error::Refused { .. } => Error::TakenOver,
         piton_process::Error::GivenUp => Error::Interrupted(SIGINT),
         other @ piton_process::Error::OtherVersion { .. } => Error::OtherVersion(other.to_string()),

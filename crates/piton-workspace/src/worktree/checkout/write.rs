@@ -70,7 +70,11 @@ pub(super) fn all(
     let shared =
         Shared { dir, packs, listing, next: AtomicUsize::new(0), failed: AtomicBool::new(false) };
     let parts = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(|| shared.work())).collect();
+        let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, || shared.work()).ok();
+        let threads: Vec<_> = (0..workers).filter_map(spawn).collect();
+        if threads.is_empty() {
+            return shared.work().map(|stats| vec![stats]);
+        }
         threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Option<Vec<_>>>()
     })?;
     let mut stats = vec![Stat::default(); listing.files.len()];

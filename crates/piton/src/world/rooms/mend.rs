@@ -39,7 +39,8 @@ impl GitRooms {
         refs::clear_locks(&self.root).map_err(failed)?;
         // What is left in the trash goes while the run goes on.
         let root = self.root.clone();
-        std::thread::spawn(move || worktree::empty_trash(&root));
+        let empty = std::thread::Builder::new().name("trash".to_owned());
+        let _ = empty.spawn(move || worktree::empty_trash(&root));
         for (lane, found) in state.lanes().filter(|(path, _)| !busy.contains(path)) {
             if let Some(intent) = found.work.as_deref().and_then(|work| work.merging.as_ref()) {
                 mended.notes.extend(self.settle_base(intent));
