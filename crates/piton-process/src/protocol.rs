@@ -114,7 +114,7 @@ pub struct Start {
     pub env: Vec<(String, String)>,
     /// Variables taken away from the driver's environment.
     pub unset: Vec<String>,
-    /// Small files written (0600, parents created) before the first command starts.
+    /// Small files written before the first command starts.
     pub files: Vec<NewFile>,
     /// The lane's log of standard output, appended to; absolute.
     #[serde(with = "bytes")]
@@ -150,10 +150,10 @@ pub struct Part {
 /// A small file that the keeper writes before it starts an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewFile {
-    /// Where; relative paths are below the attempt's directory.
+    /// Where, absolute: in the attempt's own folder (0700), which is made in one that is there.
     #[serde(with = "bytes")]
     pub path: PathBuf,
-    /// The content, which replaces what was there.
+    /// The content of the new file (0600), which takes the place of what was there.
     pub content: String,
 }
 

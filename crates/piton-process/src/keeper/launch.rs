@@ -2,14 +2,14 @@
 //! went wrong.
 
 use std::ffi::{CStr, CString, OsStr};
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Access;
+use rustix::fs::{Access, AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::journal::Ticks;
 use crate::os::{self, Command, Free, Pid};
@@ -229,24 +229,35 @@ fn explain(error: &io::Error, program: &str, dir: &Path) -> Failure {
 }
 
 /// Writes the files that an attempt wants to find.
-pub(super) fn write_files(dir: &Path, files: &[NewFile]) -> Result<(), Failure> {
+pub(super) fn write_files(files: &[NewFile]) -> Result<(), Failure> {
     for file in files {
-        let path = dir.join(&file.path);
-        write_file(&path, file.content.as_bytes())
-            .map_err(|error| Failure::io(&format!("could not write {}", path.display()), &error))?;
+        write_file(&file.path, file.content.as_bytes()).map_err(|error| {
+            Failure::io(&format!("could not write {}", file.path.display()), &error)
+        })?;
     }
     Ok(())
 }
 
+/// Writes a new file into the folder of an attempt. Other steps can write beside that folder, and
+/// into it while the attempt is only made ready: no link is followed, and what is there is not
+/// written to.
 fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    let names = path.parent().and_then(|dir| Some((dir.parent()?, dir.file_name()?)));
+    let (Some((above, dir)), Some(name)) = (names, path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let above = rustix::fs::open(above, folder, Mode::empty())?;
+    match rustix::fs::mkdirat(&above, dir, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
     }
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?
-        .write_all(content)
+    let dir = rustix::fs::openat(&above, dir, folder, Mode::empty())?;
+    match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(&dir, name, new, Mode::RUSR | Mode::WUSR)?;
+    File::from(file).write_all(content)
 }

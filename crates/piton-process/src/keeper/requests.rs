@@ -258,7 +258,7 @@ impl Hold {
         [stdout, stderr]: &[Output; 2],
         make: impl FnOnce(&Start, &Part, &Surroundings<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        launch::write_files(&start.dir, &start.files)?;
+        launch::write_files(&start.files)?;
         let Some(part) = start.parts.first() else {
             return Err(Failure::new("the attempt has no command; give it one"));
         };

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use piton_process::logs::{self, AttemptLog, Piece, Selection, Stream};
-use piton_process::{Cause, Event, NewFile, NotStarted, Part, Request, Spawn, State};
+use piton_process::{Cause, Event, NewFile, NotStarted, Part, Request, Spawn, Start, State};
 
 use crate::support::{Run, env, event, exit, run, start, until};
 
@@ -80,7 +80,7 @@ fn a_step_finds_its_surroundings() {
     let mut step = test.step("P1/A#2", script);
     step.env = vec![("MORE".into(), "lost".into()), ("MORE".into(), "more".into())];
     step.unset = vec!["GONE".into()];
-    step.files = vec![NewFile { path: "sub/note".into(), content: "note\n".into() }];
+    step.files = vec![NewFile { path: test.path("sub/note"), content: "note\n".into() }];
     let exit = run(&mut keeper, step);
     let mark = &test.mark;
     assert_eq!(test.read("out"), format!("base unset more {mark} P1/A#2\nnote\n"));
@@ -88,6 +88,33 @@ fn a_step_finds_its_surroundings() {
     assert_eq!(exit.signal, Some(1));
     let mode = fs::metadata(test.path("sub/note")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+/// Lost: whoever can write beside the folder of an attempt has the keeper overwrite any file.
+#[test]
+fn the_files_of_an_attempt_are_new_ones_in_a_folder_of_its_own() {
+    let test = Run::new();
+    let mut keeper = test.keeper(1);
+    fs::create_dir_all(test.path("scratch/b")).unwrap();
+    fs::create_dir(test.path("elsewhere")).unwrap();
+    fs::write(test.path("mine"), "mine").unwrap();
+    symlink(test.path("elsewhere"), test.path("scratch/a")).unwrap();
+    symlink(test.path("mine"), test.path("scratch/b/note")).unwrap();
+    let step = |key: &str| {
+        let path = test.path(&format!("scratch/{key}/note"));
+        let script = format!("cat {}", path.display());
+        Start { files: vec![NewFile { path, content: key.into() }], ..test.step(key, &script) }
+    };
+    start(&mut keeper, step("a"));
+    let refused = not_started(&mut keeper);
+    assert!(refused.error.contains("scratch/a"), "{}", refused.error);
+    assert_eq!(fs::read_dir(test.path("elsewhere")).unwrap().count(), 0);
+    run(&mut keeper, step("b"));
+    run(&mut keeper, step("c"));
+    assert_eq!(test.read("out"), "bc");
+    assert_eq!(test.read("mine"), "mine");
+    let mode = |name| fs::metadata(test.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("scratch/c"), mode("scratch/c/note")), (0o700, 0o600));
 }
 
 /// A keeper that stays beside its driver for a moment must not confine what it starts, nor pass on

@@ -4,12 +4,14 @@
 //! that are added up), `cost_usd` (a number). The file is the step's word about itself; a broken
 //! one is reported and never fails the step.
 
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::Path;
 
 use piton_core::event::Facts;
 use piton_engine::world::Reported;
+use rustix::io::Errno;
 use serde_json::Value;
 
 /// Most that is read of the file: facts, not logs.
@@ -29,21 +31,26 @@ const FAULTS_MAX: usize = 1000;
 /// Characters of a value that is quoted in a problem.
 const QUOTED_CHARS: usize = 60;
 
-/// Reads the file; it stays until what it says is recorded.
-pub fn read(path: &Path) -> Reported {
-    let Ok(metadata) = std::fs::metadata(path) else {
-        return Reported::default();
-    };
+/// Reads the file, as it could be opened; it stays until what it says is recorded.
+pub fn read(file: io::Result<File>) -> Reported {
     let problem = |text: String| Reported { problem: Some(text), ..Reported::default() };
-    if !metadata.is_file() {
-        return problem("PITON_OUTPUT is no ordinary file and was not read".to_owned());
+    let read = |file: &File| -> io::Result<_> {
+        let about = file.metadata()?;
+        let mut bytes = Vec::new();
+        if about.is_file() {
+            file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+        }
+        Ok((about, bytes))
+    };
+    match file.and_then(|file| read(&file)) {
+        Ok((about, bytes)) if about.is_file() => parse(&bytes, about.len() > BYTES_MAX),
+        Ok(_) => problem("PITON_OUTPUT is not an ordinary file and was not read".to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Reported::default(),
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            problem("PITON_OUTPUT is a link and was not read; write the file itself".to_owned())
+        }
+        Err(error) => problem(format!("PITON_OUTPUT could not be read: {error}")),
     }
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path);
-    if let Err(error) = file.and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes)) {
-        return problem(format!("PITON_OUTPUT could not be read: {error}"));
-    }
-    parse(&bytes, metadata.len() > BYTES_MAX)
 }
 
 /// What the objects say; `cut` if the file goes on.
@@ -263,7 +270,7 @@ mod tests {
     /// Lost: a step that puts a device or a pipe there would hang its driver.
     #[test]
     fn what_is_no_file_is_not_read() {
-        assert!(read(Path::new("/dev/zero")).problem.is_some());
+        assert!(read(File::open("/dev/zero")).problem.is_some());
     }
 
     #[test]
@@ -345,7 +352,7 @@ mod tests {
         let path = dir.path().join("output");
         let note = "x".repeat(usize::try_from(BYTES_MAX).unwrap_or_default());
         std::fs::write(&path, format!("{{\"tokens\": 3}}\n{{\"notes\": \"{note}\"}}"))?;
-        let said = read(&path);
+        let said = read(File::open(&path));
         assert_eq!((said.facts.tokens, said.facts.notes.len()), (3, 0));
         assert!(said.problem.unwrap_or_default().contains("more than 1048576 bytes"));
         Ok(())

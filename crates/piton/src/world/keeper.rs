@@ -412,11 +412,11 @@ impl Connection {
         Ok(scratch)
     }
 
-    /// Where an attempt wrote facts, if it did: in the folder of the driver that started it.
+    /// The folder of an attempt that wrote facts: below that of the driver that started it.
     pub fn output_of(&self, attempt: &Attempt) -> Option<PathBuf> {
         let folders = self.scratch.iter().chain(&self.former);
-        let mut paths = folders.map(|folder| scratch::output_file(folder, attempt));
-        paths.find(|path| path.symlink_metadata().is_ok())
+        let mut folders = folders.map(|folder| scratch::attempt_folder(folder, attempt));
+        folders.find(|folder| scratch::output_file(folder).symlink_metadata().is_ok())
     }
 }
 

@@ -1,36 +1,43 @@
-//! The folders that steps may write to: one per driver, so that one that was overtaken can only ever
-//! remove its own. Not the logs, which lie with the run.
+//! The folders that steps may write to: one per attempt, made by the keeper in one per driver, so that
+//! one that was overtaken can only ever remove its own. Not the logs, which lie with the run.
+//!
+//! A step may put links there, so nothing here follows one.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use piton_engine::world::Attempt;
+use rustix::fs::{AtFlags, Mode, OFlags};
 
 /// How the files in a run's folder begin that say where a driver's scratch folder lies; its epoch
 /// follows.
 const SCRATCH: &str = "scratch.";
 /// What a first attempt finds as its failure context.
-const NO_FAILURES: &str = "{\n  \"attempts\": [],\n  \"text\": \"\"\n}\n";
+pub const NO_FAILURES: &str = "{\n  \"attempts\": [],\n  \"text\": \"\"\n}\n";
+/// The file that an attempt may write facts to, in its folder.
+const OUTPUT: &str = "output.json";
 
 /// Makes the folder of a driver, outside of the repository's own folder, because sandboxes of agents
 /// forbid that one; the run's folder says where it is.
 pub fn make(dir: &Path, mark: &str, epoch: u64) -> io::Result<PathBuf> {
     let uid = rustix::process::getuid().as_raw();
     let base = std::env::temp_dir().join(format!("piton-{uid}"));
-    make_private(&base)?;
-    let own = std::fs::symlink_metadata(&base)?;
-    if !own.is_dir() || own.uid() != uid || own.mode() & 0o077 != 0 {
-        return Err(io::Error::other(format!(
-            "{} is not a private folder of yours; remove it or set TMPDIR",
-            base.display()
-        )));
-    }
     let scratch = base.join(format!("{mark}.{epoch}"));
     // First where it will be: who falls in between leaves no folder that nobody knows of.
     std::fs::write(dir.join(pointer(epoch)), scratch.as_os_str().as_encoded_bytes())?;
-    make_private(&scratch)?;
-    std::fs::write(scratch.join("no-failures.json"), NO_FAILURES)?;
+    for folder in [base, scratch.clone()] {
+        make_private(&folder)?;
+        let own = std::fs::symlink_metadata(&folder)?;
+        if !own.is_dir() || own.uid() != uid || own.mode() & 0o077 != 0 {
+            return Err(io::Error::other(format!(
+                "{} is not a private folder of yours; remove it or set TMPDIR",
+                folder.display()
+            )));
+        }
+    }
     Ok(scratch)
 }
 
@@ -54,15 +61,32 @@ pub fn folders(dir: &Path) -> Vec<(u64, PathBuf)> {
     pointers.collect()
 }
 
-/// Where an attempt may write facts.
-pub fn output_file(scratch: &Path, attempt: &Attempt) -> PathBuf {
-    attempt_file(scratch, attempt, "output.json")
+/// The folder of an attempt.
+pub fn attempt_folder(scratch: &Path, attempt: &Attempt) -> PathBuf {
+    let slug = attempt.step.to_string().replace('/', "~");
+    scratch.join(format!("{slug}.{}", attempt.number))
 }
 
-/// A file of an attempt.
-pub fn attempt_file(scratch: &Path, attempt: &Attempt, what: &str) -> PathBuf {
-    let slug = attempt.step.to_string().replace('/', "~");
-    scratch.join(format!("{slug}.{}.{what}", attempt.number))
+/// Where an attempt may write facts.
+pub fn output_file(folder: &Path) -> PathBuf {
+    folder.join(OUTPUT)
+}
+
+/// Opens what an attempt wrote to read it. It may be anything but a link.
+pub fn open_output(folder: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(open_folder(folder)?, OUTPUT, flags, Mode::empty())?;
+    Ok(File::from(file))
+}
+
+/// Removes what an attempt wrote.
+pub fn remove_output(folder: &Path) -> io::Result<()> {
+    Ok(rustix::fs::unlinkat(open_folder(folder)?, OUTPUT, AtFlags::empty())?)
+}
+
+fn open_folder(folder: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(folder, flags, Mode::empty())?)
 }
 
 /// Makes a folder for its user alone.

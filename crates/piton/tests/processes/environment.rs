@@ -124,3 +124,29 @@ fn budgets_of_tokens_and_money_stop_the_run_until_they_are_raised() {
         assert_eq!(project.lines("ran.txt"), ["spend", "after"]);
     }
 }
+
+/// Lost: an agent that may write to nothing but its own folders overwrites any file of the user, by a
+/// link where the files of the next attempt will be; or has one read to it, by a link as its facts.
+#[test]
+fn no_link_of_a_step_leads_what_is_written_or_read_for_it_elsewhere() {
+    let plan = one_step(
+        "dir=$(dirname \"$PITON_OUTPUT\"); cat \"$PITON_FAILURE_CONTEXT\" > context.json\n\
+         plant() { mkdir -p \"$(dirname \"$1\")\"; ln -s \"$PWD/../mine\" \"$1\"; }\n\
+         case $PITON_ATTEMPT in\n\
+         1) for what in failures.json output.json prompt.md; do\n\
+         plant \"$dir/P~L~s.2.$what\"; plant \"$(dirname \"$dir\")/P~L~s.2/$what\"; done\n\
+         exit 1;;\n\
+         *) rm -f \"$PITON_OUTPUT\"; ln -s \"$PWD/../facts\" \"$PITON_OUTPUT\";;\nesac",
+        "retries = 1\nbackoff = \"10ms\"",
+    );
+    let project = Project::with_plan(&plan);
+    let at = |name: &str| project.outside().join(name);
+    std::fs::write(at("mine"), "mine").unwrap();
+    std::fs::write(at("facts"), "{\"tokens\": 7}").unwrap();
+    let said = run(&project).exits(0);
+    assert_eq!(std::fs::read_to_string(at("mine")).unwrap(), "mine");
+    said.says("PITON_OUTPUT is a link");
+    assert_eq!(std::fs::read_to_string(at("facts")).unwrap(), "{\"tokens\": 7}");
+    assert_eq!(project.status_json(RUN)["used"]["tokens"], 0);
+    assert!(project.read("context.json").contains("exit code 1"), "it has its own files");
+}

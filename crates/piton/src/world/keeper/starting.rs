@@ -70,15 +70,12 @@ impl Connection {
             env.push((name.to_owned(), path.to_string_lossy().into_owned()));
             files.extend(content.map(|content| NewFile { path, content }));
         };
-        file("PITON_OUTPUT", scratch::output_file(scratch, &order.attempt), None);
-        let failures = match &order.failure_context {
-            Some(_) => scratch::attempt_file(scratch, &order.attempt, "failures.json"),
-            None => scratch.join("no-failures.json"),
-        };
-        file("PITON_FAILURE_CONTEXT", failures, order.failure_context.clone());
+        let folder = scratch::attempt_folder(scratch, &order.attempt);
+        file("PITON_OUTPUT", scratch::output_file(&folder), None);
+        let failures = order.failure_context.as_deref().unwrap_or(scratch::NO_FAILURES);
+        file("PITON_FAILURE_CONTEXT", folder.join("failures.json"), Some(failures.to_owned()));
         if let Some(prompt) = &order.prompt {
-            let path = scratch::attempt_file(scratch, &order.attempt, "prompt.md");
-            file("PITON_PROMPT_FILE", path, Some(prompt.clone()));
+            file("PITON_PROMPT_FILE", folder.join("prompt.md"), Some(prompt.clone()));
         }
         let parts = order.commands.iter().enumerate().map(|(index, argv)| Part {
             argv: argv.clone(),
