@@ -140,6 +140,12 @@ pub const TABLE: &[Entry] = &[
         next: "Go on with it, or move its folder away yourself.",
     },
     Entry {
+        code: "link-leads-out",
+        title: "a link leads out of the project",
+        cause: "A folder or file that Piton would write (a view, a worktree, a copy in one) is a link to a place outside of the project, or lies behind one. Such links come with commits, or are made by steps.",
+        next: "Remove the link, or let it lead to a place in the project. Then resume.",
+    },
+    Entry {
         code: "log",
         title: "a log cannot be read",
         cause: "The output of a step lies in files of the run's folder, and one of them cannot be read.",

@@ -6,6 +6,7 @@
 //! here decides when any of that is done.
 
 mod ask;
+pub mod beneath;
 mod blob;
 pub mod checks;
 mod deflate;

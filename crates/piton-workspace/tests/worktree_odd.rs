@@ -48,6 +48,54 @@ fn uncommitted_work_becomes_one_commit_and_nothing_becomes_none() {
     });
 }
 
+/// Lost: a link that came with a commit lets lanes work in any folder of the user.
+#[test]
+fn a_link_out_of_the_project_is_refused_before_a_branch_is_made() {
+    hermetic(|repo| {
+        let outside = tempfile::tempdir().unwrap();
+        for link in [".worktrees", ".worktrees/P1"] {
+            let link = repo.root.join(link);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            symlink(outside.path(), &link).unwrap();
+            let refused = worktree::add(&repo.root, &repo.spec("SL-1"), &repo.fence());
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains("[link-leads-out]"), "{refused}");
+            assert!(refused.contains(&*link.to_string_lossy()), "{refused}");
+            assert!(!repo.tries(&["rev-parse", "--verify", "lane/P1/SL-1"]));
+            assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+            fs::remove_file(link).unwrap();
+        }
+        fs::create_dir(repo.root.join("kept")).unwrap();
+        symlink("../kept", repo.root.join(".worktrees/P1")).unwrap();
+        repo.lane("SL-1");
+        assert!(repo.root.join("kept/SL-1/a.txt").exists());
+    });
+}
+
+/// Lost: what is copied into a worktree lands where a link of the commit leads; or, after a power cut,
+/// git's own small file of the worktree where a link of a step does.
+#[test]
+fn nothing_of_a_worktree_is_written_through_its_links() {
+    hermetic(|repo| {
+        let outside = tempfile::tempdir().unwrap();
+        let mine = outside.path().join("mine");
+        fs::write(&mine, "mine\n").unwrap();
+        symlink(outside.path(), repo.root.join("conf")).unwrap();
+        commit(&repo.root, "a link");
+        fs::remove_file(repo.root.join("conf")).unwrap();
+        repo.write("conf/mine", "copied\n");
+        let spec = Spec { copy: vec!["conf/mine".to_owned()], ..repo.spec("SL-1") };
+        let refused = worktree::add(&repo.root, &spec, &repo.fence()).unwrap_err().to_string();
+        assert_eq!(fs::read_to_string(&mine).unwrap(), "mine\n");
+        assert!(refused.contains("[link-leads-out]"), "{refused}");
+        let lane = repo.lane("SL-2");
+        fs::remove_file(lane.path.join(".git")).unwrap();
+        symlink(&mine, lane.path.join(".git.new")).unwrap();
+        assert!(repo.lane("SL-2").reused);
+        assert_eq!(fs::read_to_string(&mine).unwrap(), "mine\n");
+    });
+}
+
 #[test]
 fn a_file_in_the_place_of_all_worktrees_is_refused_before_a_branch_is_made() {
     hermetic(|repo| {

@@ -14,7 +14,11 @@ use rustix::fs::OFlags;
 pub fn bytes(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     // Opening a pipe would wait for somebody who writes.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    regular(File::options().read(true).custom_flags(flags).open(path)?, bytes_max)
+}
+
+/// The bytes of what was opened, if that is a regular file and has no more than so many.
+pub fn regular(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }

@@ -14,6 +14,7 @@ use super::mark::{self, Mark, Owner};
 use super::{
     At as _, Error, Place, Result, check, checkout, copy, links, list, locks, place, remove, stand,
 };
+use crate::beneath;
 use crate::refs::Fence;
 
 /// How many numbered names are tried before the name is given up.
@@ -84,9 +85,23 @@ pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
     if let Some((above, false)) = wanted.ancestors().skip(1).find_map(nearest) {
         return Err(Error::NoFolder(above));
     }
+    let wanted = within(&place, &wanted)?;
     prune_stale(&place, &admins, &wanted)?;
     let claim = branch::claim(&place, spec, fence)?;
-    make(&place, &admins, spec, &claim)
+    make(&place, &admins, spec, &claim, &wanted)
+}
+
+/// Where a worktree will be, by the real name of the folder that it will be in.
+fn within(place: &Place, wanted: &Path) -> Result<PathBuf> {
+    let (Some(above), Some(name)) = (wanted.parent(), wanted.file_name()) else {
+        return Err(Error::NoFolder(wanted.to_owned()));
+    };
+    let is_root = |above: &Path| above.canonicalize().is_ok_and(|above| above == place.root);
+    if above.ancestors().any(is_root) {
+        return Ok(beneath::real(&place.root, above).at(above)?.join(name));
+    }
+    // No link leads there: it is meant.
+    Ok(wanted.to_owned())
 }
 
 /// Whether a folder is a worktree of ours, and was made whole.
@@ -168,14 +183,19 @@ fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<O
     }))
 }
 
-fn make(place: &Place, admins: &[Admin], spec: &Spec, claim: &Claim) -> Result<Added> {
+fn make(
+    place: &Place,
+    admins: &[Admin],
+    spec: &Spec,
+    claim: &Claim,
+    wanted: &Path,
+) -> Result<Added> {
     let branch = claim.branch.as_str();
     if let Some(path) = list::checked_out_in(place, branch) {
         return Err(Error::BranchInUse { branch: branch.to_owned(), path });
     }
-    let wanted = place.root.join(&spec.path);
-    hide_folder(place, admins, &wanted)?;
-    let (path, dir) = at_free_path(place, admins, spec, claim, &wanted)?;
+    hide_folder(place, admins, &place.root.join(&spec.path))?;
+    let (path, dir) = at_free_path(place, admins, spec, claim, wanted)?;
     let head = branch::head(place, branch)?;
     checkout::fill(place, &path, &dir, &head, spec.workers)?;
     let not_copied = copy::into(&place.root, &path, &spec.copy)?;

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Component, Path};
 
 use super::{At as _, Error, Result};
+use crate::beneath::{self, Spot};
 
 /// Copies files and folders from one work tree into another; returns what was not there.
 pub(super) fn into(from: &Path, to: &Path, names: &[String]) -> Result<Vec<String>> {
@@ -24,11 +25,7 @@ pub(super) fn into(from: &Path, to: &Path, names: &[String]) -> Result<Vec<Strin
         if holds(&from.join(path), to) {
             return Err(Error::HoldsWorktrees(name.clone()));
         }
-        let target = to.join(path);
-        if let Some(parent) = target.parent() {
-            fs::create_dir_all(parent).at(parent)?;
-        }
-        one(&from.join(path), &target)?;
+        one(&from.join(path), to, path)?;
     }
     Ok(missing)
 }
@@ -39,29 +36,32 @@ fn holds(folder: &Path, worktree: &Path) -> bool {
     matches!(both, (Ok(folder), Ok(worktree)) if worktree.starts_with(&folder))
 }
 
-fn one(from: &Path, to: &Path) -> Result<()> {
-    let kind = fs::symlink_metadata(from).at(from)?.file_type();
-    if kind.is_dir() {
-        fs::create_dir_all(to).at(to)?;
+fn one(from: &Path, top: &Path, path: &Path) -> Result<()> {
+    let about = fs::symlink_metadata(from).at(from)?;
+    let to = &top.join(path);
+    if about.is_dir() {
         for entry in fs::read_dir(from).at(from)? {
-            let entry = entry.at(from)?;
-            if entry.file_name() != ".git" {
-                one(&entry.path(), &to.join(entry.file_name()))?;
+            let name = entry.at(from)?.file_name();
+            if name != ".git" {
+                one(&from.join(&name), top, &path.join(&name))?;
             }
         }
-        return Ok(());
+        // Also one without files.
+        return beneath::folder(top, to).map(drop).at(to);
     }
-    let there = fs::symlink_metadata(to);
-    if there.as_ref().is_ok_and(|there| there.is_symlink() || kind.is_symlink()) {
-        // Never write through a link that the checkout made.
-        fs::remove_file(to).at(to)?;
-    }
-    if kind.is_symlink() {
+    let spot = Spot::at(top, to).at(to)?;
+    if about.is_symlink() {
+        spot.remove().at(to)?;
         let target = fs::read_link(from).at(from)?;
-        return std::os::unix::fs::symlink(target, to).at(to);
+        return spot.link_to(&target).at(to);
     }
-    if kind.is_file() {
-        fs::copy(from, to).at(to)?;
+    if about.is_file() {
+        let mut bytes = fs::File::open(from).at(from)?;
+        // Never write through a link that the checkout made.
+        spot.remove().at(to)?;
+        let mut new = spot.create().at(to)?;
+        std::io::copy(&mut bytes, &mut new).at(to)?;
+        new.set_permissions(about.permissions()).at(to)?;
     }
     Ok(())
 }

@@ -113,9 +113,10 @@ impl Mark {
     }
 }
 
-/// Writes a small file of ours where it is and syncs it and its folder.
+/// Writes a small file of ours where it is and syncs it and its folder. A step may have put a link
+/// there: that goes.
 pub(super) fn put(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut new = File::create(file)?;
+    let mut new = anew(file)?;
     new.write_all(bytes)?;
     new.sync_all()?;
     File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
@@ -127,13 +128,21 @@ pub(super) fn replace(file: &Path, bytes: &[u8]) -> Result<()> {
     name.push(".new");
     let copy = file.with_file_name(name);
     let write = || {
-        let mut new = File::create(&copy)?;
+        let mut new = anew(&copy)?;
         new.write_all(bytes)?;
         new.sync_all()?;
         fs::rename(&copy, file)?;
         File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
     };
     write().at(file)
+}
+
+/// Makes a file in the place of what is there.
+fn anew(file: &Path) -> io::Result<File> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => File::create_new(file),
+    }
 }
 
 /// A path as it stands in a mark, if it is text of one line.

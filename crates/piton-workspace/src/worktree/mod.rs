@@ -41,6 +41,7 @@ pub(crate) use place::Place;
 pub use remove::{empty_trash, may_remove, remove, sweep_begun, trash_folders};
 pub use stand::{Files, move_to, stand_on, start_from, unmerged};
 
+use crate::beneath::LedOut;
 use crate::git;
 use crate::refs::Fence;
 
@@ -104,6 +105,9 @@ pub enum Error {
     /// A folder to copy that has the worktrees in it.
     #[error("`{0}` holds the worktrees and cannot be copied into one; take it out of `copy`")]
     HoldsWorktrees(String),
+    /// A link on the way leads out of the project.
+    #[error("{0}")]
+    LedOut(std::io::Error),
     /// Another process of ours is still at work.
     #[error("a git command of an earlier driver still runs here; wait for it, then call again")]
     Busy,
@@ -123,7 +127,12 @@ pub(crate) trait At<T> {
 
 impl<T> At<T> for std::io::Result<T> {
     fn at(self, path: impl Into<PathBuf>) -> Result<T> {
-        self.map_err(|source| Error::File { path: path.into(), source })
+        self.map_err(|source| {
+            if LedOut::is(&source) {
+                return Error::LedOut(source);
+            }
+            Error::File { path: path.into(), source }
+        })
     }
 }
 

@@ -336,3 +336,25 @@ fn a_path_below_what_is_a_plain_file_by_now_is_restored() {
     restore::execute(&repo.workspace, &repo.rules, &plan.unwrap()).unwrap();
     assert_eq!(repo.read("src/b.txt"), "two\n");
 }
+
+/// Lost: any file that a link leads to which no snapshot has, because git ignores it.
+#[test]
+fn nothing_is_restored_through_an_ignored_link() {
+    let repo = Repo::new();
+    repo.write("conf/file", "ours");
+    let taken = repo.take();
+    std::fs::remove_dir_all(repo.path("conf")).unwrap();
+    let mine = repo.beside("mine");
+    std::fs::create_dir(&mine).unwrap();
+    std::fs::write(mine.join("file"), "mine").unwrap();
+    symlink(&mine, repo.path("conf")).unwrap();
+    repo.write(".gitignore", "/conf\n");
+    let present = repo.take();
+    for paths in [Vec::new(), vec!["conf/file".into()]] {
+        let scope = Scope { paths, ..Scope::default() };
+        let plan = restore::plan(&repo.workspace, &repo.rules, &present, &taken.commit, &scope);
+        let _ = restore::execute(&repo.workspace, &repo.rules, &plan.unwrap());
+        assert_eq!(std::fs::read_to_string(mine.join("file")).unwrap(), "mine");
+        assert_eq!(std::fs::read_dir(&mine).unwrap().count(), 1);
+    }
+}

@@ -126,3 +126,31 @@ fn the_tests_on_record_can_be_pasted() {
         scene.project.write(name, "");
     }
 }
+
+/// Lost: a link that came with the repository has Piton write over any file of the user, or work in
+/// any folder.
+#[test]
+fn links_of_the_repository_lead_nothing_of_ours_out_of_it() {
+    let scene = Scene::of(&[lane("SL-1")]);
+    let at = |name: &str| scene.project.outside().join(name);
+    let links = [CHECKPOINTS, ".claude/run-logs/r.jsonl", ".claude/run-reports", ".worktrees/P1"];
+    fs::write(at("mine"), "mine\n").unwrap();
+    fs::create_dir(at("folder")).unwrap();
+    for (link, target) in links.iter().zip(["mine", "mine", "folder", "folder"]) {
+        let link = scene.project.root().join(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(at(target), link).unwrap();
+    }
+    scene.project.git(&["add", "--force", "--all"]);
+    scene.project.commit();
+    let said = scene.run(&["--run-id", "r"]);
+    assert_eq!(fs::read_to_string(at("mine")).unwrap(), "mine\n");
+    assert_eq!(fs::read_dir(at("folder")).unwrap().count(), 0);
+    said.exits(4).says("[link-leads-out]").says(".worktrees/P1");
+    for link in links {
+        fs::remove_file(scene.project.root().join(link)).unwrap();
+    }
+    scene.project.commit();
+    scene.resume(&["r"]).exits(0);
+    assert!(scene.project.has("SL-1-01.txt") && !records(&scene.project).is_empty());
+}

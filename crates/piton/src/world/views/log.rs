@@ -5,9 +5,10 @@
 //! on writing into a file that is gone.
 
 use std::collections::HashMap;
-use std::fs::OpenOptions;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use super::replace::{Replacer, Wanted, named, read};
 
@@ -25,11 +26,12 @@ pub fn append(files: &Replacer, path: &Path, lines: &str) -> io::Result<()> {
 
 fn add(files: &Replacer, path: &Path, lines: &str) -> io::Result<()> {
     let _held = files.hold()?;
-    if let Some(dir) = path.parent() {
-        std::fs::create_dir_all(dir)?;
+    let mut file = files.spot(path)?.open(OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::other("it is not a file"));
     }
-    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-    let length = file.metadata()?.len();
+    let length = about.len();
     let mut torn = Vec::new();
     if length > 0 {
         let mut last = [0];
@@ -53,13 +55,15 @@ fn add(files: &Replacer, path: &Path, lines: &str) -> io::Result<()> {
 pub fn rebuild(files: &mut Replacer, path: &Path, stamp: &str, expected: &str) -> io::Result<()> {
     {
         let _held = files.hold()?;
-        if let Some(there) = read(path)? {
+        let hint = "look at the file; the next event tries again";
+        let spot = files.spot(path).map_err(|e| named(path, &e, hint))?;
+        if let Some(there) = read(&spot)? {
             let whole = whole(&there, expected.as_bytes());
             if let Some(rest) = whole.strip_prefix(there.as_slice()) {
                 if rest.is_empty() {
                     return Ok(());
                 }
-                return OpenOptions::new().append(true).open(path)?.write_all(rest);
+                return spot.open(OFlags::WRONLY | OFlags::APPEND)?.write_all(rest);
             }
         } else if expected.is_empty() {
             return Ok(());
@@ -157,7 +161,7 @@ mod tests {
         let dir = tempfile::tempdir()?;
         std::fs::write(dir.path().join("logs"), "no folder")?;
         let path = dir.path().join("logs/r.jsonl");
-        let error = append(&Replacer::new(dir.path()), &path, "{}\n").err();
+        let error = append(&Replacer::new(dir.path(), dir.path()), &path, "{}\n").err();
         let said = error.map(|e| e.to_string()).unwrap_or_default();
         assert!(said.contains(&path.display().to_string()), "{said}");
         Ok(())

@@ -27,6 +27,9 @@ use piton_core::{Event, LanePath, Plan, RunState, Status, Timestamp};
 use piton_engine::world::Rooms;
 use piton_formats::lanes::checkpoints::{Book, OwnRecord};
 use piton_formats::lanes::{naming, time};
+use piton_workspace::beneath::Spot;
+use rustix::fs::RenameFlags;
+use rustix::io::Errno;
 
 pub use prompt::Told;
 use prompt::prompt;
@@ -153,7 +156,7 @@ impl Views {
             root: root.to_owned(),
             paths,
             mode,
-            files: Replacer::new(lock_dir),
+            files: Replacer::new(root, lock_dir),
             book: Book::default(),
             document: None,
             names: None,
@@ -242,9 +245,10 @@ impl Views {
         let log = (paths.run_log(from), paths.run_log(to));
         let report = (paths.run_report(from), paths.run_report(to));
         for (from, to) in [log, report] {
-            match std::fs::rename(self.root.join(from), self.root.join(to)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+            let find = |path: String| Spot::at(&self.root, &self.root.join(path));
+            match find(from)?.rename(&find(to)?, RenameFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())

@@ -19,7 +19,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use piton_core::hash::Sha;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use piton_workspace::beneath::{LedOut, Spot};
+use rustix::fs::{OFlags, RenameFlags};
 use rustix::io::Errno;
 
 /// The lock of all who write views of a project, in its state folder.
@@ -71,9 +72,10 @@ pub enum Wanted {
 /// Decides what shall become of a file: from its bytes, and whether they have settled.
 pub type Merge<'m> = dyn FnMut(Option<&[u8]>, bool) -> io::Result<Wanted> + 'm;
 
-/// Replaces files below one lock.
+/// Replaces files of a project, below one lock.
 #[derive(Debug)]
 pub struct Replacer {
+    root: PathBuf,
     lock: PathBuf,
     swept: BTreeSet<PathBuf>,
     /// What a person should know, until somebody takes it.
@@ -86,13 +88,21 @@ enum Put {
     /// The file came or went meanwhile.
     Raced,
     /// Somebody's save was displaced; it lies there until it is merged.
-    Displaced(Vec<u8>, PathBuf),
+    Displaced(Vec<u8>, Spot),
 }
 
 impl Replacer {
-    /// Makes one; `lock_dir` is a folder that outlives all runs.
-    pub fn new(lock_dir: &Path) -> Self {
-        Self { lock: lock_dir.join(LOCK), swept: BTreeSet::new(), warnings: Vec::new() }
+    /// Makes one for what is below `root`; `lock_dir` is a folder that outlives all runs.
+    pub fn new(root: &Path, lock_dir: &Path) -> Self {
+        let (root, lock) = (root.to_owned(), lock_dir.join(LOCK));
+        Self { root, lock, swept: BTreeSet::new(), warnings: Vec::new() }
+    }
+
+    /// Where a file is written: one reached by a link stays there, and the link stays one. A plan
+    /// outside of the project is where the user says.
+    pub fn spot(&self, path: &Path) -> io::Result<Spot> {
+        let root = if path.starts_with(&self.root) { &self.root } else { folder(path) };
+        Spot::behind(root, path)
     }
 
     /// Waits for the lock; it is free again when the file is dropped.
@@ -124,17 +134,14 @@ impl Replacer {
     /// Replaces a file by what `merge` makes of it. `stamp` names copies that are kept aside.
     pub fn replace(&mut self, path: &Path, stamp: &str, merge: &mut Merge<'_>) -> io::Result<()> {
         let _held = self.hold()?;
-        // A file reached by a link stays there, and the link stays one.
-        let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
-        let real = if is_link { path.canonicalize().ok() } else { None };
-        let path = real.unwrap_or_else(|| path.to_owned());
         let hint = "look at the file; the next event tries again";
-        self.rounds(&path, stamp, merge).map_err(|e| named(&path, &e, hint))
+        let spot = self.spot(path);
+        spot.and_then(|spot| self.rounds(&spot, stamp, merge)).map_err(|e| named(path, &e, hint))
     }
 
-    fn rounds(&mut self, path: &Path, stamp: &str, merge: &mut Merge<'_>) -> io::Result<()> {
-        let mut saved =
-            if self.swept.insert(path.to_owned()) { self.sweep(path, stamp)? } else { None };
+    fn rounds(&mut self, path: &Spot, stamp: &str, merge: &mut Merge<'_>) -> io::Result<()> {
+        let is_new = self.swept.insert(path.path().to_owned());
+        let mut saved = if is_new { self.sweep(path, stamp)? } else { None };
         let (mut rounds, mut looks) = (0, 0);
         while rounds < ROUNDS_MAX {
             let there = read(path)?;
@@ -165,60 +172,54 @@ impl Replacer {
             match put {
                 Put::Done => {
                     if let Some((_, aside)) = saved {
-                        remove(&aside)?;
+                        aside.remove()?;
                     }
                     return Ok(());
                 }
                 Put::Raced => {}
                 Put::Displaced(bytes, aside) => {
                     if let Some((_, merged)) = saved.replace((bytes, aside)) {
-                        remove(&merged)?;
+                        merged.remove()?;
                     }
                 }
             }
         }
         if let Some((bytes, aside)) = saved {
             self.keep(path, &bytes, "saved", stamp, SAVED)?;
-            remove(&aside)?;
+            aside.remove()?;
         }
         Err(io::Error::other("others change this file all the time"))
     }
 
     /// Clears what a killed writer left beside a file; a save of somebody else that it had displaced
     /// comes back as the input of the next round.
-    fn sweep(&mut self, path: &Path, stamp: &str) -> io::Result<Option<(Vec<u8>, PathBuf)>> {
-        let (dir, prefix) = (folder(path), beside(path, ""));
-        let Some(prefix) = prefix.file_name().and_then(|name| name.to_str()) else {
+    fn sweep(&mut self, path: &Spot, stamp: &str) -> io::Result<Option<(Vec<u8>, Spot)>> {
+        let prefix = beside(path, "");
+        let Some(prefix) = prefix.name().to_str() else {
             return Ok(None);
         };
         let mut saved = None;
-        let entries = match std::fs::read_dir(dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        for entry in entries {
-            let entry = entry?;
-            let name = entry.file_name();
+        for name in path.names()? {
             let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(prefix)) else {
                 continue;
             };
+            let left = path.beside(&name);
             let Some((old, new)) = rest.strip_prefix("swap-").and_then(|r| r.split_once('-'))
             else {
                 if rest == "part" {
-                    remove(&entry.path())?;
+                    left.remove()?;
                 }
                 continue;
             };
-            let Some(bytes) = read(&entry.path())? else { continue };
+            let Some(bytes) = read(&left)? else { continue };
             let is_new = |bytes: &[u8]| short(bytes) == new;
             if short(&bytes) == old || is_new(&bytes) {
-                remove(&entry.path())?;
+                left.remove()?;
             } else if saved.is_none() && read(path)?.is_some_and(|there| is_new(&there)) {
-                saved = Some((bytes, entry.path()));
+                saved = Some((bytes, left));
             } else {
                 self.keep(path, &bytes, "saved", stamp, SAVED)?;
-                remove(&entry.path())?;
+                left.remove()?;
             }
         }
         Ok(saved)
@@ -227,24 +228,24 @@ impl Replacer {
     /// Keeps a text beside its file as `NAME.WORD-STAMP`, and says so.
     fn keep(
         &mut self,
-        path: &Path,
+        path: &Spot,
         bytes: &[u8],
         word: &str,
         stamp: &str,
         why: &str,
     ) -> io::Result<()> {
         for number in 1..=ASIDE_MAX {
-            let mut name = OsString::from(path.file_name().unwrap_or_default());
+            let mut name = path.name().to_owned();
             name.push(format!(".{word}-{stamp}"));
             if number > 1 {
                 name.push(format!("-{number}"));
             }
-            let aside = path.with_file_name(name);
-            match OpenOptions::new().write(true).create_new(true).open(&aside) {
+            let aside = path.beside(name);
+            match aside.create() {
                 Ok(mut file) => {
                     file.write_all(bytes)?;
                     file.sync_data()?;
-                    let (path, aside) = (path.display(), aside.display());
+                    let (path, aside) = (path.path().display(), aside.path().display());
                     self.warnings.push(format!("{path}: {why}; it is kept in {aside}"));
                     return Ok(());
                 }
@@ -261,8 +262,8 @@ impl Replacer {
 }
 
 /// The bytes of a file; none where there is none.
-pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match crate::read::bytes(path, BYTES_MAX) {
+pub fn read(path: &Spot) -> io::Result<Option<Vec<u8>>> {
+    match path.open(OFlags::RDONLY).and_then(|file| crate::read::regular(file, BYTES_MAX)) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -270,24 +271,19 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Puts a text in the place of what was read, and looks at what it displaced.
-fn put(path: &Path, there: Option<&[u8]>, text: &[u8], sync: bool) -> io::Result<Put> {
+fn put(path: &Spot, there: Option<&[u8]>, text: &[u8], sync: bool) -> io::Result<Put> {
     let part = beside(path, "part");
-    let mut file = File::create(&part).or_else(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            std::fs::create_dir_all(folder(path))?;
-            File::create(&part)
-        }
-        _ => Err(error),
-    })?;
+    part.remove()?;
+    let mut file = part.create()?;
     file.write_all(text)?;
-    if let (Some(_), Ok(found)) = (there, std::fs::metadata(path)) {
+    if let (Some(_), Ok(found)) = (there, path.open(OFlags::RDONLY).and_then(|f| f.metadata())) {
         file.set_permissions(found.permissions())?;
     }
     if sync {
         file.sync_data()?;
     }
     let Some(old) = there else {
-        return match renameat_with(CWD, &part, CWD, path, RenameFlags::NOREPLACE) {
+        return match part.rename(path, RenameFlags::NOREPLACE) {
             Ok(()) => Ok(Put::Done),
             Err(Errno::EXIST) => Ok(Put::Raced),
             Err(error) if is_unsupported(error) => plainly(&part, path, None),
@@ -296,11 +292,11 @@ fn put(path: &Path, there: Option<&[u8]>, text: &[u8], sync: bool) -> io::Result
     };
     // Only a whole text bears this name.
     let swap = beside(path, &format!("swap-{}-{}", short(old), short(text)));
-    std::fs::rename(&part, &swap)?;
-    match renameat_with(CWD, &swap, CWD, path, RenameFlags::EXCHANGE) {
+    part.rename(&swap, RenameFlags::empty())?;
+    match swap.rename(path, RenameFlags::EXCHANGE) {
         Ok(()) => {}
         Err(Errno::NOENT) => {
-            remove(&swap)?;
+            swap.remove()?;
             return Ok(Put::Raced);
         }
         Err(error) if is_unsupported(error) => return plainly(&swap, path, there),
@@ -308,19 +304,19 @@ fn put(path: &Path, there: Option<&[u8]>, text: &[u8], sync: bool) -> io::Result
     }
     let displaced = read(&swap)?.unwrap_or_default();
     if displaced == old {
-        remove(&swap)?;
+        swap.remove()?;
         return Ok(Put::Done);
     }
     Ok(Put::Displaced(displaced, swap))
 }
 
 /// Replaces on a filesystem that can't exchange: whoever saves between look and rename is lost.
-fn plainly(new: &Path, path: &Path, there: Option<&[u8]>) -> io::Result<Put> {
+fn plainly(new: &Spot, path: &Spot, there: Option<&[u8]>) -> io::Result<Put> {
     if read(path)?.as_deref() != there {
-        remove(new)?;
+        new.remove()?;
         return Ok(Put::Raced);
     }
-    std::fs::rename(new, path)?;
+    new.rename(path, RenameFlags::empty())?;
     Ok(Put::Done)
 }
 
@@ -332,26 +328,23 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The name of a helper file beside a file.
-fn beside(path: &Path, rest: &str) -> PathBuf {
+/// A helper file beside a file.
+fn beside(path: &Spot, rest: &str) -> Spot {
     let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
+    name.push(path.name());
     name.push(format!(".piton-{rest}"));
-    path.with_file_name(name)
+    path.beside(name)
 }
 
 fn short(bytes: &[u8]) -> String {
     Sha::of(bytes).0.chars().take(HASH_CHARS).collect()
 }
 
-fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
 pub(super) fn named(path: &Path, error: &io::Error, hint: &str) -> io::Error {
+    if LedOut::is(error) {
+        // It names the link, and what to do.
+        return io::Error::other(error.to_string());
+    }
     io::Error::new(error.kind(), format!("{}: {error}; {hint}", path.display()))
 }
 

@@ -14,7 +14,7 @@ struct Rig {
 impl Rig {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let files = Replacer::new(dir.path());
+        let files = Replacer::new(dir.path(), dir.path());
         Self { dir, files }
     }
 
@@ -122,7 +122,7 @@ fn a_killed_writer_leaves_nothing_and_loses_nothing() {
     let old: &[u8] = b"one\n";
     let new: &[u8] = b"one\ntwo\n";
     let theirs: &[u8] = b"one\ntheirs\n";
-    let swap = |path: &Path| beside(path, &format!("swap-{}-{}", short(old), short(new)));
+    let swap = || format!("swap-{}-{}", short(old), short(new));
     // What lies beside, what the file holds, and what it must hold after the next writer.
     let cases: [(&str, &[u8], &[u8], &str); 6] = [
         ("part", b"one\nt", old, "one\ntwo\n"),
@@ -137,8 +137,8 @@ fn a_killed_writer_leaves_nothing_and_loses_nothing() {
         let path = rig.path();
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, there).unwrap();
-        let name = if kind == "part" { beside(&path, "part") } else { swap(&path) };
-        std::fs::write(name, aside).unwrap();
+        let rest = if kind == "part" { "part".to_owned() } else { swap() };
+        std::fs::write(path.with_file_name(format!(".list.piton-{rest}")), aside).unwrap();
         rig.add("two", |_| ()).unwrap();
         assert_eq!(rig.is(), wanted, "case {index}");
         let kept: &[&str] = if index == 5 { &["list.saved-now"] } else { &[] };
@@ -190,7 +190,7 @@ fn writers_at_once_lose_nothing_and_readers_see_whole_files() {
             looks
         });
         let writers = ["a", "b"].map(|name| {
-            let mut files = Replacer::new(&dir);
+            let mut files = Replacer::new(&dir, &dir);
             let path = &path;
             scope.spawn(move || {
                 for line in 0..LINES {
@@ -212,4 +212,42 @@ fn writers_at_once_lose_nothing_and_readers_see_whole_files() {
     });
     assert_eq!(rig.is().lines().count(), 1 + 2 * LINES);
     assert!(rig.beside().is_empty());
+}
+
+/// Lost: any file that a link of the repository, or of a step, leads to.
+#[test]
+fn nothing_is_written_through_a_link_out_of_the_project() {
+    use std::os::unix::fs::symlink;
+    let outside = tempfile::tempdir().unwrap();
+    let mine = outside.path().join("list");
+    std::fs::write(&mine, "mine\n").unwrap();
+    let (view, part) = ("view", "view/.list.piton-part");
+    for (link, target) in [(view, outside.path()), ("view/list", &mine), (part, &mine)] {
+        let mut rig = Rig::new();
+        let link = rig.dir.path().join(link);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(target, &link).unwrap();
+        let done = rig.add("ours", |_| ());
+        let logged = super::super::log::append(&rig.files, &rig.path(), "logged\n");
+        assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine\n", "{}", link.display());
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+        if link.ends_with(part) {
+            assert!(done.is_ok() && rig.is() == "ours\nlogged\n", "{done:?}");
+            continue;
+        }
+        for error in [done, logged].map(|done| done.unwrap_err().to_string()) {
+            assert!(error.contains("[link-leads-out]"), "{error}");
+            assert!(error.contains(&*link.to_string_lossy()), "{error}");
+        }
+    }
+    // One that stays in the project is followed, however it is written.
+    for is_absolute in [true, false] {
+        let mut rig = Rig::new();
+        let kept = rig.dir.path().join("kept");
+        std::fs::create_dir(&kept).unwrap();
+        let target = if is_absolute { &kept } else { Path::new("kept") };
+        symlink(target, rig.dir.path().join(view)).unwrap();
+        rig.add("ours", |_| ()).unwrap();
+        assert_eq!(std::fs::read_to_string(kept.join("list")).unwrap(), "ours\n");
+    }
 }
