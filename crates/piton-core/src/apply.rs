@@ -336,6 +336,7 @@ fn change(state: &mut RunState, at: Timestamp, event: &Event) {
                 step.definition = Some(e.definition.clone());
                 step.inputs.clone_from(&e.inputs);
                 step.tests_only = e.tests_only;
+                step.secrets.clone_from(&e.secrets);
             }
             lanes::started(state, at, e);
         }

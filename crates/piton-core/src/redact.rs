@@ -11,6 +11,7 @@ mod plain;
 mod shapes;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -32,6 +33,8 @@ pub const REPLACEMENT: &str = "[redacted]";
 pub struct Redactor {
     /// Longest first.
     values: Vec<String>,
+    /// The variables that they come from.
+    names: BTreeSet<String>,
 }
 
 impl Redactor {
@@ -53,7 +56,8 @@ impl Redactor {
         // The length first: it is told more quickly than the name.
         let is_secret =
             |(name, value): &(&str, &str)| value.len() >= VALUE_BYTES_MIN && names.is_secret(name);
-        for (_, value) in environment.into_iter().filter(is_secret) {
+        for (name, value) in environment.into_iter().filter(is_secret) {
+            self.names.insert(name.to_owned());
             // Output is looked at line by line, so each line of a secret is one.
             let parts = [value].into_iter().chain(value.lines()).map(str::trim);
             for part in parts.filter(|part| part.len() >= VALUE_BYTES_MIN) {
@@ -108,6 +112,11 @@ impl Redactor {
             }
             text = Cow::Owned(masked);
         }
+    }
+
+    /// The variables whose values it knows.
+    pub fn names(&self) -> &BTreeSet<String> {
+        &self.names
     }
 
     /// Whether it knows no value.

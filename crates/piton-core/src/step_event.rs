@@ -25,6 +25,9 @@ pub struct StepStarted {
     /// Whether only its test runs, on files that changed since that failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tests_only: bool,
+    /// Names of the secrets that it can know. Whoever does not know them all copies nothing that it says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
 }
 
 /// A file and the hash of its bytes.

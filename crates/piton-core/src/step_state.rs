@@ -54,6 +54,9 @@ pub struct StepState {
     /// Its definition when it last started.
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<Sha>,
+    /// Names of the secrets that its attempt in flight can know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
     /// Its inputs when it last started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<FileHash>,

@@ -162,6 +162,7 @@ fn events(p: &Parts) -> Vec<Event> {
             inputs: files(),
             before: None,
             tests_only: false,
+            secrets: Vec::new(),
         }),
         Event::StepFinished(Box::new(StepFinished {
             step: step(),

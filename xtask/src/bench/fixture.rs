@@ -135,6 +135,7 @@ impl Driven {
             inputs: Vec::new(),
             before: None,
             tests_only: false,
+            secrets: Vec::new(),
         })
     }
 

@@ -34,6 +34,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
     step.exit_code = event.exit_code;
     step.duration_ms = event.duration_ms;
     step.logs = event.logs;
+    step.secrets.clear();
     match &event.outcome {
         Outcome::Succeeded => {
             // A lane may find later that this was not good enough: its retries are spent all the same.

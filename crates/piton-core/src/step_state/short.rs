@@ -58,6 +58,7 @@ impl StepState {
             exit_code,
             duration_ms,
             definition,
+            secrets,
             inputs,
             artifacts,
             logs,
@@ -74,7 +75,7 @@ impl StepState {
             return Form::Whole;
         };
         let lists = inputs.is_empty() && artifacts.is_empty() && failure_context.is_empty();
-        if !lists || !logs.is_empty() {
+        if !lists || !logs.is_empty() || !secrets.is_empty() {
             return Form::Whole;
         }
         match (progress, attempts, successes, exit_code) {

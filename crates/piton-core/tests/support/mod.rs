@@ -65,6 +65,7 @@ pub fn started(plan: &Plan, step: &str, attempt: u32, inputs: Vec<FileHash>) -> 
         inputs,
         before: None,
         tests_only: false,
+        secrets: Vec::new(),
     })
 }
 

@@ -54,6 +54,7 @@ impl Driver<'_> {
             inputs,
             before,
             tests_only,
+            secrets: self.options.redactor.names().iter().cloned().collect(),
         }))?;
         match unreadable.map(|why| format!("an input can't be read: {why}")) {
             Some(why) => self.not_started(attempt, &why),

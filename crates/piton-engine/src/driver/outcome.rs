@@ -43,6 +43,11 @@ impl Driver<'_> {
             return self.lost(&ended.attempt, "it is no longer in the plan".to_owned());
         };
         let mut reported = self.world.reported(&ended.attempt);
+        let withheld = self.withheld(&ended.attempt);
+        if let Some(why) = &withheld {
+            (reported.artifacts, reported.problem) = (Vec::new(), Some(why.clone()));
+            reported.facts.notes = vec![why.clone()];
+        }
         let hashes = self.hashes_for(ended, &step, &reported.artifacts);
         if hashes && self.goes_on() {
             self.wait_for_hashes(ended);
@@ -142,7 +147,30 @@ impl Driver<'_> {
                 tried,
             },
         )?;
-        self.follow(&step, ended)
+        self.follow(&step, ended, withheld.is_some())
+    }
+
+    /// Why nothing that an attempt said is copied: this driver does not know a secret that it can have
+    /// known, and could not take it out.
+    fn withheld(&self, attempt: &Attempt) -> Option<String> {
+        let known = self.options.redactor.names();
+        let state = self.state.step(&attempt.step)?;
+        let names = state.secrets.iter().filter(|name| !known.contains(*name));
+        let names: Vec<&str> = names.map(String::as_str).collect();
+        let (run, Attempt { step, number }) = (&self.row.run_id, attempt);
+        let verb = if names.len() == 1 {
+            "was set when it ran and is"
+        } else {
+            "were set when it ran and are"
+        };
+        let told = || {
+            format!(
+                "{} {verb} not known now, so nothing that it said is copied; `piton log {run} --step \
+                 {step} --attempt {number}` shows its log",
+                names.join(", ")
+            )
+        };
+        (!names.is_empty()).then(told)
     }
 
     /// Records that an attempt could not be started.
@@ -252,6 +280,7 @@ impl Driver<'_> {
             }
             failure::next(&step, &self.plan.budgets, state, classified, self.at)
         });
+        let lines = self.withheld(&ended.attempt).map_or(lines, |why| vec![why]);
         let told = lines.len().saturating_sub(LINES_TOLD);
         let mut error = self.options.redactor.redact(error).into_owned();
         let state = self.state.step(&ended.attempt.step);
@@ -420,7 +449,7 @@ impl Driver<'_> {
 
     /// What follows an attempt for its lane: a test that failed lets the work go on, a pull request
     /// is noted.
-    fn follow(&mut self, step: &Step, ended: &Ended) -> Result<()> {
+    fn follow(&mut self, step: &Step, ended: &Ended, withheld: bool) -> Result<()> {
         let path = ended.attempt.step.lane();
         let Some(state) = self.state.step(&ended.attempt.step) else { return Ok(()) };
         match (step.role, state.progress) {
@@ -430,7 +459,7 @@ impl Driver<'_> {
                 self.reopen(&path, &lane, failed.class, failed.error, failed.lines)
             }
             (Role::PullRequest, Progress::Done) => {
-                let url = self.world.answer(ended, &self.options.redactor);
+                let url = self.world.answer(ended, &self.options.redactor).filter(|_| !withheld);
                 let url = url.map(|url| url.trim().to_owned()).unwrap_or_default();
                 self.record(Event::PullRequestOpened(PullRequestOpened { lane: path, url }))
             }

@@ -112,6 +112,7 @@ mod tests {
                 inputs: Vec::new(),
                 before: None,
                 tests_only: false,
+                secrets: Vec::new(),
             })
         };
         assert_eq!(lines(&start(1)), "12:03:04 P1/A/build started\n");

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::common::{Output, PITON, Project};
+use super::common::{Output, PITON, Project, wait_until};
 
 const SECRET: &str = "hunter2-correct-horse";
 
@@ -176,6 +176,41 @@ fn what_a_step_said_before_a_resume_that_does_not_know_its_secret_is_nowhere() {
     nothing_leaked(&project, &ran, SECRET, |args| {
         project.finish(project.command(PITON).env("DEPLOY_TOKEN", SECRET).args(args))
     });
+}
+
+/// The same when the keeper is gone too, and nobody knows the secret any more.
+#[test]
+fn what_a_step_said_whose_secret_nobody_knows_any_more_is_copied_nowhere() {
+    let project = Project::with_plan(
+        &LEAK.replace("cp \"", "touch begun; while [ ! -e go ]; do sleep 0.02; done\ncp \""),
+    );
+    project.write("piton.toml", "[lanes]\nviews = \"on\"\n");
+    let mut first = project.command(PITON);
+    first.env("DEPLOY_TOKEN", SECRET).args(["run", "plan.toml", "--run-id", "r"]);
+    let mut driver = project.start(&mut first);
+    project.wait_for("begun");
+    driver.kill();
+    project.write("go", "");
+    let dir = project.state_dir().join("runs/r");
+    let fact = || piton_process::Journal::read(&dir).unwrap().fact("P/L/s#1");
+    wait_until("its end", || matches!(fact(), piton_process::Fact::Finished(_)));
+    project.kill_all();
+    let ran = project.piton(&["resume", "r"]).exits(1).silent_about(SECRET);
+    let told = "DEPLOY_TOKEN was set when it ran and is not known now";
+    let told = [told, "`piton log r --step P/L/s --attempt 1`"];
+    let shown = project.piton(&["show", "r/P/L/s"]).exits(0).silent_about(SECRET);
+    let context = project.read("context-2.json");
+    let report = project.read(".claude/run-reports/r.md");
+    let log = project.read(".claude/run-logs/r.jsonl");
+    for text in [&ran.stderr, &shown.stdout, &context, &report, &log] {
+        assert!(!text.contains(SECRET), "{text}");
+    }
+    assert!(told.iter().all(|words| context.contains(words)), "{context}");
+    assert!(shown.stdout.contains(told[0]), "{}", shown.stdout);
+    let bytes = state(&project.state_dir());
+    assert!(!bytes.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()), "it is recorded");
+    // What the second attempt said, which never had it, is told as ever.
+    assert!(shown.stdout.contains("errors  too"), "{}", shown.stdout);
 }
 
 /// Lost: a run could be resumed only from a shell that knows the same secrets, and one that does

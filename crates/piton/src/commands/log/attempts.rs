@@ -132,6 +132,7 @@ mod tests {
             inputs: Vec::new(),
             before: None,
             tests_only: false,
+            secrets: Vec::new(),
         })
     }
 

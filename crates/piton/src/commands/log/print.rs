@@ -228,6 +228,7 @@ mod tests {
             inputs: Vec::new(),
             before: None,
             tests_only: false,
+            secrets: Vec::new(),
         }));
         attempts.list.remove(0)
     }

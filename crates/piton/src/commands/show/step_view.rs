@@ -301,6 +301,7 @@ mod tests {
             inputs: Vec::new(),
             before: None,
             tests_only: false,
+            secrets: Vec::new(),
         };
         let outcome = Outcome::Failed {
             class: Class::Test,

@@ -174,6 +174,7 @@ impl Run {
             inputs: Vec::new(),
             before: None,
             tests_only: false,
+            secrets: Vec::new(),
         }));
         let ok = outcome == Outcome::Succeeded;
         self.happens(Event::StepFinished(Box::new(StepFinished {
