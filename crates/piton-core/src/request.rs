@@ -14,6 +14,7 @@ use crate::event::{
     CheckpointRecorded, Event, FileHash, GateDecided, RunAborted, RunArchived, StepReset,
     StepRetried, StepSkipped,
 };
+use crate::hash::Sha;
 use crate::id::{GateRef, StepPath};
 use crate::lane::TESTS_STEP;
 use crate::state::{Progress, RunState, StepState};
@@ -112,6 +113,12 @@ impl Request {
     pub const TAG: &'static str = "request";
     /// The version of its body.
     pub const VERSION: u32 = 1;
+
+    /// Its key in the inbox: the same command given twice is one request until what it is about has
+    /// changed, which happened last with the event `seen`.
+    pub fn key(&self, run_id: &str, seen: u64) -> String {
+        Sha::of_json(&(run_id, self, seen)).0
+    }
 }
 
 /// Turns a request into events, from the state alone.
@@ -244,7 +251,7 @@ fn decide_gate(
         by: by.to_owned(),
         at: None,
         message: message.to_owned(),
-        plan_hash: state.plan_hash.clone().unwrap_or_else(|| crate::hash::Sha::of(b"")),
+        plan_hash: state.plan_hash.clone().unwrap_or_else(|| Sha::of(b"")),
         artifacts,
     })])
 }

@@ -108,6 +108,9 @@ pub struct Driver<'a> {
     at: Timestamp,
     batch: Vec<Event>,
     answered: Vec<(i64, String)>,
+    /// Requests that were there when a keeper was found to have died over its steps: one of these may
+    /// have killed it, and asked.
+    doubted: Vec<i64>,
     orders: Vec<Order>,
     acks: Vec<Attempt>,
     /// Attempts that succeeded and whose files can't be held or read: no outcome is recorded of them.
@@ -180,6 +183,7 @@ impl<'a> Driver<'a> {
             at,
             batch: Vec::new(),
             answered: Vec::new(),
+            doubted: Vec::new(),
             orders: Vec::new(),
             acks: Vec::new(),
             stuck: Vec::new(),

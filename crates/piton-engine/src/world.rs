@@ -102,6 +102,8 @@ pub struct Attached {
     pub found: Vec<(Attempt, Found)>,
     /// Processes of the run that were ended because nobody held them.
     pub strays: Vec<String>,
+    /// Whether the keeper died while one of the attempts ran.
+    pub keeper_died: bool,
 }
 
 /// What a step said about itself.
@@ -214,6 +216,11 @@ pub trait World {
     /// Probes what became of attempts without an outcome. What nobody holds is ended first; the
     /// keeper obeys only this epoch from here on.
     fn attach(&mut self, epoch: u64, mark: &str, in_flight: &[Attempt]) -> Result<Attached>;
+
+    /// Whether the keeper is gone, and nobody has attached since.
+    fn has_lost_keeper(&mut self) -> bool {
+        false
+    }
 
     /// May make a start ready while its intent is being made durable, as far as nothing of it runs
     /// and nothing of it is left if it never comes.

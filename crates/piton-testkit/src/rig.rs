@@ -279,7 +279,8 @@ impl Rig {
         let owner = self.owner();
         let asked = Asked {
             request,
-            key: &format!("key-{}", owner.pid),
+            // As a command does that looked at the run before the first driver came.
+            key: &request.key(RUN_ID, 0),
             by: "ada",
             at: self.machine.borrow().now,
             owner: &owner,

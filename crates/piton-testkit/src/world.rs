@@ -148,7 +148,7 @@ impl World for SimWorld {
         self.epoch = epoch;
         let found = self.act("attach", |machine| machine.attach(epoch, in_flight))?;
         self.connected = self.machine.borrow().keeper_lives();
-        Ok(Attached { found, strays: Vec::new() })
+        Ok(Attached { found, ..Attached::default() })
     }
 
     fn start(&mut self, orders: Vec<Order>) -> Result<()> {

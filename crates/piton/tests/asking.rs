@@ -2,6 +2,8 @@
 //!
 //! Questions on a terminal are not asked here: these runs have none.
 
+#![expect(clippy::unwrap_used, reason = "a scene that can't be set up is a failed test")]
+
 mod common;
 
 use common::{Project, wait_until};
@@ -189,6 +191,69 @@ fn a_step_can_not_decide_about_its_own_run() {
     // A person still can.
     project.piton(&["approve", "P2"]).exits(0);
     project.piton(&["resume"]).exits(0);
+}
+
+/// If this fails, an agent ends the keeper that holds it, leaves all it could be known by, and approves.
+#[test]
+fn what_was_approved_while_the_keeper_was_lost_is_asked_for_again() {
+    let project = Project::with_plan(&BUSY.replace("touch begun", "echo begun >> begun"));
+    let mut driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+    let asked = || project.status_json("r")["waiting_for"][0]["gate"] == "P1/asked";
+    let lose_keeper = || {
+        wait_until("the keeper killed", || {
+            let left = project.keepers();
+            left.iter().for_each(|keeper| common::kill(keeper.pid, Signal::KILL));
+            left.is_empty()
+        });
+    };
+    project.wait_for("begun");
+    wait_until("the gate", asked);
+    driver.stop_at_rest();
+    lose_keeper();
+    // Who asks from here is known by nothing: it could be the step.
+    let asking = project.spawn(&["approve", "r", "P1/asked"]);
+    wait_until("the request", || inbox(&project) == 1);
+    driver.signal(Signal::CONT);
+    asking.wait().exits(2).says("its keeper was lost").says("approve it again");
+    // The same where no driver is left to ask.
+    wait_until("the second attempt", || project.lines("begun").len() == 2);
+    driver.kill();
+    lose_keeper();
+    let said = project.piton(&["approve", "r", "P1/asked"]).exits(4);
+    said.says("[inside-a-step]").says("piton resume r");
+    assert!(decisions(&project).is_empty() && asked());
+    project.write("go", "");
+    project.piton(&["resume", "r"]).exits(3);
+    project.piton(&["approve", "r", "P1/asked"]).exits(0);
+    project.piton(&["resume", "r"]).exits(0);
+}
+
+/// The requests that were ever made.
+fn inbox(project: &Project) -> u32 {
+    let ledger = rusqlite::Connection::open(project.state_dir().join("ledger.db")).unwrap();
+    ledger.query_row("SELECT count(*) FROM requests", [], |row| row.get(0)).unwrap()
+}
+
+/// If this fails, a row in a table is as good as a person's word, however it came there.
+#[test]
+fn an_approval_that_no_command_made_is_refused() {
+    let project = Project::with_plan(BUSY);
+    let driver = project.spawn(&["run", "plan.toml", "--run-id", "r"]);
+    project.wait_for("begun");
+    let ledger = rusqlite::Connection::open(project.state_dir().join("ledger.db")).unwrap();
+    let body = r#"{"ask":"decide","gate":"P1/asked","approved":true,"message":""}"#;
+    let forged = "INSERT INTO requests (run, key, at, sender, tag, version, body) \
+                  SELECT id, 'k', 0, 'ann', 'request', 1, ?1 FROM runs";
+    ledger.execute(forged, [body.as_bytes()]).unwrap();
+    let answer = || -> Option<String> {
+        ledger.query_row("SELECT answer FROM requests", [], |row| row.get(0)).unwrap()
+    };
+    wait_until("an answer", || answer().is_some());
+    let answer = answer().unwrap();
+    assert!(answer.starts_with("refused: no piton command made this request"), "{answer}");
+    project.write("go", "");
+    driver.wait().exits(3);
+    assert!(decisions(&project).is_empty());
 }
 
 /// If this fails, a run that a person made to decide about another one can't.

@@ -46,13 +46,33 @@ impl Driver<'_> {
                 Ok(Request::Archive) => {
                     format!("{REFUSED}the run is driven by this process; abort it first")
                 }
-                Ok(request) => self.carry_out(&request, &asked.from, Timestamp(asked.at))?,
+                // Whoever killed it asked after that: this waits until the loss is known.
+                Ok(request) if approves(&request) && self.world.has_lost_keeper() => {
+                    self.inbox_seen = None;
+                    continue;
+                }
+                Ok(request) => match self.doubts(&asked, &request) {
+                    Some(why) => format!("{REFUSED}{why}"),
+                    None => self.carry_out(&request, &asked.from, Timestamp(asked.at))?,
+                },
                 Err(error) => format!("{REFUSED}the request is not understood: {error}"),
             };
             self.observer.note(&Note::Request { answer: answer.clone() });
             self.answered.push((asked.id, answer));
         }
         Ok(())
+    }
+
+    /// Why a request is not believed to be a person's, as far as that is easily seen.
+    fn doubts(&self, asked: &piton_ledger::Request, request: &Request) -> Option<&'static str> {
+        let is_key = |seen| asked.key == request.key(&self.row.run_id, seen);
+        if !(0..=self.seq).rev().any(is_key) {
+            return Some("no piton command made this request");
+        }
+        (approves(request) && self.doubted.contains(&asked.id)).then_some(
+            "its keeper was lost while steps ran, and it can't be told whether one of them asked; \
+             approve it again",
+        )
     }
 
     /// Takes requests once more; says whether one came that changes or answers something.
@@ -81,4 +101,8 @@ impl Driver<'_> {
             Err(refusal) => Ok(format!("{REFUSED}{refusal}")),
         }
     }
+}
+
+fn approves(request: &Request) -> bool {
+    matches!(request, Request::Decide { approved: true, .. })
 }

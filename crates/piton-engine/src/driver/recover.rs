@@ -24,6 +24,10 @@ impl Driver<'_> {
         if !attached.strays.is_empty() {
             self.observer.note(&Note::StraysEnded { names: attached.strays });
         }
+        if attached.keeper_died {
+            let open = self.store.ledger().requests(self.row.run)?;
+            self.doubted.extend(open.into_iter().map(|asked| asked.id));
+        }
         if self.batch.is_empty() {
             // Events of one commit happen at one time: a replay must see what was applied here.
             self.at = self.world.now();

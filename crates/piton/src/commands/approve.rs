@@ -17,6 +17,9 @@ pub fn run(context: &Context, args: &GateArgs, approved: bool) -> Result<()> {
     };
     let (loaded, place) = names::run_with_gate(&mut store, run, gate, verb)?;
     request::refuse_inside(context, &mut store, &loaded)?;
+    if approved {
+        request::refuse_unheld(context, &loaded)?;
+    }
     let message = request::message(context, &loaded, &args.message)?;
     let asked = Request::Decide { gate: place.0.clone(), approved, message };
     let sent = request::send(context, &mut store, &loaded, &asked, Target::Gate(&place))?;

@@ -9,7 +9,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use piton_core::event::Event;
-use piton_core::hash::Sha;
 use piton_core::lane_state::LaneWork;
 use piton_core::request::{Refusal, Request};
 use piton_core::summary::run_status;
@@ -150,6 +149,30 @@ fn refuse_unseen(context: &Context, loaded: &Loaded) -> Result<()> {
     );
     Err(CommandError::new(Kind::Blocked, "inside-a-step", message)
         .hint("give the command where the run was started, or wait until its steps are over"))
+}
+
+/// Refuses to approve where steps have lost their keeper and nobody has ended them since: one of them
+/// may be asking, with nothing left that it is known by.
+pub fn refuse_unheld(context: &Context, loaded: &Loaded) -> Result<()> {
+    let run_id = &loaded.row.run_id;
+    let dir = context.run_dir(run_id);
+    if Context::driver_lives(&loaded.row) || piton_process::keeper_alive(&dir).is_some() {
+        return Ok(());
+    }
+    let facts = Journal::read(&dir).unwrap_or_default();
+    let is_unheld = |(step, attempt): &(StepPath, u32)| {
+        let fact = facts.fact(&format!("{step}#{attempt}"));
+        matches!(fact, Fact::Maybe | Fact::Started { .. })
+    };
+    let Some((step, _)) = loaded.state.running().into_iter().find(is_unheld) else {
+        return Ok(());
+    };
+    let message = format!(
+        "the keeper of run {run_id} was lost while {step} ran: it can't be told whether that step \
+         is asking"
+    );
+    let hint = format!("`piton resume {run_id}` ends what is left of it; approve then");
+    Err(CommandError::new(Kind::Blocked, "inside-a-step", message).hint(hint))
 }
 
 /// Whether this process came from a step of the run, by what it carries itself or by where it stands.
@@ -329,7 +352,7 @@ fn key(
     } else {
         loaded.seq
     };
-    Ok(Sha::of_json(&(&loaded.row.run_id, request, seen)).0)
+    Ok(request.key(&loaded.row.run_id, seen))
 }
 
 fn last_event_of(store: &mut Store, row: &RunRow, target: Target<'_>) -> Result<u64> {

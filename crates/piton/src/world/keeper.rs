@@ -165,7 +165,10 @@ impl Connection {
                     Fact::Lost => {
                         Found::Lost("the machine was restarted, or its keeper never was".to_owned())
                     }
-                    Fact::Maybe | Fact::Started { .. } => Found::Lost("its keeper died".to_owned()),
+                    Fact::Maybe | Fact::Started { .. } => {
+                        attached.keeper_died = true;
+                        Found::Lost("its keeper died".to_owned())
+                    }
                 };
                 attached.found.push((attempt.clone(), found));
             }

@@ -334,6 +334,10 @@ impl World for RealWorld {
         })
     }
 
+    fn has_lost_keeper(&mut self) -> bool {
+        self.keeper.fd().is_some_and(signals::is_closed)
+    }
+
     fn prepare(&mut self, order: &Order) {
         self.keeper.prepare(&self.root, order);
     }

@@ -65,6 +65,13 @@ pub fn poll(
     }
 }
 
+/// Whether the other end of a connection is gone.
+pub fn is_closed(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::HUP)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
