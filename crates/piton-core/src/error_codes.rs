@@ -76,8 +76,8 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "inside-a-step",
         title: "a step cannot decide about its own run",
-        cause: "The command was given by a step of the run, by something it started, or by what it left running. Approving, retrying and skipping are a person's decisions.",
-        next: "Give the command in a terminal of your own.",
+        cause: "The command was given by a step of the run, by something it started, or by what it left running; or that can't be told, because the run's keeper was lost while a step ran. Approving, retrying and skipping are a person's decisions.",
+        next: "Give the command in a terminal of your own. If the keeper was lost, resume the run first.",
     },
     Entry {
         code: "interrupted",

@@ -35,7 +35,7 @@ pub struct LedOut {
 impl LedOut {
     /// Whether this is why something failed.
     pub fn is(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+        matches!(error.get_ref(), Some(inner) if inner.is::<Self>())
     }
 }
 

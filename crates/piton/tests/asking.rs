@@ -202,7 +202,9 @@ fn what_was_approved_while_the_keeper_was_lost_is_asked_for_again() {
     let lose_keeper = || {
         wait_until("the keeper killed", || {
             let left = project.keepers();
-            left.iter().for_each(|keeper| common::kill(keeper.pid, Signal::KILL));
+            for keeper in &left {
+                common::kill(keeper.pid, Signal::KILL);
+            }
             left.is_empty()
         });
     };
