@@ -93,6 +93,16 @@ fn nothing_of_a_worktree_is_written_through_its_links() {
         symlink(&mine, lane.path.join(".git.new")).unwrap();
         assert!(repo.lane("SL-2").reused);
         assert_eq!(fs::read_to_string(&mine).unwrap(), "mine\n");
+        // In the place of the worktree itself.
+        fs::remove_dir_all(&lane.path).unwrap();
+        symlink(outside.path(), &lane.path).unwrap();
+        let added = worktree::add(&repo.root, &repo.spec("SL-2"), &repo.fence()).map(drop);
+        fs::remove_dir_all(repo.root.join(".git/worktrees/SL-2")).unwrap();
+        let again = worktree::register_again(&repo.root, &repo.spec("SL-2"), &repo.fence());
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+        for refused in [added, again].map(|done| done.unwrap_err().to_string()) {
+            assert!(refused.contains("[link-leads-out]"), "{refused}");
+        }
     });
 }
 

@@ -96,12 +96,17 @@ fn within(place: &Place, wanted: &Path) -> Result<PathBuf> {
     let (Some(above), Some(name)) = (wanted.parent(), wanted.file_name()) else {
         return Err(Error::NoFolder(wanted.to_owned()));
     };
+    Ok(real(place, above)?.join(name))
+}
+
+/// The real path of a folder for worktrees, or of one. A path outside of the project is meant; a link
+/// that leads there is not.
+pub(super) fn real(place: &Place, path: &Path) -> Result<PathBuf> {
     let is_root = |above: &Path| above.canonicalize().is_ok_and(|above| above == place.root);
-    if above.ancestors().any(is_root) {
-        return Ok(beneath::real(&place.root, above).at(above)?.join(name));
+    if !path.ancestors().any(is_root) {
+        return Ok(path.to_owned());
     }
-    // No link leads there: it is meant.
-    Ok(wanted.to_owned())
+    beneath::real(&place.root, path).at(path)
 }
 
 /// Whether a folder is a worktree of ours, and was made whole.
@@ -150,6 +155,10 @@ fn prune_stale(place: &Place, admins: &[Admin], path: &Path) -> Result<()> {
 /// Takes up an entry of the lane, or clears it away if it was never complete or lost its folder.
 fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<Option<Added>> {
     let there = admin.path.as_ref().filter(|path| path.is_dir());
+    if let Some(path) = there.and_then(|_| links::path(&admin.dir)) {
+        // By the name that git knows: the entry has the real one.
+        real(place, &path)?;
+    }
     let (Some(mark), Some(path)) = (&admin.mark, there) else {
         let begun = |path: &&PathBuf| admin.is_linked() || links::is_begun(path, &admin.dir);
         let files = there.filter(begun);

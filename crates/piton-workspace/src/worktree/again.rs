@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::admin::{self, Admin, Spot};
 use super::mark::{self, Mark};
-use super::{At as _, Error, Place, Result, Spec, branch, check, links, list, locks, stand};
+use super::{At as _, Error, Place, Result, Spec, add, branch, check, links, list, locks, stand};
 use crate::refs::Fence;
 
 /// Registers the folder of a spec again, if it has no entry in git; nothing happens where it has one, or
@@ -21,6 +21,7 @@ pub fn register_again(root: &Path, spec: &Spec, fence: &Fence) -> Result<()> {
     check(&place, fence)?;
     let path = place.root.join(&spec.path);
     let Ok(real) = path.canonicalize() else { return Ok(()) };
+    add::real(&place, &path)?;
     let named = admin::leads_to(&real);
     if !is_unlinked(&real, named.as_deref()) {
         return Ok(());
