@@ -29,6 +29,7 @@ mod inbox;
 mod lanes;
 mod leave;
 mod outcome;
+mod recheck;
 mod recover;
 mod reopen;
 mod rewind;
@@ -46,9 +47,6 @@ const INBOX_EVERY: Millis = Millis(200);
 const INBOX_REST: Millis = Millis(20);
 /// How long it sleeps at most while somebody watches a live picture: ten frames a second look smooth.
 const TICK_EVERY: Millis = Millis(100);
-/// Times one driver runs a step again because its inputs were made anew: steps that change each
-/// other's inputs, or their own, would go on for ever.
-const REDONE_MAX: u32 = 3;
 /// How far the clock may run ahead of the time awake before that is a sleep: more than a clock that
 /// is being corrected ever does.
 const SLEEP_MIN: Millis = Millis::from_secs(5);
@@ -401,35 +399,6 @@ impl<'a> Driver<'a> {
 
     fn exhausted(&mut self, budget: BudgetExhausted) -> Result<()> {
         self.record(Event::BudgetExhausted(budget))
-    }
-
-    /// Looks again at inputs of finished steps after something they may read was made anew.
-    fn recheck(&mut self) -> Result<()> {
-        if !std::mem::take(&mut self.recheck_inputs) {
-            return Ok(());
-        }
-        let stale = match crate::resume::stale_inputs(&self.plan, &self.state, self.world) {
-            // A signal came before all were hashed, and is told next.
-            Err(Error::Interrupted(_)) => return Ok(()),
-            other => other?,
-        };
-        for rerun in stale {
-            let count = self.redone.entry(rerun.step.clone()).or_default();
-            if *count == REDONE_MAX {
-                let text = format!(
-                    "{}: {} once more, perhaps by the step itself; it is left as it is",
-                    rerun.step, rerun.reason
-                );
-                self.observer.note(&Note::Warning(text));
-                continue;
-            }
-            *count += 1;
-            self.record(Event::StepReset(piton_core::event::StepReset {
-                step: rerun.step,
-                reason: rerun.reason,
-            }))?;
-        }
-        Ok(())
     }
 
     /// Waits for something to happen and applies it.
