@@ -146,6 +146,8 @@ pub struct Driver<'a> {
     refused: Option<String>,
     /// How much was done for each lane since it last started a step.
     acts: BTreeMap<LanePath, u32>,
+    /// Lanes that a person edited after a driver before this one had committed them.
+    edited: BTreeSet<LanePath>,
     /// Whether something was done for a lane that asks for a new decision.
     again: bool,
     behind: views::Behind,
@@ -203,6 +205,7 @@ impl<'a> Driver<'a> {
             further: BTreeMap::new(),
             refused: None,
             acts: BTreeMap::new(),
+            edited: BTreeSet::new(),
             again: false,
             behind: views::Behind::default(),
         }

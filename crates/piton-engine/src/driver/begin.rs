@@ -91,7 +91,7 @@ impl Driver<'_> {
         else {
             return Ok(false);
         };
-        if work.merging.is_some() || work.merged.is_some() {
+        if work.merging.is_some() || work.merged.is_some() || self.edited.contains(path) {
             return Ok(false);
         }
         if self.rooms()?.tip(&work.base_branch).is_none_or(|tip| tip == *onto) {

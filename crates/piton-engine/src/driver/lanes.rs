@@ -28,6 +28,8 @@ impl Driver<'_> {
     /// Carries out what was decided for a lane.
     pub(super) fn lane_act(&mut self, path: &LanePath, act: LaneAct) -> Result<()> {
         let Some(lane) = self.plan.lane(path).cloned() else { return Ok(()) };
+        let is_inherited = act == LaneAct::Rebase && !self.acts.contains_key(path);
+        let act = if is_inherited && self.was_edited(path)? { LaneAct::Commit } else { act };
         if act != LaneAct::CheckPullRequest {
             let acts = self.acts.entry(path.clone()).or_default();
             *acts += 1;
@@ -219,6 +221,21 @@ impl Driver<'_> {
             self.observer.note(&Note::Warning(text));
         }
         Ok(())
+    }
+
+    /// Whether a lane has other files than a driver before this one committed: a person changed them.
+    fn was_edited(&mut self, path: &LanePath) -> Result<bool> {
+        let Some(committed) = self.work(path).committed else { return Ok(false) };
+        self.commit()?;
+        self.fresh.clear();
+        // What can't be checkpointed is told when the lane is put on base.
+        let Ok(Some(present)) = self.snapshot(path, "before it is put on base") else {
+            return Ok(false);
+        };
+        let is_at_commit = present.head.as_ref() == Some(&committed.commit);
+        let was_edited = is_at_commit && present.tree != committed.tree;
+        self.edited.extend(was_edited.then(|| path.clone()));
+        Ok(was_edited)
     }
 
     pub(super) fn rebase(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {

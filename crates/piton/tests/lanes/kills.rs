@@ -121,6 +121,22 @@ fn a_driver_killed_while_it_rebases() {
     survives("piton: move lane", true);
 }
 
+/// Lost: what a person edits in the worktree of a lane that is committed and waits for its turn, while
+/// nobody drives. The new file stayed, the edit of a file that the lane had went without a word.
+#[test]
+fn edits_after_a_lanes_commit_go_to_base_with_it() {
+    let scene = armed("merge-tree", false);
+    assert_eq!(piton(&scene, &["run", DOCUMENT]).code, 137, "{}", calls(&scene));
+    let room = ["SL-1", "SL-2"].map(|name| scene.room(name)).into_iter().find(|room| room.is_dir());
+    let room = room.unwrap();
+    std::fs::write(room.join("README"), "edited\n").unwrap();
+    std::fs::write(room.join("new.txt"), "new\n").unwrap();
+    piton(&scene, &["resume"]).exits(0);
+    assert_eq!(scene.project.read("README"), "edited\n", "{:?}", scene.subjects("main"));
+    assert_eq!(scene.project.read("new.txt"), "new\n");
+    scene.nothing_left();
+}
+
 /// Lost: base would move twice, or its work tree would stay behind.
 #[test]
 fn a_driver_killed_while_it_moves_base() {
