@@ -1,9 +1,10 @@
 //! Files that a power cut tore.
 //!
 //! A file system writes the bytes of a file page by page, some time after the program that made them,
-//! and without asking in which order. So a torn file is what it was, with pages that are all zeros or,
-//! at its end, not there: as a rule all of them, which leaves it empty. What differs in any other way
-//! is somebody's work.
+//! and without asking in which order. So a torn file is what it was, with bytes that are zeros or, from
+//! some page on, not there: as a rule all of them, which leaves it empty. What was appended to a page
+//! that had been written before is zeros behind what was there. What differs in any other way is
+//! somebody's work.
 
 use std::path::Path;
 
@@ -32,10 +33,9 @@ pub fn torn(dir: &Path, present: &str, whole: &str) -> Result<Vec<Vec<u8>>, Erro
 
 fn is_torn(found: &[u8], whole: &[u8]) -> bool {
     let is_cut = found.len() < whole.len() && found.len().is_multiple_of(PAGE);
-    let is_left = |(found, whole): (&[u8], &[u8])| found == whole || found.iter().all(|b| *b == 0);
     (is_cut || found.len() == whole.len())
         && found != whole
-        && found.chunks(PAGE).zip(whole.chunks(PAGE)).all(is_left)
+        && found.iter().zip(whole).all(|(found, whole)| found == whole || *found == 0)
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_pages_that_are_missing_make_a_file_torn() {
+    fn only_bytes_that_are_missing_make_a_file_torn() {
         let whole = [[1; PAGE], [2; PAGE], [3; PAGE]].concat();
         let with = |at: usize, byte: u8| {
             let mut found = whole.clone();
@@ -58,6 +58,10 @@ mod tests {
         for other in [&whole[..], &with(1, 9), &whole[..PAGE - 1], &longer] {
             assert!(!is_torn(other, &whole), "{} bytes", other.len());
         }
+        // What was appended within a page that was there before.
+        assert!(
+            is_torn(b"old\n\0\0\0\0", b"old\nnew\n") && !is_torn(b"old\nmy\0\n", b"old\nnew\n")
+        );
         assert!(is_torn(b"", b"a") && is_torn(b"\0\0", b"ab"));
         assert!(!is_torn(b"a", b"ab") && !is_torn(b"", b"") && !is_torn(b"x", b""));
     }
