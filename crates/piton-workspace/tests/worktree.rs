@@ -81,9 +81,9 @@ fn an_earlier_boot_is_told_until_all_is_whole() {
         fs::write(repo.admins()[0].join("index"), "torn").unwrap();
         let lane = repo.lane("SL-1");
         assert_eq!(git(&lane.path, &["status", "--porcelain"]), "");
-        assert!(worktree::restarted(&lane.path).unwrap());
+        assert!(worktree::restarted(&repo.root, &lane.path).unwrap());
         worktree::note_whole(&lane.path).unwrap();
-        assert!(!worktree::restarted(&lane.path).unwrap());
+        assert!(!worktree::restarted(&repo.root, &lane.path).unwrap());
     });
 }
 

@@ -53,13 +53,16 @@ fn torn(repo: &Repo, which: &[usize], how: &str) {
     repo.git(&["worktree", "prune", "--expire=now"]);
     let again = repo.lane("SL-1");
     let case = format!("{which:?} {how}");
-    assert!(again.reused && worktree::restarted(&lane.path).unwrap(), "{case}: {again:?}");
+    assert!(
+        again.reused && worktree::restarted(&repo.root, &lane.path).unwrap(),
+        "{case}: {again:?}"
+    );
     assert_eq!((&again.path, &again.branch), (&lane.path, &lane.branch), "{case}");
     assert_eq!(files.each_ref().map(|file| fs::read(file).unwrap()), before, "{case}");
     assert_eq!(repo.admins().len(), 1, "{case}");
     assert_eq!(git(&lane.path, &["status", "--porcelain"]), "?? work.txt", "{case}");
     worktree::note_whole(&lane.path).unwrap();
-    assert!(!worktree::restarted(&lane.path).unwrap(), "{case}");
+    assert!(!worktree::restarted(&repo.root, &lane.path).unwrap(), "{case}");
 }
 
 #[test]
@@ -148,7 +151,7 @@ fn a_mark_without_the_path_is_one_as_before() {
         fs::write(&mark, older.collect::<Vec<_>>().join("\n") + "\n").unwrap();
         reboot(&repo.admins()[0]);
         let again = repo.lane("SL-1");
-        assert!(again.reused && worktree::restarted(&lane.path).unwrap());
+        assert!(again.reused && worktree::restarted(&repo.root, &lane.path).unwrap());
         assert_eq!(again.path, lane.path);
     });
 }

@@ -116,7 +116,9 @@ pub fn is_complete(path: &Path) -> bool {
 
 /// Whether a folder is a worktree of ours that was last known to be whole before the machine restarted:
 /// its files may be torn. Its index is not, after this.
-pub fn restarted(path: &Path) -> Result<bool> {
+pub fn restarted(root: &Path, path: &Path) -> Result<bool> {
+    // The link in the folder may be torn as well: reading the marks writes it again.
+    drop(admin::scan(&Place::of(root)?));
     let mark = admin::leads_to(path).and_then(|dir| Mark::of(&dir));
     let is_earlier = mark.is_some_and(|mark| mark.boot != mark::boot());
     if is_earlier {

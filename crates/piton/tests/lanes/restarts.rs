@@ -133,7 +133,10 @@ fn a_worktree_that_no_snapshot_was_taken_of_is_put_back_from_its_commit() {
     arm(&scene, "piton: snapshot --stdin", false);
     let piton = |args: &[&str]| scene.project.finish(scene.command(PITON).args(args));
     assert_eq!(piton(&["run", DOCUMENT]).code, 137, "{}", calls(&scene));
-    fs::write(scene.room("SL-1").join("README"), "").unwrap();
+    // The link by which git knows it is torn as well.
+    for name in ["README", ".git"] {
+        fs::write(scene.room("SL-1").join(name), "").unwrap();
+    }
     scene.project.reboot();
     piton(&["resume"]).exits(0).says("README");
     assert_eq!(scene.project.read("README"), "a project\n");

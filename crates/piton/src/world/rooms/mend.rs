@@ -119,7 +119,7 @@ impl GitRooms {
                 continue;
             }
             let dir = Path::new(&work.dir);
-            if !worktree::restarted(dir).map_err(of_worktree)? {
+            if !worktree::restarted(&self.root, dir).map_err(of_worktree)? {
                 continue;
             }
             let Some(target) = self.torn_in(&lane, work, at).map_err(failed)? else {
