@@ -3,8 +3,8 @@
 //! A file system writes the bytes of a file page by page, some time after the program that made them,
 //! and without asking in which order. So a torn file is what it was, with bytes that are zeros or, from
 //! some page on, not there: as a rule all of them, which leaves it empty. What was appended to a page
-//! that had been written before is zeros behind what was there. What differs in any other way is
-//! somebody's work.
+//! that had been written before is zeros behind what was there, which no text has. What differs in any
+//! other way is somebody's work.
 
 use std::path::Path;
 
@@ -33,7 +33,10 @@ pub fn torn(dir: &Path, present: &str, whole: &str) -> Result<Vec<Vec<u8>>, Erro
 
 fn is_torn(found: &[u8], whole: &[u8]) -> bool {
     let is_cut = found.len() < whole.len() && found.len().is_multiple_of(PAGE);
-    (is_cut || found.len() == whole.len())
+    let more = found.get(whole.len()..);
+    let is_zeros = more.is_some_and(|more| more.iter().all(|byte| *byte == 0));
+    let is_longer = is_zeros && !whole.is_empty() && !whole.contains(&0);
+    (is_cut || is_longer || found.len() == whole.len())
         && found != whole
         && found.iter().zip(whole).all(|(found, whole)| found == whole || *found == 0)
 }
@@ -54,7 +57,7 @@ mod tests {
         {
             assert!(is_torn(torn, &whole), "{} bytes", torn.len());
         }
-        let longer = [&whole[..], &[0; PAGE]].concat();
+        let longer = [&whole[..], &[0, 1]].concat();
         for other in [&whole[..], &with(1, 9), &whole[..PAGE - 1], &longer] {
             assert!(!is_torn(other, &whole), "{} bytes", other.len());
         }
@@ -62,6 +65,7 @@ mod tests {
         assert!(
             is_torn(b"old\n\0\0\0\0", b"old\nnew\n") && !is_torn(b"old\nmy\0\n", b"old\nnew\n")
         );
+        assert!(is_torn(b"old\n\0\0", b"old\n") && !is_torn(b"\0a\0\0", b"\0a"));
         assert!(is_torn(b"", b"a") && is_torn(b"\0\0", b"ab"));
         assert!(!is_torn(b"a", b"ab") && !is_torn(b"", b"") && !is_torn(b"x", b""));
     }
