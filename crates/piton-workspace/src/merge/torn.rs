@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use super::diff::{self, Change};
 use super::{Result, guard::Guard};
 use crate::git::Git;
-use crate::worktree::Place;
+use crate::synced;
+use crate::worktree::{At as _, Place};
 
 /// Brings a work tree to where the next step can begin: what base has not, goes back.
 pub(super) fn take_back(
@@ -53,7 +54,7 @@ fn rewind(place: &Place, guard: &Guard, (old, new): (&str, &str)) -> Result<()> 
     let touched = diff::files(dir, &copy)?;
     let other = unlike_new(place, &changes.iter().collect::<Vec<_>>())?;
     let theirs = guard.theirs();
-    let mut restored = Vec::new();
+    let (mut restored, mut put_back) = (Vec::new(), Vec::new());
     let stepped_on = |c: &&Change| !at_old.contains(&c.path) && !theirs.contains(&c.path);
     for change in changes.iter().filter(stepped_on) {
         let file = dir.join(&change.path);
@@ -64,16 +65,20 @@ fn rewind(place: &Place, guard: &Guard, (old, new): (&str, &str)) -> Result<()> 
             if there.is_some() && !is_dir && stepped() {
                 let _ = fs::remove_file(&file);
                 remove_empty(dir, &file);
+                put_back.push(change.path.as_path());
             }
         } else if touched.contains(&change.path) && !is_dir && (there.is_none() || stepped()) {
             restored.extend_from_slice(change.path.as_os_str().as_bytes());
             restored.push(0);
+            put_back.push(change.path.as_path());
         }
     }
     if !restored.is_empty() {
         let args = ["checkout-index", "--force", "-z", "--stdin"];
         Git::at(dir).index(&copy).args(args).input(restored).run()?;
     }
+    // The note of the step goes next: files that a power cut emptied after that would be the user's.
+    synced::files(dir, put_back.into_iter()).at(dir)?;
     let _ = fs::remove_file(copy);
     Ok(())
 }
