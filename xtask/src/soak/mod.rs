@@ -9,6 +9,7 @@ mod drivers;
 mod interrupts;
 mod kills;
 mod lanes;
+mod machine;
 mod processes;
 mod pull_requests;
 mod reader;
@@ -30,7 +31,7 @@ use crate::{Failure, Result, shell};
 pub(crate) use reader::{ROLE as READER_COMMAND, role as read};
 
 /// The loops, in the order they run.
-pub(crate) const NAMES: [&str; 10] = [
+pub(crate) const NAMES: [&str; 12] = [
     "kill-driver",
     "kill-all",
     "kill-keeper",
@@ -41,6 +42,8 @@ pub(crate) const NAMES: [&str; 10] = [
     "lanes",
     "lanes-drivers",
     "pull-requests",
+    "reboot",
+    "power",
 ];
 
 /// Rounds at the same time: as many as the smallest machine has cores, and enough to disturb each
@@ -141,6 +144,8 @@ struct Loop {
     acts: &'static str,
     /// What it must have met so often in full.
     aims: (&'static [&'static str], u64),
+    /// What it needs of the machine; without it the loop says why and shows nothing.
+    needs: fn() -> std::result::Result<(), Broken>,
     round: fn(&mut Round<'_>) -> std::result::Result<(), Broken>,
 }
 
@@ -158,6 +163,16 @@ const LOOPS: [Loop; NAMES.len()] = [
     Loop { aims: lanes::AIMS, ..plain(7, (200, 2), "kills", lanes::kill) },
     Loop { aims: lanes::DRIVER_AIMS, ..plain(8, (50, 2), "stops", lanes::drivers) },
     Loop { aims: pull_requests::AIMS, ..plain(9, (50, 3), "kills", pull_requests::kill) },
+    Loop {
+        aims: lanes::RESTART_AIMS,
+        needs: machine::can_reboot,
+        ..plain(10, (200, 3), "restarts", lanes::reboot)
+    },
+    Loop {
+        aims: lanes::RESTART_AIMS,
+        needs: machine::can_lose_power,
+        ..plain(11, (100, 3), "restarts", lanes::power)
+    },
 ];
 
 /// A loop without aims: its place, full and sample number of rounds, what a kill is called.
@@ -167,7 +182,8 @@ const fn plain(
     acts: &'static str,
     round: fn(&mut Round<'_>) -> std::result::Result<(), Broken>,
 ) -> Loop {
-    Loop { name: NAMES[place], rounds: rounds.0, sample: rounds.1, acts, aims: NONE, round }
+    let needs = || Ok(());
+    Loop { name: NAMES[place], rounds: rounds.0, sample: rounds.1, acts, aims: NONE, needs, round }
 }
 
 /// How the loops are to run.
@@ -228,6 +244,9 @@ pub(crate) fn sample(name: &str) -> std::result::Result<String, String> {
 /// Runs one loop; gives its summary line, or everything that broke with that line at the end.
 fn run(one: &Loop, options: &Options) -> std::result::Result<String, String> {
     let rounds = options.rounds.unwrap_or(if options.sample { one.sample } else { one.rounds });
+    if let Err(why) = (one.needs)() {
+        return Ok(format!("not run: {why}"));
+    }
     let (begun, next) = (Instant::now(), AtomicU64::new(0));
     let total = Mutex::new((0_u64, Tally::default(), Vec::<String>::new()));
     std::thread::scope(|scope| {

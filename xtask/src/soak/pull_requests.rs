@@ -36,7 +36,7 @@ const LOOK_EVERY: Duration = Duration::from_micros(200);
 
 /// One round.
 pub(super) fn kill(round: &mut Round<'_>) -> Result<(), Broken> {
-    let mut scratch = Scratch::with_files(round, |_| vec![("plan.toml", plan())])?;
+    let mut scratch = Scratch::with_files(round, false, |_| vec![("plan.toml", plan())])?;
     prepare(&scratch)?;
     let killed = kill_until_complete(round, &scratch);
     killed.and_then(|()| check(&scratch)).map_err(|broken| scratch.report(&broken))

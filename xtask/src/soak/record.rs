@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use piton_core::event::{Event, Outcome};
 use piton_engine::Store;
+use piton_formats::codec;
 use piton_ledger::{Open, Sqlite};
+use serde_json::Value;
 
 use super::Broken;
 use super::scratch::{LANES, RUN, STEPS, Scratch};
@@ -71,6 +73,27 @@ pub(super) fn acted_after(scratch: &Scratch, seq: u64) -> bool {
     };
     let acts = |event: &Event| matches!(event, Event::StepStarted(_) | Event::StepFinished(_));
     events.iter().any(|(number, event)| number > attached && acts(event))
+}
+
+/// Checks that every event that a driver wrote on stdout as JSON is on record as it was said.
+pub(super) fn acknowledged(scratch: &Scratch) -> Result<(), Broken> {
+    let recorded: BTreeMap<u64, Event> = events(scratch).into_iter().collect();
+    // Half a line was not said.
+    for line in scratch.stdout().split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+        let said: Value = serde_json::from_str(line).map_err(|e| format!("{e}: {line}"))?;
+        let Some(seq) = said["seq"].as_u64() else { continue };
+        let encoded = recorded.get(&seq).map(codec::encode);
+        let is_same = encoded.is_some_and(|event| {
+            let body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
+            let mut fields = body.as_object().into_iter().flatten();
+            said["event"] == event.tag && fields.all(|(name, value)| said[name] == *value)
+        });
+        if !is_same {
+            let found = recorded.get(&seq);
+            return Err(format!("event {seq} was said and is not on record: {line}{found:?}"));
+        }
+    }
+    Ok(())
 }
 
 fn attempts(events: &[(u64, Event)]) -> BTreeMap<String, BTreeMap<u32, Attempt>> {

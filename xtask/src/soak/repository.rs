@@ -181,10 +181,14 @@ fn stale(folder: &Path, left: &mut Vec<PathBuf>) {
         let name = name.to_string_lossy();
         if path.is_dir() {
             // Our own state is looked at by `doctor`; its lock files are files to be locked.
-            if name != "objects" && name != "piton" {
+            if name != "piton" {
                 stale(&path, left);
             }
-        } else if name.ends_with(".lock") || name.starts_with("piton") {
+        } else if name.ends_with(".lock")
+            || name.starts_with("piton")
+            || name.contains("_piton_")
+            || name == "locked.new"
+        {
             left.push(path);
         }
     }

@@ -1,6 +1,8 @@
 //! The folder of one round: a git repository, a plan, a home and a folder for temporary files of
-//! its own, so that whatever a round leaves behind is found in it, and goes with it.
+//! its own, so that whatever a round leaves behind is found in it, and goes with it. All that the
+//! program writes can lie on a disk of the round's own; what the round notes itself never does.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::machine::Disk;
 use super::processes::{self, Process};
 use super::{Broken, Round};
 
@@ -26,12 +29,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Lines of what the program said that are shown when a round fails.
 const TOLD_LINES: usize = 30;
 
+/// Where the stdout of all programs goes.
+const STDOUT: &str = "stdout";
+
 /// What `doctor` says about the disk.
 const DISK: &str = " free (";
 
 /// The folder of one round.
 pub(super) struct Scratch {
+    // Unmounted before its folder is removed.
+    disk: Option<Disk>,
     dir: Option<tempfile::TempDir>,
+    outside: PathBuf,
     base: PathBuf,
     piton: PathBuf,
     keep: bool,
@@ -59,28 +68,32 @@ impl Scratch {
 
     /// Makes a repository with this plan.
     pub(super) fn with_plan(round: &Round<'_>, plan: &str) -> Result<Self, Broken> {
-        Self::with_files(round, |_| vec![("plan.toml", plan.to_owned())])
+        Self::with_files(round, false, |_| vec![("plan.toml", plan.to_owned())])
     }
 
-    /// Makes a repository with these files, all committed. What they say may depend on the folder.
+    /// Makes a repository with these files, all committed, on a disk of its own if that is wanted.
+    /// What the files say may depend on the folder that is not on that disk.
     pub(super) fn with_files(
         round: &Round<'_>,
+        own_disk: bool,
         files: impl FnOnce(&Path) -> Vec<(&'static str, String)>,
     ) -> Result<Self, Broken> {
         let dir =
             tempfile::Builder::new().prefix("piton-soak-").tempdir().map_err(|e| e.to_string())?;
-        let base = dir.path().canonicalize().map_err(|e| e.to_string())?;
+        let outside = dir.path().canonicalize().map_err(|e| e.to_string())?;
+        let disk = own_disk.then(|| Disk::new(&outside)).transpose()?;
+        let base = disk.as_ref().map_or(&*outside, Disk::at).to_owned();
         for folder in ["repo", "home", "tmp", "bin"] {
             fs::create_dir(base.join(folder)).map_err(|e| e.to_string())?;
         }
-        for (name, text) in files(&base) {
+        for (name, text) in files(&outside) {
             fs::write(base.join("repo").join(name), text).map_err(|e| e.to_string())?;
         }
         // Steps commit too.
         let who = "[user]\n\tname = soak\n\temail = soak@localhost\n";
         fs::write(base.join("home/.gitconfig"), who).map_err(|e| e.to_string())?;
-        let scratch =
-            Self { dir: Some(dir), base, piton: round.piton.to_owned(), keep: round.keep_failed };
+        let (dir, piton) = (Some(dir), round.piton.to_owned());
+        let scratch = Self { disk, dir, outside, base, piton, keep: round.keep_failed };
         for words in [
             &["init", "--quiet", "--initial-branch=main"][..],
             &["add", "--all"],
@@ -96,14 +109,37 @@ impl Scratch {
         &self.base
     }
 
+    /// The folder for what the round itself writes; another one only where there is a disk.
+    pub(super) fn outside(&self) -> &Path {
+        &self.outside
+    }
+
+    /// The disk that the repository lies on, if it has one of its own.
+    pub(super) fn disk(&self) -> Option<&Disk> {
+        self.disk.as_ref()
+    }
+
     /// Where the program keeps its state.
     pub(super) fn state_dir(&self) -> PathBuf {
         self.base.join("repo/.git/piton")
     }
 
+    /// Brings what was written to its own disk, where it has one.
+    pub(super) fn sync(&self) -> Result<(), Broken> {
+        self.disk.as_ref().map_or(Ok(()), Disk::sync)
+    }
+
+    /// Removes all temporary files.
+    pub(super) fn clear_temporary(&self) -> Result<(), Broken> {
+        let folder = self.base.join("tmp");
+        fs::remove_dir_all(&folder)
+            .and_then(|()| fs::create_dir(&folder))
+            .map_err(|e| e.to_string())
+    }
+
     /// What git says in the repository; an error if it fails.
     pub(super) fn git(&self, words: &[&str]) -> Result<String, Broken> {
-        let mut git = self.command(Path::new("git"));
+        let mut git = self.command("git");
         let output = git.args(words).output().map_err(|e| format!("git: {e}"))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
@@ -111,7 +147,8 @@ impl Scratch {
         Err(format!("git {words:?}: {}", String::from_utf8_lossy(&output.stderr)))
     }
 
-    fn command(&self, program: &Path) -> Command {
+    /// A program in the repository, with an environment of its own.
+    pub(super) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         let mut path = self.base.join("bin").into_os_string();
         path.push(":");
@@ -136,15 +173,18 @@ impl Scratch {
 
     /// Starts the program; what it says is kept for the report of a failure.
     pub(super) fn start(&self, words: &[&str]) -> Result<Started, Broken> {
-        let said = self.base.join("said");
-        let open = || fs::OpenOptions::new().create(true).append(true).open(&said);
-        let mut note = open().map_err(|e| e.to_string())?;
+        let said = self.outside.join("said");
+        let open = |file: &Path| {
+            let file = fs::OpenOptions::new().create(true).append(true).open(file);
+            file.map_err(|e| e.to_string())
+        };
+        let mut note = open(&said)?;
         // One write, so that two drivers at once do not cut each other's heading.
         let heading = format!("$ piton {}\n", words.join(" "));
         std::io::Write::write_all(&mut note, heading.as_bytes()).map_err(|e| e.to_string())?;
-        let own = tempfile::NamedTempFile::new_in(&self.base).map_err(|e| e.to_string())?;
+        let own = tempfile::NamedTempFile::new_in(&self.outside).map_err(|e| e.to_string())?;
         let (own, path) = own.keep().map_err(|e| e.to_string())?;
-        let child = self.piton(words).stdout(Stdio::null()).stderr(own).spawn();
+        let child = self.piton(words).stdout(open(&self.outside.join(STDOUT))?).stderr(own).spawn();
         let child =
             child.map_err(|e| format!("{} could not be started: {e}", self.piton.display()))?;
         Ok(Started { child, said: path, all: said })
@@ -163,6 +203,11 @@ impl Scratch {
             Some((key.to_owned(), attempt.parse().ok()?))
         };
         text.lines().map(|line| pair(line).unwrap_or_else(|| (line.to_owned(), 0))).collect()
+    }
+
+    /// What the programs of this round said on stdout.
+    pub(super) fn stdout(&self) -> String {
+        fs::read_to_string(self.outside.join(STDOUT)).unwrap_or_default()
     }
 
     /// The processes of this round: those that have its folder in environment or command line.
@@ -221,7 +266,7 @@ impl Scratch {
 
     /// Adds what the program said to what broke; the folder stays if that was asked for.
     pub(super) fn report(&mut self, broken: &str) -> Broken {
-        let said = fs::read_to_string(self.base.join("said")).unwrap_or_default();
+        let said = fs::read_to_string(self.outside.join("said")).unwrap_or_default();
         let lines: Vec<&str> = said.lines().collect();
         let last = lines[lines.len().saturating_sub(TOLD_LINES)..].join("\n    ");
         let mut report = format!("{broken}\n    {last}");

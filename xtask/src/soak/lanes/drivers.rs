@@ -16,7 +16,8 @@ use super::super::kills::{completed, kill_pass};
 use super::super::processes::{Kind, Process};
 use super::super::scratch::{RUN, Scratch, Started};
 use super::super::{Broken, Round, processes, record};
-use super::{project, stop_somewhere};
+use super::project::{self, Setting};
+use super::stop_somewhere;
 
 /// What must have been met, and how often in full.
 pub(crate) const AIMS: (&[&str], u64) =
@@ -33,11 +34,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// One round.
 pub(crate) fn many(round: &mut Round<'_>) -> Result<(), Broken> {
-    project::round(round, replace_until_complete)
+    project::round(round, Setting::Alone, replace_until_complete)
 }
 
 fn replace_until_complete(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
-    let watch = Watch::new(scratch.base().join("testing"));
+    let watch = Watch::new(scratch.outside().join("testing"));
     let mut driver = scratch.start(&project::words(scratch))?;
     for _ in 0..STOPS.0 + round.rng.below(STOPS.1) {
         let Some(met) = stop_somewhere(round, &watch, &mut driver)? else { break };

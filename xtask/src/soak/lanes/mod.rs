@@ -2,10 +2,12 @@
 //!
 //! However often driver, keeper and steps are killed, base ends with the work of each lane once, in
 //! one line of commits, and nothing else is left. [`mod@drivers`] does the same with several drivers
-//! instead of dead ones.
+//! instead of dead ones, [`restart`] restarts the machine and has a person at it.
 
 mod drivers;
+mod person;
 mod project;
+mod restart;
 
 use std::thread;
 use std::time::Duration;
@@ -15,7 +17,10 @@ use super::kills::{completed, kill_pass};
 use super::scratch::{Scratch, Started};
 use super::{Broken, Round, record, repository};
 
+use project::Setting;
+
 pub(super) use drivers::{AIMS as DRIVER_AIMS, many as drivers};
+pub(super) use restart::{AIMS as RESTART_AIMS, power, reboot};
 
 /// What must have been met, and how often in full.
 pub(super) const AIMS: (&[&str], u64) = (
@@ -44,11 +49,11 @@ const UNAIMED_ONE_IN: u64 = 4;
 
 /// One round.
 pub(super) fn kill(round: &mut Round<'_>) -> Result<(), Broken> {
-    project::round(round, kill_until_complete)
+    project::round(round, Setting::Alone, kill_until_complete)
 }
 
 fn kill_until_complete(round: &mut Round<'_>, scratch: &Scratch) -> Result<(), Broken> {
-    let watch = Watch::new(scratch.base().join("testing"));
+    let watch = Watch::new(scratch.outside().join("testing"));
     let kills = KILLS.0 + round.rng.below(KILLS.1);
     for _ in 0..kills {
         let mut driver = scratch.start(&project::words(scratch))?;
@@ -85,17 +90,19 @@ fn stop_somewhere(
     watch: &Watch,
     driver: &mut Started,
 ) -> Result<Option<Vec<&'static str>>, Broken> {
+    if reach(round, watch, driver)? { watch.stop(driver) } else { Ok(None) }
+}
+
+/// Waits until a driver does something, or for any moment; false when it ended first.
+fn reach(round: &mut Round<'_>, watch: &Watch, driver: &mut Started) -> Result<bool, Broken> {
     if round.rng.one_in(UNAIMED_ONE_IN) {
-        if driver.wait_for(round.rng.millis_below(ANYWHERE_MS))?.is_some() {
-            return Ok(None);
-        }
-    } else {
-        let aims = AIMS.0;
-        let aim = usize::try_from(round.rng.below(aims.len() as u64)).unwrap_or(0);
-        if !watch.until(driver, aims[aim], AIM_WAIT)? {
-            return Ok(None);
-        }
-        thread::sleep(round.rng.millis_below(AFTER_MS));
+        return Ok(driver.wait_for(round.rng.millis_below(ANYWHERE_MS))?.is_none());
     }
-    watch.stop(driver)
+    let aims = AIMS.0;
+    let aim = usize::try_from(round.rng.below(aims.len() as u64)).unwrap_or(0);
+    if !watch.until(driver, aims[aim], AIM_WAIT)? {
+        return Ok(false);
+    }
+    thread::sleep(round.rng.millis_below(AFTER_MS));
+    Ok(true)
 }

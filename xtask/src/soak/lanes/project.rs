@@ -21,18 +21,36 @@ const DOCUMENT: &str = "phase.md";
 /// Where the checkpoints of lanes are.
 const CHECKPOINTS: &str = "repo/.claude/ai-dev-kit/run-logs/checkpoints.json";
 
+/// Who helps a lane that failed, and where its project lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Setting {
+    /// Nobody: its agent is called again.
+    Alone,
+    /// A person: it has no retries.
+    Person,
+    /// A person, and the project lies on a disk of its own.
+    PersonAndDisk,
+}
+
 /// One round: the project is made, something is done to its run, and what is left is looked at.
-/// Meanwhile another process reads the checkpoints.
+/// Meanwhile another process reads the checkpoints, unless they lie on a disk that goes away.
 pub(super) fn round(
     round: &mut Round<'_>,
+    setting: Setting,
     act: impl FnOnce(&mut Round<'_>, &Scratch) -> Result<(), Broken>,
 ) -> Result<(), Broken> {
-    let mut scratch = Scratch::with_files(round, files)?;
-    prepare(scratch.base())?;
+    let (own_disk, retries) = match setting {
+        Setting::Alone => (false, 5),
+        Setting::Person => (false, 0),
+        Setting::PersonAndDisk => (true, 0),
+    };
+    let mut scratch = Scratch::with_files(round, own_disk, |outside| files(outside, retries))?;
+    prepare(scratch.outside())?;
     let users = Users::prepare(&scratch)?;
-    let reader = Reader::start(&scratch.base().join(CHECKPOINTS))?;
+    let checkpoints = scratch.base().join(CHECKPOINTS);
+    let reader = (!own_disk).then(|| Reader::start(&checkpoints)).transpose()?;
     let acted = act(round, &scratch);
-    let read = reader.finish().map(|reads| round.tally.reads += reads);
+    let read = reader.map_or(Ok(0), Reader::finish).map(|reads| round.tally.reads += reads);
     let commits = round.tally.commits;
     let checked = acted.and(read).and_then(|()| {
         repository::has_users_commits(&scratch, commits)?;
@@ -49,17 +67,17 @@ pub(super) fn words(scratch: &Scratch) -> Vec<&'static str> {
     }
 }
 
-fn files(base: &Path) -> Vec<(&'static str, String)> {
-    let base = base.display();
+fn files(outside: &Path, retries: u32) -> Vec<(&'static str, String)> {
+    let outside = outside.display();
     let settings = format!(
         "[defaults]\nagent = \"scripted\"\nbackoff = \"10ms\"\n\n\
-         [agents.scripted]\ncommand = [\"sh\", \"{base}/agent.sh\"]\n"
+         [agents.scripted]\ncommand = [\"sh\", \"{outside}/agent.sh\"]\n"
     );
     let mut document = "# P: Soak\n\n## Lane Index & Dependencies\n\n".to_owned();
     for lane in LANES {
         let _ = write!(
             document,
-            "- SL-{lane} -- Lane {lane}\n  - Parallel-safe: yes\n  - Retries: 5\n\n"
+            "- SL-{lane} -- Lane {lane}\n  - Parallel-safe: yes\n  - Retries: {retries}\n\n"
         );
     }
     document.push_str("## Lanes\n");
@@ -69,8 +87,8 @@ fn files(base: &Path) -> Vec<(&'static str, String)> {
             "\n### SL-{lane} -- Lane {lane}\n\n\
              | Task ID | Type | Depends On | Files in Scope | Tests Owned Files | Test Command(s) |\n\
              |---|---|---|---|---|---|\n\
-             | {lane}1 | impl | - | - | - | `sh {base}/check.sh {lane}` |\n\
-             | {lane}2 | verify | {lane}1 | - | - | `sh {base}/check.sh {lane}` |\n"
+             | {lane}1 | impl | - | - | - | `sh {outside}/check.sh {lane}` |\n\
+             | {lane}2 | verify | {lane}1 | - | - | `sh {outside}/check.sh {lane}` |\n"
         );
     }
     let shared = LANES.map(|lane| format!("{lane} todo\n\n\n\n")).concat();
@@ -79,19 +97,25 @@ fn files(base: &Path) -> Vec<(&'static str, String)> {
         (DOCUMENT, document),
         ("shared.txt", shared),
         ("both.txt", "first\n".to_owned()),
+        ("SL-A.md", "notes\n".to_owned()),
+        ("SL-B.md", "notes\n".to_owned()),
+        ("SL-C.md", "notes\n".to_owned()),
+        ("SL-D.md", "notes\n".to_owned()),
     ]
 }
 
 /// Writes the scripts that stand for agent and tests.
-fn prepare(base: &Path) -> Result<(), Broken> {
+fn prepare(outside: &Path) -> Result<(), Broken> {
     // Done again after a kill at any point, each task gives the same files. A `git commit` that is
     // killed can leave a lock on the packed refs, which nobody can tell from the user's, so the
-    // task that commits does so in parts.
+    // task that commits does so in parts. It syncs what it writes to git's folder: git does not by
+    // itself, and takes an object that a power cut emptied for one that is there.
     let agent = "\
 cat > prompt.txt; rm prompt.txt
 sleep 0.01
 case \"$PITON_STEP_KEY\" in
 */A1)
+  export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.fsync GIT_CONFIG_VALUE_0=all
   echo a > a.txt; git add a.txt || exit
   git diff --cached --quiet && exit
   commit=$(git commit-tree -m 'A by hand' -p HEAD $(git write-tree)) && git update-ref HEAD $commit || exit ;;
@@ -109,18 +133,18 @@ case \"$PITON_STEP_KEY\" in
 esac
 sleep 0.01
 ";
-    let base_text = base.display();
+    let folder = outside.display();
     let check = format!(
         "cat > /dev/null\n\
-         : > {base_text}/testing/$$\nsleep 0.02\n\
+         : > {folder}/testing/$$\nsleep 0.02\n\
          code=0\n\
          if grep -q '^<<<<<<<' both.txt; then code=1; fi\n\
-         if [ $1 = D ] && [ ! -e {base_text}/failed ]; then : > {base_text}/failed; code=1; fi\n\
-         rm {base_text}/testing/$$\nexit $code\n"
+         if [ $1 = D ] && [ ! -e {folder}/failed ]; then : > {folder}/failed; code=1; fi\n\
+         rm {folder}/testing/$$\nexit $code\n"
     );
-    fs::create_dir(base.join("testing")).map_err(|e| e.to_string())?;
-    fs::write(base.join("agent.sh"), agent).map_err(|e| e.to_string())?;
-    fs::write(base.join("check.sh"), check).map_err(|e| e.to_string())
+    fs::create_dir(outside.join("testing")).map_err(|e| e.to_string())?;
+    fs::write(outside.join("agent.sh"), agent).map_err(|e| e.to_string())?;
+    fs::write(outside.join("check.sh"), check).map_err(|e| e.to_string())
 }
 
 /// Checks what must be so once the run is complete.
@@ -139,6 +163,7 @@ fn check(scratch: &Scratch, users: &Users) -> Result<(), Broken> {
     }
     same("both.txt", "first\nC\nD\n").or_else(|_| same("both.txt", "first\nD\nC\n"))?;
     once(scratch)?;
+    kept(scratch)?;
     rebuilt(scratch)?;
     scratch.clean()
 }
@@ -166,6 +191,13 @@ fn once(scratch: &Scratch) -> Result<(), Broken> {
             Err(format!("history has `{line}` {} times, not {times}:\n{log}", count(line)))
         }
     }
+}
+
+/// Checks that no commit of base takes a file away: no lane does, so it would be another lane's.
+fn kept(scratch: &Scratch) -> Result<(), Broken> {
+    let words = ["log", "--diff-filter=D", "--format=%h %s", "--name-only", "--no-renames", "main"];
+    let gone = scratch.git(&words)?;
+    if gone.is_empty() { Ok(()) } else { Err(format!("base lost files that were merged: {gone}")) }
 }
 
 /// Checks that the checkpoints are what the ledger gives when they are written anew.
