@@ -160,15 +160,7 @@ impl Sqlite {
         self.write_and(false, |conn| Ok((change(conn)?, None)))
     }
 
-    /// The same, and notes where the run stands after it.
-    fn write_noted<T>(
-        &mut self,
-        change: impl FnOnce(&Connection) -> Result<(T, Last)>,
-    ) -> Result<T> {
-        self.write_and(false, |conn| change(conn).map(|(value, last)| (value, Some(last))))
-    }
-
-    /// Runs `change` in one synced commit, or not at all; with `release`, carries the WAL into the
+    /// The same, and notes where a run stands after it; with `release`, carries the WAL into the
     /// database after it, while the lock is still held: whoever is stopped in that is in everybody's
     /// way, and not at it again when others have long gone on.
     fn write_and<T>(

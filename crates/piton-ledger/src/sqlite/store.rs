@@ -9,10 +9,10 @@ use crate::{
 
 impl Ledger for Sqlite {
     fn create_run(&mut self, new: &NewRun<'_>, owner: &Owner) -> Result<RunRow> {
-        let row = self.write_noted(|conn| {
+        let row = self.write_and(false, |conn| {
             let row = leases::create(conn, new, owner)?;
             let last = Last { run: row.run, epoch: row.epoch, seq: row.seq };
-            Ok((row, last))
+            Ok((row, Some(last)))
         })?;
         self.leased = true;
         Ok(row)
@@ -35,11 +35,11 @@ impl Ledger for Sqlite {
         alive: &dyn Fn(&Owner) -> Liveness,
     ) -> Result<Lease> {
         let path = self.path.clone();
-        let lease = self.write_noted(|conn| {
+        let lease = self.write_and(false, |conn| {
             let seq = sound::refuse_gap(conn, run, &path)?;
             let lease = leases::acquire(conn, run, owner, at, how, alive)?;
             let last = Last { run, epoch: lease.epoch, seq };
-            Ok((lease, last))
+            Ok((lease, Some(last)))
         })?;
         self.leased = true;
         Ok(lease)

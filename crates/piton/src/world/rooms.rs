@@ -19,6 +19,7 @@ mod moves;
 pub mod names;
 mod rewind;
 mod stays;
+mod taken;
 mod whole;
 
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use piton_core::event::{LaneReady, MergeIntended, Revert, RewindIntended, RewindKind, RewindRoom};
-use piton_core::lane::{LaneRules, Missed, SnapshotRef};
+use piton_core::lane::{LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
 use piton_core::plan::Command;
 use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
@@ -35,12 +36,14 @@ use piton_engine::world::{
 };
 use piton_engine::{Error, Result};
 use piton_workspace::refs::{self, Fence};
-use piton_workspace::snapshot::{self, Meta, Recorded, Rules, Snapshot, Taker, Workspace};
+use piton_workspace::snapshot::{self, Rules, Taker, Workspace};
 use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{Project, checks};
 
 pub use rewind::Preview;
 pub use stays::held_alone;
+use taken::noted;
+pub use taken::recorded;
 pub use whole::removed_by_hand;
 
 use super::hands::{Hands, Held};
@@ -195,34 +198,6 @@ impl GitRooms {
             }
         }
     }
-
-    fn take(
-        &mut self,
-        lane: Option<&LanePath>,
-        dir: &str,
-        why: &str,
-        at: Timestamp,
-    ) -> Result<Snapshot, String> {
-        let fence = self.fenced().map_err(|e| e.to_string())?;
-        let message = self.message(why);
-        let meta = Meta { message: &message, at: at.0 };
-        let (chain, rules) = (self.chain(lane), self.rules_of(dir));
-        let taker = self.taker(dir)?;
-        taker.take(&rules, &chain, &fence, &meta).map_err(|e| e.to_string())
-    }
-
-    /// What a snapshot says about itself.
-    fn message(&self, why: &str) -> String {
-        format!("{}: {why}\n\n{}", self.run_id, Recorded { epoch: self.epoch, seq: self.seq })
-    }
-
-    fn taker(&mut self, dir: &str) -> Result<&mut Taker, String> {
-        if !self.takers.contains_key(dir) {
-            let taker = Taker::new(self.workspace(dir)).like(self.takers.values().next());
-            self.takers.insert(dir.to_owned(), taker);
-        }
-        self.takers.get_mut(dir).ok_or_else(|| "no work tree".to_owned())
-    }
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
@@ -238,26 +213,6 @@ fn refused_or<T>(done: Result<T>, refused: impl FnOnce(Refusal) -> T) -> Result<
         }
         other => other,
     }
-}
-
-/// A snapshot as recorded.
-pub fn recorded(snapshot: &Snapshot) -> SnapshotRef {
-    let missed = |m: &snapshot::Missed| Missed {
-        path: String::from_utf8_lossy(&m.path).into_owned(),
-        why: m.why.to_string(),
-    };
-    SnapshotRef {
-        commit: snapshot.commit.clone(),
-        tree: snapshot.tree.clone(),
-        degraded: snapshot.degraded.iter().map(missed).collect(),
-        head: None,
-    }
-}
-
-/// A snapshot of a workspace as recorded, with where the branch of a lane's worktree stands.
-fn noted(lane: Option<&LanePath>, dir: &str, snapshot: &Snapshot) -> SnapshotRef {
-    let own = lane.and_then(|_| Project::known(Path::new(dir)).ok());
-    SnapshotRef { head: own.and_then(|project| project.branch_head()), ..recorded(snapshot) }
 }
 
 fn refusal(refusal: checks::Refusal) -> Refusal {
