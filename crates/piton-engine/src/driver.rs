@@ -28,6 +28,7 @@ mod held;
 mod inbox;
 mod lanes;
 mod leave;
+mod left;
 mod outcome;
 mod recheck;
 mod recover;

@@ -6,7 +6,6 @@ use piton_core::decide::worker;
 use piton_core::event::{
     Class, Event, Facts, FileHash, LogRanges, Next, Outcome, PullRequestOpened, StepFinished,
 };
-use piton_core::evidence;
 use piton_core::failure::{self, Classified, LINES_LOOKED_AT, LINES_TOLD, Remains};
 use piton_core::lane::{Role, TRIED};
 use piton_core::plan::{Step, Work};
@@ -14,10 +13,11 @@ use piton_core::state::{Progress, StepState};
 use piton_core::{LanePath, Millis, shell};
 
 use super::Driver;
+use super::left::Unsealed;
 use crate::error::Result;
 use crate::observer::Note;
 use crate::order::of_lane;
-use crate::world::{Attempt, Cause, Ended, SealError};
+use crate::world::{Attempt, Cause, Ended};
 
 /// `SIGKILL`: sent by nobody's program on purpose, but by people, the kernel and falling machines.
 const SIGKILL: i32 = 9;
@@ -215,45 +215,6 @@ impl Driver<'_> {
         Outcome::Interrupted { why }
     }
 
-    fn seal(
-        &mut self,
-        ended: &Ended,
-        step: &Step,
-        more: Vec<String>,
-    ) -> Result<Vec<FileHash>, Unsealed> {
-        if step.artifacts.is_empty() && more.is_empty() {
-            return Ok(Vec::new());
-        }
-        let patterns: Vec<String> = step.artifacts.iter().cloned().chain(more).collect();
-        let dir = self.room(&ended.attempt);
-        let unfit = |what: &str| Unsealed::Unfit(format!("it succeeded, but {what}"));
-        let sealed = self.world.seal(&dir, &patterns).map_err(|error| match error {
-            SealError::Missing(paths) => unfit(&evidence::missing(&paths)),
-            SealError::Unfit(what) => unfit(&what.join(", ")),
-            SealError::Failed(why) => {
-                Unsealed::Unread(format!("an artifact could not be recorded: {why}"))
-            }
-        })?;
-        for file in &sealed {
-            if self.world.changed_after(&dir, &file.path, ended.at) {
-                let (step, path) = (&ended.attempt.step, self.options.redactor.redact(&file.path));
-                let text = format!(
-                    "{step}: artifact {path} was changed after the step had ended; what it is now is recorded"
-                );
-                self.observer.note(&Note::Warning(text));
-            }
-        }
-        // Paths are recorded as they are: files are found by them.
-        let redactor = &self.options.redactor;
-        let shown = sealed.iter().map(|file| (redactor.redact(&file.path), file));
-        match shown.into_iter().find(|(shown, file)| *shown != file.path) {
-            Some((shown, _)) => Err(unfit(&format!(
-                "artifact {shown} has a secret in its name, which would be recorded"
-            ))),
-            None => Ok(sealed),
-        }
-    }
-
     fn failed(&mut self, step: &Step, ended: &Ended, class: Class, error: &str) -> Outcome {
         let lines = self.world.tail(ended, LINES_LOOKED_AT, &self.options.redactor);
         let classified = match class {
@@ -298,57 +259,6 @@ impl Driver<'_> {
             lines.drain(..lines.len().saturating_sub(LINES_TOLD));
         }
         Outcome::Failed { class: classified.class, error, lines, next }
-    }
-
-    /// The inputs of a step that changed while it ran: it counts as its own doing, as when an agent
-    /// edits what it was given, and is no reason to run it again.
-    fn changed_inputs(&mut self, step: &Step, ended: &Ended) -> Option<Vec<FileHash>> {
-        if step.inputs.is_empty() {
-            return None;
-        }
-        // One that can't be read any more stays on record as it was given.
-        let dir = self.room(&ended.attempt);
-        let now = self.world.inputs(&dir, &step.inputs).ok()?;
-        let before = self.state.step(&ended.attempt.step).map(|s| s.inputs.clone());
-        let before = before.unwrap_or_default();
-        // Nor is what somebody did since it ended, as when nobody drove the run.
-        let mut left = Vec::new();
-        for file in now {
-            let given = before.iter().find(|f| f.path == file.path);
-            if given == Some(&file) || !self.world.changed_after(&dir, &file.path, ended.at) {
-                left.push(file);
-            } else {
-                left.extend(given.cloned());
-                self.recheck_inputs = true;
-            }
-        }
-        (left != before).then_some(left)
-    }
-
-    /// Files on record that an attempt changed and then did not succeed, of those it declares: they
-    /// are no reason to do the work again of whoever made them.
-    fn left_changed(&mut self, step: &Step, attempt: &Attempt) -> Option<Vec<FileHash>> {
-        let patterns: Vec<String> = step.inputs.iter().chain(&step.artifacts).cloned().collect();
-        if patterns.is_empty() || self.state.recorded.is_empty() {
-            return None;
-        }
-        // Nobody waits for what ends anyway.
-        if self.ending.is_some() && self.hashes(&attempt.step, &patterns) {
-            return None;
-        }
-        let dir = self.room(attempt);
-        let mut now = self.world.inputs(&dir, &patterns).ok()?;
-        let given = self.state.step(&attempt.step).map_or(&[][..], |s| s.inputs.as_slice());
-        now.retain(|file| {
-            let recorded = self.state.recorded.get(&self.state.place_of(&attempt.step, &file.path));
-            recorded.is_some_and(|r| r.sha256 != file.sha256) && !given.contains(file)
-        });
-        (!now.is_empty()).then_some(now)
-    }
-
-    /// The folder an attempt's files lie in; empty for the root.
-    fn room(&self, attempt: &Attempt) -> String {
-        self.state.lane(&attempt.step.lane()).map_or("", |l| l.dir()).to_owned()
     }
 
     fn redacted(&self, mut facts: Facts) -> Facts {
@@ -473,14 +383,6 @@ impl Driver<'_> {
         let reopens = self.plan.lane(&path).and_then(|lane| self.reopens(&path, lane));
         if reopens.is_some() { Next::Retry { at: self.at } } else { Next::Fail }
     }
-}
-
-/// Why the artifacts of a step that succeeded are not recorded.
-enum Unsealed {
-    /// They are not what the step has to leave: its failure.
-    Unfit(String),
-    /// The driver had trouble with them: nothing that the step could do better.
-    Unread(String),
 }
 
 /// What else an outcome records.
