@@ -88,7 +88,7 @@ impl Project {
             return Ok(project);
         }
         let within = folder.ancestors().take_while(|dir| *dir != project.root);
-        let mut within = within.filter(|dir| dir.join(STATE).join(LEDGER).is_file());
+        let mut within = within.filter(|dir| holds_ledger(&dir.join(STATE)));
         Ok(within.next().map_or(project, Self::without_git))
     }
 
@@ -197,8 +197,15 @@ fn begun_before(root: &Path, common: &Path) -> Option<PathBuf> {
     // Seen from a linked work tree, it lies in the main one.
     let main = common.parent().filter(|main| *main != root && common.ends_with(".git"));
     let mut all = std::iter::once(root).chain(main).map(|dir| dir.join(STATE));
-    let found = all.find(|state| state.join(LEDGER).is_file())?;
+    let found = all.find(|state| holds_ledger(state))?;
     (!common.join(IN_GIT).join(LEDGER).exists()).then_some(found)
+}
+
+/// Whether a folder in a work tree of git is state with a ledger. A link comes with a commit, and would
+/// lead to what is not this project's.
+fn holds_ledger(state: &Path) -> bool {
+    !state.is_symlink()
+        && fs::symlink_metadata(state.join(LEDGER)).is_ok_and(|found| found.is_file())
 }
 
 /// The ref that HEAD leads to, or [`ELSEWHERE`]; `None` if it is detached.
@@ -327,6 +334,24 @@ mod tests {
         let found = Project::of_person(&below).unwrap();
         assert_eq!((found.root, found.state_dir, found.git_dir), (below, own, None));
         assert!(Project::of_person(&root).unwrap().git_dir.is_some());
+    }
+
+    /// Lost: a link in somebody's repository would have another project's ledger written.
+    #[test]
+    fn state_behind_a_link_is_not_that_of_a_repository() {
+        let home = tempfile::tempdir().unwrap();
+        let (root, other) = (home.path().join("main"), home.path().join("other"));
+        fs::create_dir_all(&other).unwrap();
+        fs::write(other.join(LEDGER), "x").unwrap();
+        fs::create_dir_all(&root).unwrap();
+        git(&root, &["init", "-q", "-b", "main"]).unwrap();
+        let own = root.join(".git").join(IN_GIT);
+        std::os::unix::fs::symlink(&other, root.join(STATE)).unwrap();
+        assert_eq!(Project::of_person(&root).unwrap().state_dir, own);
+        fs::remove_file(root.join(STATE)).unwrap();
+        fs::create_dir(root.join(STATE)).unwrap();
+        std::os::unix::fs::symlink(other.join(LEDGER), root.join(STATE).join(LEDGER)).unwrap();
+        assert_eq!(Project::of_person(&root).unwrap().state_dir, own);
     }
 
     #[test]
