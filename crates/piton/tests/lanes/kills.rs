@@ -174,7 +174,8 @@ fn a_lane_killed_while_it_begins_anew_is_taken_back_to_no_files_of_before() {
 /// Lost: whoever is told that nothing was changed would not look at a base that has moved.
 #[test]
 fn a_rollback_that_first_finishes_a_merge_says_that_base_moved() {
-    let scene = armed("piton: merge lane", true);
+    let scene = Scene::of(&[lane("SL-1")]);
+    arm(&scene, "piton: merge lane", true);
     assert_eq!(piton(&scene, &["run", DOCUMENT]).code, 137, "{}", calls(&scene));
     let said = piton(&scene, &["rollback", "--lane", "SL-1", "--yes"]).exits(1);
     said.says("nothing was taken back")
