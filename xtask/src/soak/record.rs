@@ -78,8 +78,7 @@ pub(super) fn acted_after(scratch: &Scratch, seq: u64) -> bool {
 /// Checks that every event that a driver wrote on stdout as JSON is on record as it was said.
 pub(super) fn acknowledged(scratch: &Scratch) -> Result<(), Broken> {
     let recorded: BTreeMap<u64, Event> = events(scratch).into_iter().collect();
-    // Half a line was not said.
-    for line in scratch.stdout().split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+    for line in scratch.stdout().lines() {
         let said: Value = serde_json::from_str(line).map_err(|e| format!("{e}: {line}"))?;
         let Some(seq) = said["seq"].as_u64() else { continue };
         let encoded = recorded.get(&seq).map(codec::encode);
@@ -90,7 +89,7 @@ pub(super) fn acknowledged(scratch: &Scratch) -> Result<(), Broken> {
         });
         if !is_same {
             let found = recorded.get(&seq);
-            return Err(format!("event {seq} was said and is not on record: {line}{found:?}"));
+            return Err(format!("event {seq} was said and is not on record: {line}\n{found:?}"));
         }
     }
     Ok(())

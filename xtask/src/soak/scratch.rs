@@ -210,6 +210,12 @@ impl Scratch {
         fs::read_to_string(self.outside.join(STDOUT)).unwrap_or_default()
     }
 
+    /// Forgets what they said after this, and half a line at its end.
+    pub(super) fn forget_after(&self, said: &str) -> Result<(), Broken> {
+        let whole = said.rfind('\n').map_or("", |end| &said[..=end]);
+        fs::write(self.outside.join(STDOUT), whole).map_err(|e| e.to_string())
+    }
+
     /// The processes of this round: those that have its folder in environment or command line.
     pub(super) fn processes(&self) -> Vec<Process> {
         processes::of(&self.base, &self.piton)

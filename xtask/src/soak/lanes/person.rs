@@ -3,7 +3,7 @@
 //!
 //! What they did must be in base at the end, or still lie where they put it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -62,8 +62,13 @@ impl Person {
             line: format!("edit {number}"),
             new: format!("new-{number}.txt"),
         };
-        let notes = fs::read_to_string(edit.dir.join(&edit.notes))
-            .map_err(|e| format!("{} has no {} any more: {e}", edit.dir.display(), edit.notes))?;
+        let notes = fs::read_to_string(edit.dir.join(&edit.notes)).unwrap_or_default();
+        if !notes.starts_with("notes\n") {
+            // Nobody edits a file that the power cut tore, before it is put back.
+            let is_torn = scratch.disk().is_some();
+            let lost = || format!("{} lost its {}", edit.dir.display(), edit.notes);
+            return if is_torn { Ok(()) } else { Err(lost()) };
+        }
         for (name, text) in
             [(&edit.notes, format!("{notes}{}\n", edit.line)), (&edit.new, edit.line.clone())]
         {
@@ -113,7 +118,7 @@ impl Person {
     /// Checks that nothing they edited is lost: it is in base, or in the worktree that was kept for
     /// it, from which they take it then, or in a snapshot that they were told of.
     pub(super) fn leaves(&self, scratch: &Scratch) -> Result<(), Broken> {
-        let mut kept = false;
+        let mut kept = BTreeSet::new();
         for edit in &self.0 {
             let Edit { dir, line, .. } = edit;
             let of = |tree: &str, name: &str| scratch.git(&["show", &format!("{tree}{name}")]).ok();
@@ -121,9 +126,7 @@ impl Person {
                 continue;
             }
             if edit.is_in(|name| fs::read_to_string(dir.join(name)).ok()) {
-                let dir = dir.display();
-                shell(scratch, &format!("git -C {dir} reset --hard && git -C {dir} clean -fd"))?;
-                kept = true;
+                kept.insert(dir);
                 continue;
             }
             let all = scratch.git(&["rev-list", "--glob=refs/piton"])?;
@@ -132,7 +135,10 @@ impl Person {
                 return Err(format!("what a person wrote in {} is lost: {line}", dir.display()));
             }
         }
-        if kept { completed(&scratch.start(&["gc"])?.wait()?) } else { Ok(()) }
+        for dir in kept.iter().map(|dir| dir.display()) {
+            shell(scratch, &format!("git -C {dir} reset --hard && git -C {dir} clean -fd"))?;
+        }
+        if kept.is_empty() { Ok(()) } else { completed(&scratch.start(&["gc"])?.wait()?) }
     }
 }
 

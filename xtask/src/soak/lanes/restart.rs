@@ -102,6 +102,7 @@ fn fall(
     driver: Option<Started>,
 ) -> Result<(), Broken> {
     round.tally.kills += 1;
+    let said = scratch.stdout();
     if let Some(disk) = scratch.disk() {
         disk.cut()?;
     } else if round.rng.one_in(3) {
@@ -118,6 +119,8 @@ fn fall(
     boot.next(&mut round.rng)?;
     if let Some(disk) = scratch.disk() {
         disk.restart()?;
+        // Without power nobody says anything; the programs did, until they were killed.
+        scratch.forget_after(&said)?;
         record::acknowledged(scratch)?;
         // As a machine does when it starts. What says where they are is not synced.
         scratch.clear_temporary()?;
