@@ -6,6 +6,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -85,14 +86,25 @@ pub(super) fn finish_move(place: &Place, mark: &Mark, fence: &Fence) -> Result<(
     let Ok(note) = fs::read_to_string(&file) else { return Ok(()) };
     let mut words = note.split_whitespace();
     let (commit, kind) = (words.next().unwrap_or_default(), words.next());
-    if let (Some(from), Some(found)) = (words.next(), branch::head(place, &mark.branch).ok())
+    let (from, found) = (words.next(), branch::head(place, &mark.branch).ok());
+    if let (Some(from), Some(found)) = (from, &found)
         && found != from
         && found != commit
     {
         // Commits were made since. Nothing syncs the removal of the note when a move is over.
         return fs::remove_file(&file).at(file);
     }
-    let files = if kind == Some("stay") { Files::Stay } else { Files::Follow };
+    let files = match (kind, from) {
+        (Some("stay"), _) => Files::Stay,
+        (_, None) => Files::Follow,
+        (_, Some(from)) => {
+            // The branch moves when all files are written.
+            if found.as_deref() != Some(commit) {
+                finish_files(place, from, commit)?;
+            }
+            Files::Stay
+        }
+    };
     carry_out(place, mark, commit, files, fence)
 }
 
@@ -163,6 +175,30 @@ fn write_files(place: &Place, tree: &str) -> Result<()> {
     read_tree(place, &["-u", tree])?;
     let paths = changed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     synced::files(&place.root, paths.map(|path| Path::new(OsStr::from_bytes(path)))).at(&place.root)
+}
+
+/// Writes the files that a move changes, and no others: somebody may have edited those since it was
+/// interrupted.
+fn finish_files(place: &Place, from: &str, commit: &str) -> Result<()> {
+    let changed = |which: &str| {
+        let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", which, from, commit];
+        place.git().args(args).bytes()
+    };
+    let (gone, there) = (changed("--diff-filter=D")?, changed("--diff-filter=d")?);
+    let paths = |list| {
+        let paths = <[u8]>::split(list, |byte| *byte == 0).filter(|path| !path.is_empty());
+        paths.map(|path| Path::new(OsStr::from_bytes(path)))
+    };
+    reset_index(place, commit)?;
+    for path in paths(&gone) {
+        match fs::remove_file(place.root.join(path)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).at(path),
+            _ => {}
+        }
+    }
+    let args = ["checkout-index", "--force", "-z", "--stdin"];
+    place.git().args(args).input(there.clone()).run()?;
+    synced::files(&place.root, paths(&gone).chain(paths(&there))).at(&place.root)
 }
 
 /// Makes the index that of a commit, keeping what it knows about files that did not change.

@@ -125,7 +125,17 @@ fn a_driver_killed_while_it_rebases() {
 /// nobody drives. The new file stayed, the edit of a file that the lane had went without a word.
 #[test]
 fn edits_after_a_lanes_commit_go_to_base_with_it() {
-    let scene = armed("merge-tree", false);
+    edits_go_to_base("merge-tree");
+}
+
+/// Lost: the same, without a snapshot, where the driver was killed while it moved the lane.
+#[test]
+fn edits_in_the_middle_of_a_lanes_move_go_to_base_with_it() {
+    edits_go_to_base("piton: move lane");
+}
+
+fn edits_go_to_base(pattern: &str) {
+    let scene = armed(pattern, false);
     assert_eq!(piton(&scene, &["run", DOCUMENT]).code, 137, "{}", calls(&scene));
     let room = ["SL-1", "SL-2"].map(|name| scene.room(name)).into_iter().find(|room| room.is_dir());
     let room = room.unwrap();
