@@ -1,7 +1,7 @@
 //! Templates in prompts and commands: `MiniJinja` with a fixed set of names.
 //!
 //! Unknown names are errors, never empty text, and a template may do only so much work: every loop
-//! ends (see [`language`]). There are no includes and no access to files or the environment. Text without template
+//! ends (see `language.rs`). There are no includes and no access to files or the environment. Text without template
 //! marks, and text with nothing but names in them, is filled in without the engine, because most
 //! commands and messages are no more than that.
 

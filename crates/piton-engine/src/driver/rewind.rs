@@ -11,11 +11,17 @@ use crate::error::{Error, Result};
 use crate::observer::Note;
 use crate::world::Rewind;
 
+/// Who puts torn files back: no person asked for it.
+const ITSELF: &str = "piton";
+
 impl Driver<'_> {
     /// Carries out what a former driver intended.
     pub(super) fn finish_rewind(&mut self) -> Result<()> {
-        if self.state.rewinding.is_none() {
-            return Ok(());
+        let Some(intent) = &self.state.rewinding else { return Ok(()) };
+        if intent.kind == RewindKind::Restore && intent.by == ITSELF {
+            // A person may have edited such files since: it is looked again which are torn.
+            let reverted = "torn files were being put back; they are looked for again".to_owned();
+            return self.record(Event::Rewound(Rewound { reverted }));
         }
         self.observer.note(&Note::Warning("a rollback that was cut short is finished".to_owned()));
         self.commit()?;
@@ -44,7 +50,7 @@ impl Driver<'_> {
             rooms: Vec::new(),
             reverts: Vec::new(),
             undoes: None,
-            by: "piton".to_owned(),
+            by: ITSELF.to_owned(),
         };
         let failed = self.rewind(Rewind { intent, targets, merges: Vec::new() })?;
         let why = |why| Error::World(format!("files that a restart tore can't be put back: {why}"));

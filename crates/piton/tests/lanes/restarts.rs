@@ -126,6 +126,21 @@ fn putting_torn_files_back_is_finished_by_the_next_driver() {
     assert_eq!(fs::read_to_string(&torn).unwrap(), "");
 }
 
+/// Lost: what a person writes into a torn file after the driver that put it back was killed.
+#[test]
+fn a_torn_file_that_a_person_mended_meanwhile_is_left_alone() {
+    let scene = Scene { project: waits_for_a_person() };
+    let torn = room(&scene.project, "L").join("w.txt");
+    fs::write(&torn, "").unwrap();
+    scene.project.reboot();
+    arm(&scene, "cat-file --batch-check", false);
+    let piton = |args: &[&str]| scene.project.finish(scene.command(PITON).args(args));
+    assert_eq!(piton(&["resume", "r"]).code, 137, "{}", calls(&scene));
+    fs::write(&torn, "by hand\n").unwrap();
+    piton(&["resume", "r"]).exits(1);
+    assert_eq!(fs::read_to_string(&torn).unwrap(), "by hand\n");
+}
+
 /// Lost: files of base, if a worktree that was just made is torn before its lane has its first snapshot.
 #[test]
 fn a_worktree_that_no_snapshot_was_taken_of_is_put_back_from_its_commit() {
