@@ -415,11 +415,11 @@ impl Connection {
         Ok(scratch)
     }
 
-    /// The folder of an attempt that wrote facts: below that of the driver that started it.
+    /// What an attempt wrote as facts: in the folder of the driver that started it.
     pub fn output_of(&self, attempt: &Attempt) -> Option<PathBuf> {
         let folders = self.scratch.iter().chain(&self.former);
-        let mut folders = folders.map(|folder| scratch::attempt_folder(folder, attempt));
-        folders.find(|folder| scratch::output_file(folder).symlink_metadata().is_ok())
+        let mut files = folders.map(|folder| scratch::output_file(folder, attempt));
+        files.find(|file| file.symlink_metadata().is_ok())
     }
 }
 

@@ -71,9 +71,9 @@ pub struct RealWorld {
     running: Running,
     /// A moment on the clock that stands still while the machine sleeps.
     began: Instant,
-    /// The folders of attempts that ended, if they wrote about themselves; until that is recorded.
+    /// What attempts that ended wrote about themselves, if they did; until that is recorded.
     outputs: Vec<(Attempt, Option<PathBuf>)>,
-    /// Folders of attempts whose words about themselves are recorded.
+    /// What is recorded of that, and can go.
     spent: Vec<PathBuf>,
     /// Signals that came while something else was waited for.
     came: Vec<i32>,
@@ -311,10 +311,10 @@ impl World for RealWorld {
     }
 
     fn reported(&mut self, attempt: &Attempt) -> Reported {
-        let folder = self.keeper.output_of(attempt);
-        let reported = folder.as_deref().map(scratch::open_output).map(facts::read);
+        let path = self.keeper.output_of(attempt);
+        let reported = path.as_deref().map(scratch::open_output).map(facts::read);
         self.outputs.retain(|(of, _)| of != attempt);
-        self.outputs.push((attempt.clone(), folder));
+        self.outputs.push((attempt.clone(), path));
         reported.unwrap_or_default()
     }
 
@@ -409,8 +409,8 @@ impl World for RealWorld {
         self.keeper.flush();
         self.hasher.next_turn();
         // Not before the flush: what is recorded has time, the next step has not.
-        for folder in self.spent.drain(..) {
-            let _ = scratch::remove_output(&folder);
+        for path in self.spent.drain(..) {
+            let _ = std::fs::remove_file(path);
         }
         let mut timeout = Duration::from_millis(until.since(now()).0);
         if !self.came.is_empty() {

@@ -1,24 +1,25 @@
-//! The folders that steps may write to: one per attempt, made by the keeper in one per driver, so that
-//! one that was overtaken can only ever remove its own. Not the logs, which lie with the run.
+//! The folders that steps may write to: one per driver, so that one that was overtaken can only ever
+//! remove its own, and in it one per attempt that is given files, made by the keeper. Not the logs,
+//! which lie with the run.
 //!
-//! A step may put links there, so nothing here follows one.
+//! A step may put links there, so nothing here follows one. An attempt that is given nothing has no
+//! folder of its own: making one waits for the commit of its intent, which is being synced.
 
 use std::fs::File;
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use piton_engine::world::Attempt;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 
 /// How the files in a run's folder begin that say where a driver's scratch folder lies; its epoch
 /// follows.
 const SCRATCH: &str = "scratch.";
 /// What a first attempt finds as its failure context.
-pub const NO_FAILURES: &str = "{\n  \"attempts\": [],\n  \"text\": \"\"\n}\n";
-/// The file that an attempt may write facts to, in its folder.
-const OUTPUT: &str = "output.json";
+const NO_FAILURES: &str = "{\n  \"attempts\": [],\n  \"text\": \"\"\n}\n";
+/// The file with that.
+const NO_FAILURES_FILE: &str = "no-failures.json";
 
 /// Makes the folder of a driver, outside of the repository's own folder, because sandboxes of agents
 /// forbid that one; the run's folder says where it is.
@@ -38,7 +39,17 @@ pub fn make(dir: &Path, mark: &str, epoch: u64) -> io::Result<PathBuf> {
             )));
         }
     }
+    match File::create_new(no_failures(&scratch)) {
+        Ok(mut file) => file.write_all(NO_FAILURES.as_bytes())?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
     Ok(scratch)
+}
+
+/// What first attempts find as their failure context: written once, and by nobody again.
+pub fn no_failures(scratch: &Path) -> PathBuf {
+    scratch.join(NO_FAILURES_FILE)
 }
 
 /// The name of the file that says where a driver's folder lies.
@@ -61,32 +72,24 @@ pub fn folders(dir: &Path) -> Vec<(u64, PathBuf)> {
     pointers.collect()
 }
 
-/// The folder of an attempt.
+/// The folder of an attempt, for what it is given.
 pub fn attempt_folder(scratch: &Path, attempt: &Attempt) -> PathBuf {
-    let slug = attempt.step.to_string().replace('/', "~");
-    scratch.join(format!("{slug}.{}", attempt.number))
+    scratch.join(slug(attempt))
 }
 
 /// Where an attempt may write facts.
-pub fn output_file(folder: &Path) -> PathBuf {
-    folder.join(OUTPUT)
+pub fn output_file(scratch: &Path, attempt: &Attempt) -> PathBuf {
+    scratch.join(format!("{}.output.json", slug(attempt)))
+}
+
+fn slug(attempt: &Attempt) -> String {
+    format!("{}.{}", attempt.step.to_string().replace('/', "~"), attempt.number)
 }
 
 /// Opens what an attempt wrote to read it. It may be anything but a link.
-pub fn open_output(folder: &Path) -> io::Result<File> {
+pub fn open_output(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(open_folder(folder)?, OUTPUT, flags, Mode::empty())?;
-    Ok(File::from(file))
-}
-
-/// Removes what an attempt wrote.
-pub fn remove_output(folder: &Path) -> io::Result<()> {
-    Ok(rustix::fs::unlinkat(open_folder(folder)?, OUTPUT, AtFlags::empty())?)
-}
-
-fn open_folder(folder: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(folder, flags, Mode::empty())?)
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
 }
 
 /// Makes a folder for its user alone.

@@ -134,7 +134,7 @@ fn no_link_of_a_step_leads_what_is_written_or_read_for_it_elsewhere() {
          plant() { mkdir -p \"$(dirname \"$1\")\"; ln -s \"$PWD/../mine\" \"$1\"; }\n\
          case $PITON_ATTEMPT in\n\
          1) for what in failures.json output.json prompt.md; do\n\
-         plant \"$dir/P~L~s.2.$what\"; plant \"$(dirname \"$dir\")/P~L~s.2/$what\"; done\n\
+         plant \"$dir/P~L~s.2.$what\"; plant \"$dir/P~L~s.2/$what\"; done\n\
          exit 1;;\n\
          *) rm -f \"$PITON_OUTPUT\"; ln -s \"$PWD/../facts\" \"$PITON_OUTPUT\";;\nesac",
         "retries = 1\nbackoff = \"10ms\"",

@@ -71,9 +71,12 @@ impl Connection {
             files.extend(content.map(|content| NewFile { path, content }));
         };
         let folder = scratch::attempt_folder(scratch, &order.attempt);
-        file("PITON_OUTPUT", scratch::output_file(&folder), None);
-        let failures = order.failure_context.as_deref().unwrap_or(scratch::NO_FAILURES);
-        file("PITON_FAILURE_CONTEXT", folder.join("failures.json"), Some(failures.to_owned()));
+        file("PITON_OUTPUT", scratch::output_file(scratch, &order.attempt), None);
+        let failures = match &order.failure_context {
+            Some(_) => folder.join("failures.json"),
+            None => scratch::no_failures(scratch),
+        };
+        file("PITON_FAILURE_CONTEXT", failures, order.failure_context.clone());
         if let Some(prompt) = &order.prompt {
             file("PITON_PROMPT_FILE", folder.join("prompt.md"), Some(prompt.clone()));
         }
