@@ -109,16 +109,23 @@ fn torn_files_are_put_back_and_an_undo_brings_them_again() {
     assert_eq!(fs::read_to_string(at("w.txt")).unwrap(), "");
 }
 
-/// Lost: the other torn files, and the way back, if the driver is killed while it puts them back.
-#[test]
-fn putting_torn_files_back_is_finished_by_the_next_driver() {
+/// A torn file, and a driver that was killed before it had put that back.
+fn killed_while_it_puts_back() -> (Scene, PathBuf) {
     let scene = Scene { project: waits_for_a_person() };
     let torn = room(&scene.project, "L").join("w.txt");
     fs::write(&torn, "").unwrap();
     scene.project.reboot();
     arm(&scene, "cat-file --batch-check", false);
+    let killed = scene.project.finish(scene.command(PITON).args(["resume", "r"]));
+    assert_eq!(killed.code, 137, "{}", calls(&scene));
+    (scene, torn)
+}
+
+/// Lost: the other torn files, and the way back, if the driver is killed while it puts them back.
+#[test]
+fn putting_torn_files_back_is_finished_by_the_next_driver() {
+    let (scene, torn) = killed_while_it_puts_back();
     let piton = |args: &[&str]| scene.project.finish(scene.command(PITON).args(args));
-    assert_eq!(piton(&["resume", "r"]).code, 137, "{}", calls(&scene));
     assert_eq!(fs::read_to_string(&torn).unwrap(), "");
     piton(&["resume", "r"]).exits(1);
     assert_eq!(fs::read_to_string(&torn).unwrap(), "w\n");
@@ -129,13 +136,8 @@ fn putting_torn_files_back_is_finished_by_the_next_driver() {
 /// Lost: what a person writes into a torn file after the driver that put it back was killed.
 #[test]
 fn a_torn_file_that_a_person_mended_meanwhile_is_left_alone() {
-    let scene = Scene { project: waits_for_a_person() };
-    let torn = room(&scene.project, "L").join("w.txt");
-    fs::write(&torn, "").unwrap();
-    scene.project.reboot();
-    arm(&scene, "cat-file --batch-check", false);
+    let (scene, torn) = killed_while_it_puts_back();
     let piton = |args: &[&str]| scene.project.finish(scene.command(PITON).args(args));
-    assert_eq!(piton(&["resume", "r"]).code, 137, "{}", calls(&scene));
     fs::write(&torn, "by hand\n").unwrap();
     piton(&["resume", "r"]).exits(1);
     assert_eq!(fs::read_to_string(&torn).unwrap(), "by hand\n");
