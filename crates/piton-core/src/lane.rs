@@ -21,6 +21,8 @@ pub const TRIED: &str = "tried: ";
 pub const MEND_STEP: &str = "mend";
 /// The lane that runs a phase's tests after the last merge.
 pub const VALIDATION_LANE: &str = "validation";
+/// How the steps of a validation are called, before their number.
+pub const VALIDATION_STEP: &str = "validate-";
 
 /// What a plan says about how a lane works.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{FileHash, RewindIntended, Verdict};
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, RunId, StepPath};
-use crate::lane::{Isolation, SnapshotRef, TaskOf};
+use crate::lane::{Isolation, SnapshotRef, TaskOf, VALIDATION_LANE, VALIDATION_STEP};
 use crate::lane_state::{LaneWork, Undoable};
 use crate::status::Status;
 pub use crate::step_state::{FailedAttempt, Progress, StepState};
@@ -225,6 +225,11 @@ impl LaneState {
     pub fn is_over(&self) -> bool {
         self.current().is_none()
             && (self.isolation.is_in_place() || self.work.as_ref().is_none_or(|w| w.is_over()))
+    }
+
+    /// Whether it is the validation of a phase document.
+    pub fn is_validation(&self) -> bool {
+        self.id == VALIDATION_LANE && self.steps.iter().all(|s| s.id.starts_with(VALIDATION_STEP))
     }
 
     /// The files that its steps recorded, as seen from its folder.

@@ -62,8 +62,8 @@ pub struct Diagnostic {
 macro_rules! codes {
     ($($name:ident = $code:literal, $title:literal, $cause:literal, $next:literal;)+) => {
         /// The codes as constants.
-        pub(crate) mod code {
-            $(pub(crate) const $name: &str = $code;)+
+        pub mod code {
+            $(#[doc = $title] pub const $name: &str = $code;)+
         }
         /// Every code a document can be refused or warned with, for `piton explain`.
         pub const CODES: &[Entry] =
@@ -121,7 +121,7 @@ mod table {
     }
 }
 pub use table::CODES;
-pub(crate) use table::code;
+pub use table::code;
 
 impl Diagnostic {
     /// Whether it asks for a plan update: a task of a phase document lacks what it needs.
@@ -255,7 +255,7 @@ pub fn utf8(file: &str, bytes: Vec<u8>) -> Result<String, NotUtf8> {
 }
 
 /// A piece of the document for use in a message: short, on one line, in backquotes.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut short: String = text.chars().take(QUOTE_CHARS_MAX).collect();
     if short.len() < text.len() {
         short.push('…');
@@ -264,7 +264,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// Where the line begins that holds a byte; a byte order mark belongs to no line.
-pub(crate) fn line_start(source: &str, at: usize) -> usize {
+pub fn line_start(source: &str, at: usize) -> usize {
     match source[..at].rfind('\n') {
         Some(newline) => newline + 1,
         None if source.starts_with('\u{feff}') && at >= 3 => 3,

@@ -6,18 +6,16 @@
 
 pub mod codec;
 pub mod diagnostic;
-pub mod inspect;
 pub mod keys;
-pub mod lanes;
+pub mod markdown;
 pub mod plan;
 pub mod plan_diff;
 pub mod schema;
 pub mod settings;
+pub mod sink;
 pub mod template;
 pub mod units;
 
-mod markdown;
-mod sink;
 mod toml_reader;
 
 pub use diagnostic::{Diagnostic, Severity};

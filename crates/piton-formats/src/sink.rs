@@ -10,15 +10,15 @@ use crate::diagnostic::{Diagnostic, Severity, code, line_start};
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Located<T> {
+pub struct Located<T> {
     /// The value.
-    pub(crate) value: T,
+    pub value: T,
     /// Its bytes in the document.
-    pub(crate) span: Range<usize>,
+    pub span: Range<usize>,
 }
 
 /// Collects the problems of one document.
-pub(crate) struct Sink<'a> {
+pub struct Sink<'a> {
     file: &'a str,
     text: &'a str,
     line_starts: Vec<usize>,
@@ -27,7 +27,7 @@ pub(crate) struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     /// Begins a document.
-    pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
+    pub fn new(file: &'a str, text: &'a str) -> Self {
         let newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
         Self {
             file,
@@ -38,12 +38,12 @@ impl<'a> Sink<'a> {
     }
 
     /// The document.
-    pub(crate) fn text(&self) -> &'a str {
+    pub fn text(&self) -> &'a str {
         self.text
     }
 
     /// Reports what refuses the document.
-    pub(crate) fn error(
+    pub fn error(
         &mut self,
         code: &'static str,
         span: &Range<usize>,
@@ -54,7 +54,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Reports what a person should look at.
-    pub(crate) fn warn(
+    pub fn warn(
         &mut self,
         code: &'static str,
         span: &Range<usize>,
@@ -90,12 +90,12 @@ impl<'a> Sink<'a> {
     }
 
     /// Tells whether the document is refused.
-    pub(crate) fn has_errors(&self) -> bool {
+    pub fn has_errors(&self) -> bool {
         self.found.iter().any(|d| d.severity == Severity::Error)
     }
 
     /// Ends the document: its problems from top to bottom, each once.
-    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+    pub fn finish(mut self) -> Vec<Diagnostic> {
         self.found.sort_by(|a, b| {
             (a.span.start, a.span.end, &a.message).cmp(&(b.span.start, b.span.end, &b.message))
         });
@@ -115,7 +115,7 @@ fn ceil_boundary(text: &str, at: usize) -> usize {
 }
 
 /// Parses a document; a syntax error is reported like any other problem.
-pub(crate) fn parse<'t>(sink: &mut Sink<'t>) -> Option<Value<'t>> {
+pub fn parse<'t>(sink: &mut Sink<'t>) -> Option<Value<'t>> {
     match toml_span::parse(sink.text()) {
         Ok(value) => Some(value),
         Err(error) => {

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use minijinja::{Environment, ErrorKind, Template, Value, context};
 
-pub(crate) mod language;
+pub mod language;
 
 /// Attempts that a template is tried for: the first, one that knows of a failure, and one more.
 const ATTEMPTS_TRIED: u32 = 3;
@@ -99,11 +99,7 @@ pub fn render(template: &str, vars: &Vars) -> Result<String, Error> {
 }
 
 /// Fills in a template with an engine.
-pub(crate) fn fill(
-    engine: &Environment<'_>,
-    template: &str,
-    values: Value,
-) -> Result<String, Error> {
+pub fn fill(engine: &Environment<'_>, template: &str, values: Value) -> Result<String, Error> {
     if let Some((span, message)) = language::refused(template) {
         let line = template[..span.start].matches('\n').count() + 1;
         return Err(Error { line, message });
@@ -338,7 +334,7 @@ fn problem(template: &str, span: Range<usize>, message: String, hint: Option<Str
 }
 
 /// The engine's own words, without its line numbers.
-pub(crate) fn describe(error: &minijinja::Error) -> String {
+pub fn describe(error: &minijinja::Error) -> String {
     match error.detail() {
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),

@@ -10,9 +10,9 @@ use piton_core::lane::{LaneRules, TaskWorktrees};
 use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{Names, REPLACEMENT, Redactor, VALUE_BYTES_MIN};
 use piton_core::{LanePath, Plan, StepPath};
-use piton_formats::lanes::phase;
 use piton_formats::plan::{PLAN_BYTES_MAX, PROMPT_BYTES_MAX};
 use piton_formats::{Diagnostic, Input, diagnostic, read_plan};
+use piton_protocols::lanes::phase;
 
 use crate::cli;
 use crate::commands::document_error;

@@ -6,9 +6,10 @@ use std::process::Command;
 use super::{none_of, root, rust_files, text};
 
 /// What each crate may depend on of our own, tests apart.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("piton-core", &[]),
     ("piton-formats", &["piton-core"]),
+    ("piton-protocols", &["piton-core", "piton-formats"]),
     ("piton-ledger", &["piton-core"]),
     ("piton-process", &["piton-core"]),
     ("piton-workspace", &["piton-core"]),
@@ -21,6 +22,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
             "piton-formats",
             "piton-ledger",
             "piton-process",
+            "piton-protocols",
             "piton-workspace",
         ],
     ),

@@ -4,7 +4,6 @@ use piton_core::event::{Event, LaneBegun, StepReset};
 use piton_core::lane::Stage;
 use piton_core::state::{LaneState, Progress};
 use piton_core::{LanePath, StepPath};
-use piton_formats::lanes::fix::is_validation;
 
 use super::Driver;
 use super::lanes::rooms_of;
@@ -17,10 +16,11 @@ impl Driver<'_> {
     /// validation is the base it ran on.
     pub(super) fn validate_again(&mut self, path: &LanePath) -> Result<()> {
         let lanes = self.state.phase(&path.phase).into_iter().flat_map(|p| &p.lanes);
-        let stale = lanes.filter(|l| is_validation(l) && l.needs.contains(path)).flat_map(|lane| {
-            let done = lane.steps.iter().filter(|s| s.progress == Progress::Done);
-            done.map(|s| StepPath::new(&path.phase, &lane.id, &s.id))
-        });
+        let stale =
+            lanes.filter(|l| l.is_validation() && l.needs.contains(path)).flat_map(|lane| {
+                let done = lane.steps.iter().filter(|s| s.progress == Progress::Done);
+                done.map(|s| StepPath::new(&path.phase, &lane.id, &s.id))
+            });
         for step in stale.collect::<Vec<_>>() {
             let reason = format!("base changed with {path}");
             self.record(Event::StepReset(StepReset { step, reason }))?;
@@ -35,7 +35,7 @@ impl Driver<'_> {
         let apart = self.state.lanes().any(|(_, l)| !l.isolation.is_in_place());
         let under_way = |lane: &LaneState| {
             let begun = lane.work.as_ref().is_some_and(|w| w.blocked.is_none() && w.ready);
-            let follows = is_validation(lane) || (apart && lane.isolation.is_in_place());
+            let follows = lane.is_validation() || (apart && lane.isolation.is_in_place());
             begun && follows && !lane.is_over() && !lane.is_running()
         };
         let limits = &self.options.limits;
@@ -50,7 +50,7 @@ impl Driver<'_> {
             match rooms_of(self.world)?.begin(&path, &lane.rules, &self.state)? {
                 Begin::Refused(refusal) => {
                     // A validation begins anew then; of others the start is where a rollback goes.
-                    let anew = self.state.lane(&path).is_some_and(is_validation);
+                    let anew = self.state.lane(&path).is_some_and(LaneState::is_validation);
                     let stage = if anew { Stage::BeforeLaneStart } else { Stage::AfterLaneStart };
                     self.block(&path, stage, refusal)?;
                 }
@@ -71,7 +71,7 @@ impl Driver<'_> {
     /// Lets commands of a validation that passed on another base, or on other files, run again;
     /// whether it is another.
     pub(super) fn validate_anew(&mut self, path: &LanePath, begun: &LaneBegun) -> Result<bool> {
-        let Some(lane) = self.state.lane(path).filter(|l| is_validation(l)) else {
+        let Some(lane) = self.state.lane(path).filter(|l| l.is_validation()) else {
             return Ok(false);
         };
         let Some(work) = &lane.work else { return Ok(false) };

@@ -5,14 +5,14 @@
 use std::ops::Range;
 
 /// The text without emphasis and backquotes.
-pub(crate) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     text.replace("**", "").replace("__", "").replace('`', "").trim().to_owned()
 }
 
 /// A heading as it is compared: without numbering, emphasis and case.
 ///
 /// `D. Swim Lanes`, `4) Swim Lanes` and `**Swim lanes**` are one title.
-pub(crate) fn title(text: &str) -> String {
+pub fn title(text: &str) -> String {
     let plain = plain(text).to_lowercase();
     let unnumbered = plain.split_once(['.', ')']).and_then(|(number, rest)| {
         let short = number.len() <= 2 && number.chars().all(char::is_alphanumeric);
@@ -23,7 +23,7 @@ pub(crate) fn title(text: &str) -> String {
 }
 
 /// What follows the mark of a list item: `- x`, `* x`, `+ x`, `1. x`, `1) x`.
-pub(crate) fn bullet(text: &str) -> Option<&str> {
+pub fn bullet(text: &str) -> Option<&str> {
     let text = text.trim_start();
     let after = match text.strip_prefix(['-', '*', '+']) {
         Some(after) => after,
@@ -39,33 +39,33 @@ pub(crate) fn bullet(text: &str) -> Option<&str> {
 
 /// A box at the start of a list item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Checkbox<'a> {
+pub struct Checkbox<'a> {
     /// What stands between the brackets.
-    pub(crate) mark: &'a str,
+    pub mark: &'a str,
     /// What follows the box.
-    pub(crate) rest: &'a str,
+    pub rest: &'a str,
 }
 
 impl Checkbox<'_> {
     /// Tells whether it is ticked.
-    pub(crate) fn is_ticked(&self) -> bool {
+    pub fn is_ticked(&self) -> bool {
         matches!(self.mark.trim(), "x" | "X")
     }
 
     /// Tells whether it is plainly ticked or not, rather than marked in some other way.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         self.is_ticked() || self.mark.trim().is_empty()
     }
 }
 
 /// The box of a list item, given what follows the item's mark.
-pub(crate) fn checkbox(item: &str) -> Option<Checkbox<'_>> {
+pub fn checkbox(item: &str) -> Option<Checkbox<'_>> {
     let (mark, rest) = item.strip_prefix('[')?.split_once(']')?;
     (mark.chars().count() <= 1).then(|| Checkbox { mark, rest: rest.trim_start() })
 }
 
 /// The code spans of a line, as ranges of what stands between the backquotes.
-pub(crate) fn code_spans(text: &str) -> Vec<Range<usize>> {
+pub fn code_spans(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(open) = text[at..].find('`').map(|i| at + i) {
@@ -105,7 +105,7 @@ fn blanked(text: &str) -> Vec<u8> {
 }
 
 /// Splits at any of the characters, where they stand outside of brackets and code spans.
-pub(crate) fn split_outside<'a>(text: &'a str, separators: &[u8]) -> Vec<&'a str> {
+pub fn split_outside<'a>(text: &'a str, separators: &[u8]) -> Vec<&'a str> {
     let bytes = blanked(text);
     let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0_u32);
     for (at, byte) in bytes.iter().enumerate() {
@@ -124,7 +124,7 @@ pub(crate) fn split_outside<'a>(text: &'a str, separators: &[u8]) -> Vec<&'a str
 }
 
 /// The text without what stands in round brackets outside of code spans.
-pub(crate) fn without_brackets(text: &str) -> String {
+pub fn without_brackets(text: &str) -> String {
     let bytes = blanked(text);
     let mut depth = 0_u32;
     let mut out = String::with_capacity(text.len());
@@ -140,7 +140,7 @@ pub(crate) fn without_brackets(text: &str) -> String {
 }
 
 /// Tells whether a value says that there is nothing: `-`, `none`, `(none - why)`, `n/a`, empty.
-pub(crate) fn is_none(text: &str) -> bool {
+pub fn is_none(text: &str) -> bool {
     let plain = plain(text).to_lowercase();
     let bare = plain.trim_start_matches('(').trim_end_matches(')').trim().trim_end_matches('.');
     if matches!(bare, "" | "-" | "--" | "—" | "–" | "n/a" | "na" | "nothing" | "nil" | "null") {

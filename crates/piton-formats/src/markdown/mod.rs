@@ -3,8 +3,8 @@
 //! Not a Markdown parser: the documents of the protocols are read line by line, because a problem
 //! must name its line and an edit must keep every other byte. What a line says is the readers' part.
 
-pub(crate) mod inline;
-pub(crate) mod table;
+pub mod inline;
+pub mod table;
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ const FENCE_MARKS_MIN: usize = 3;
 
 /// Where a line stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// Ordinary text; may be a heading.
     Text,
     /// Within a fence; the number of its block, from 0.
@@ -30,25 +30,25 @@ pub(crate) enum Place {
 
 /// One line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line<'a> {
+pub struct Line<'a> {
     /// From 1.
-    pub(crate) number: usize,
+    pub number: usize,
     /// Its first byte in the document.
-    pub(crate) start: usize,
+    pub start: usize,
     /// Its text, without the line ending.
-    pub(crate) text: &'a str,
+    pub text: &'a str,
     /// Where it stands.
-    pub(crate) place: Place,
+    pub place: Place,
 }
 
 impl<'a> Line<'a> {
     /// Its bytes in the document.
-    pub(crate) fn span(&self) -> Range<usize> {
+    pub fn span(&self) -> Range<usize> {
         self.start..self.start + self.text.len()
     }
 
     /// Level and text, when it is a heading.
-    pub(crate) fn heading(&self) -> Option<(usize, &'a str)> {
+    pub fn heading(&self) -> Option<(usize, &'a str)> {
         if self.place != Place::Text {
             return None;
         }
@@ -66,38 +66,38 @@ impl<'a> Line<'a> {
     }
 
     /// Spaces before its text, a tab counting as four.
-    pub(crate) fn indent(&self) -> usize {
+    pub fn indent(&self) -> usize {
         let lead = self.text.chars().take_while(|c| c.is_whitespace());
         lead.map(|c| if c == '\t' { 4 } else { 1 }).sum()
     }
 
     /// Tells whether it holds document text: plain or within a fence.
-    pub(crate) fn is_content(&self) -> bool {
+    pub fn is_content(&self) -> bool {
         matches!(self.place, Place::Text | Place::Fence(_))
     }
 }
 
 /// A part of a document under one heading, deeper headings included.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Section<'d, 'a> {
+pub struct Section<'d, 'a> {
     /// What stands below the heading.
-    pub(crate) lines: &'d [Line<'a>],
+    pub lines: &'d [Line<'a>],
 }
 
 /// A document, line by line.
 #[derive(Debug)]
-pub(crate) struct Document<'a> {
+pub struct Document<'a> {
     /// Its lines.
-    pub(crate) lines: Vec<Line<'a>>,
+    pub lines: Vec<Line<'a>>,
     /// The language of each fenced block, in lower case; empty where none is named.
-    pub(crate) languages: Vec<String>,
+    pub languages: Vec<String>,
     /// The line (by position) of a fence or comment that is never closed.
-    pub(crate) unclosed: Option<usize>,
+    pub unclosed: Option<usize>,
 }
 
 impl<'a> Document<'a> {
     /// Reads a text; any text is a document.
-    pub(crate) fn new(text: &'a str) -> Self {
+    pub fn new(text: &'a str) -> Self {
         let mut scan = Scan { state: State::Text, languages: Vec::new() };
         let mut lines: Vec<Line<'a>> = Vec::new();
         let bom = text.len() - text.trim_start_matches('\u{feff}').len();
@@ -138,7 +138,7 @@ impl<'a> Document<'a> {
     }
 
     /// The sections whose heading fits; one within another is not listed again.
-    pub(crate) fn sections(&self, fits: impl Fn(&str) -> bool) -> Vec<Section<'_, 'a>> {
+    pub fn sections(&self, fits: impl Fn(&str) -> bool) -> Vec<Section<'_, 'a>> {
         let mut found = Vec::new();
         let mut index = 0;
         while index < self.lines.len() {
@@ -157,7 +157,7 @@ impl<'a> Document<'a> {
     }
 
     /// The language of a fenced block.
-    pub(crate) fn language(&self, block: usize) -> &str {
+    pub fn language(&self, block: usize) -> &str {
         self.languages.get(block).map_or("", String::as_str)
     }
 }

@@ -7,38 +7,38 @@ use super::{Line, Place};
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub struct Row {
     /// Position of its line among the lines that were given.
-    pub(crate) index: usize,
+    pub index: usize,
     /// Its cells, trimmed.
-    pub(crate) cells: Vec<String>,
+    pub cells: Vec<String>,
 }
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Table {
+pub struct Table {
     /// The names of its columns.
-    pub(crate) header: Row,
+    pub header: Row,
     /// Its rows.
-    pub(crate) rows: Vec<Row>,
+    pub rows: Vec<Row>,
 }
 
 impl Table {
     /// The columns as they are compared: without emphasis, brackets and case.
-    pub(crate) fn columns(&self) -> Vec<String> {
+    pub fn columns(&self) -> Vec<String> {
         self.header.cells.iter().map(|cell| column(cell)).collect()
     }
 }
 
 /// A column's name as it is compared; `Test Command(s)` and `test commands` are one.
-pub(crate) fn column(cell: &str) -> String {
+pub fn column(cell: &str) -> String {
     let lower = super::inline::plain(cell).to_lowercase().replace("(s)", "s").replace('_', " ");
     let words: Vec<&str> = lower.split_whitespace().collect();
     words.join(" ").trim_end_matches(':').to_owned()
 }
 
 /// The tables of some lines; none is looked for within fences.
-pub(crate) fn tables(lines: &[Line<'_>]) -> Vec<Table> {
+pub fn tables(lines: &[Line<'_>]) -> Vec<Table> {
     let mut found = Vec::new();
     let mut index = 1;
     while index < lines.len() {
@@ -69,7 +69,7 @@ fn is_delimiter(line: &Line<'_>) -> bool {
 }
 
 /// The cells of a row; bars at its ends make none.
-pub(crate) fn cells(text: &str) -> Vec<String> {
+pub fn cells(text: &str) -> Vec<String> {
     let text = text.trim();
     let text = text.strip_prefix('|').unwrap_or(text);
     let mut cells = vec![String::new()];

@@ -21,9 +21,9 @@ use crate::sink::{Located, Sink};
 use crate::toml_reader::Node;
 
 /// Wait before the first retry: long enough for a hiccup to pass, short enough not to be noticed.
-pub(crate) const BACKOFF_DEFAULT: Millis = Millis::from_secs(1);
+pub const BACKOFF_DEFAULT: Millis = Millis::from_secs(1);
 /// Time to end politely: what a program needs to write its state, not more.
-pub(crate) const GRACE_DEFAULT: Millis = Millis::from_secs(10);
+pub const GRACE_DEFAULT: Millis = Millis::from_secs(10);
 
 /// A plan with the places of its ids and references.
 pub(super) struct Draft {

@@ -5,7 +5,7 @@
 //! parts must keep to together, `graph` finds cycles and lanes that run side by side.
 //! Nothing here runs or opens anything: prompt files come through a function of the caller.
 
-pub(crate) mod build;
+pub mod build;
 mod check;
 mod graph;
 pub mod implicit;

@@ -32,7 +32,7 @@ const ELIFS_MAX: usize = 100;
 const TAGS: [&str; 8] = ["if", "elif", "else", "endif", "for", "endfor", "raw", "endraw"];
 
 /// An engine with the rules that all our templates have in common.
-pub(crate) fn engine() -> Environment<'static> {
+pub fn engine() -> Environment<'static> {
     let mut engine = Environment::new();
     engine.set_undefined_behavior(UndefinedBehavior::Strict);
     engine.set_auto_escape_callback(|_| AutoEscape::None);
@@ -120,7 +120,7 @@ fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Valu
 }
 
 /// Fills in a template, up to a limit.
-pub(crate) fn fill(template: &Template<'_, '_>, values: Value) -> Result<String, Error> {
+pub fn fill(template: &Template<'_, '_>, values: Value) -> Result<String, Error> {
     let mut filled = Filled(Vec::new());
     template.render_captured_to(values, &mut filled).map_err(|error| match error.kind() {
         ErrorKind::WriteFailure => too_large("what it is filled in to"),
@@ -146,7 +146,7 @@ impl Write for Filled {
 }
 
 /// What a template may not say, and where; nothing where the engine may look at it.
-pub(crate) fn refused(template: &str) -> Option<(Range<usize>, String)> {
+pub fn refused(template: &str) -> Option<(Range<usize>, String)> {
     let (mut at, mut elifs, mut loops) = (0, 0, 0_usize);
     while let Some(mark) = next_mark(template, at) {
         let begins = at + mark;

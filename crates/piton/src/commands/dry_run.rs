@@ -8,9 +8,9 @@ use piton_core::plan::{Command, Lane, OnFailure, Work};
 use piton_core::state::{LaneState, Progress, StepState};
 use piton_core::{Action, GateRef, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
 
-use piton_formats::lanes::naming::task_branch;
-use piton_formats::lanes::shell_quote;
 use piton_formats::template::{self, Vars};
+use piton_protocols::lanes::naming::task_branch;
+use piton_protocols::lanes::shell_quote;
 
 use super::request::names;
 use crate::cli::DriveArgs;

@@ -1,6 +1,6 @@
 //! `piton inspect`: what a file of a protocol is and says. Reads, and changes nothing.
 
-use piton_formats::inspect::inspect;
+use piton_protocols::inspect::inspect;
 
 use crate::cli::InspectArgs;
 use crate::context::Context;

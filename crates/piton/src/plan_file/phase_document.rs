@@ -5,8 +5,8 @@ use std::path::Path;
 use piton_core::LanePath;
 use piton_core::hash::Sha;
 use piton_core::lane::TaskWorktrees;
-use piton_formats::lanes::phase::{self, HoldKind, PlanDefaults};
 use piton_formats::plan::PROMPT_BYTES_MAX;
+use piton_protocols::lanes::phase::{self, HoldKind, PlanDefaults};
 
 use super::{PlanFile, is_news, not_told};
 use crate::commands::document_error;

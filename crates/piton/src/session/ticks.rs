@@ -12,7 +12,7 @@ use piton_core::event::{Event, TicksSeen};
 use piton_core::lane::Stage;
 use piton_core::state::LaneState;
 use piton_core::{LanePath, Plan, RunState};
-use piton_formats::lanes::phase;
+use piton_protocols::lanes::phase;
 use piton_workspace::Git;
 
 use crate::context::Context;

@@ -15,7 +15,7 @@ use piton_core::summary::{
 };
 use piton_core::{Status, StepPath, Timestamp};
 use piton_engine::Loaded;
-use piton_formats::lanes::fix::{FixTask, fix_tasks};
+use piton_protocols::lanes::fix::{FixTask, fix_tasks};
 use serde::Serialize;
 
 use self::lanes::Work;

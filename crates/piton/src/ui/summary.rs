@@ -13,7 +13,7 @@ use piton_core::lane_state::LaneWork;
 use piton_core::state::{Progress, StepState};
 use piton_core::{Event, LanePath, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::{Note, Observer};
-use piton_formats::lanes::fix::fix_tasks;
+use piton_protocols::lanes::fix::fix_tasks;
 
 use super::look::{Look, STRONG, style_of};
 use super::text::{count, sanitize, wrap};

@@ -14,7 +14,7 @@ use piton_core::summary::{
 };
 use piton_core::{GateRef, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::Loaded;
-use piton_formats::lanes::fix::fix_tasks;
+use piton_protocols::lanes::fix::fix_tasks;
 
 use super::look::{Look, STRONG, style_of};
 use super::status_json::pending_rerun;

@@ -31,10 +31,10 @@ use piton_engine::world::{
     Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, Rooms, SealError, World,
 };
 use piton_engine::{Error, Result};
-use piton_formats::lanes::phase;
 use piton_formats::plan::PLAN_BYTES_MAX;
 use piton_process::logs::{AttemptLog, Selection};
 use piton_process::protocol::{Dropped, Range};
+use piton_protocols::lanes::phase;
 use piton_workspace::Project;
 
 use crate::context::now;

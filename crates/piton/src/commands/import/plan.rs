@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use piton_core::LanePath;
 use piton_core::lane::TaskWorktrees;
 use piton_core::plan::UNKNOWN_WORK;
-use piton_formats::lanes::checkpoints::Record;
-use piton_formats::lanes::{naming, phase};
 use piton_formats::plan::PLAN_BYTES_MAX;
+use piton_protocols::lanes::checkpoints::Record;
+use piton_protocols::lanes::{naming, phase};
 
 use crate::cli::ImportArgs;
 use crate::context::Context;

@@ -7,9 +7,9 @@ use std::path::Path;
 use piton_core::state::Progress;
 use piton_core::summary::run_status;
 use piton_core::{RunState, Status};
-use piton_formats::lanes::fix::fix_tasks;
-use piton_formats::lanes::phase;
 use piton_formats::plan::PLAN_BYTES_MAX;
+use piton_protocols::lanes::fix::fix_tasks;
+use piton_protocols::lanes::phase;
 
 use crate::context::Context;
 use crate::error::CommandError;

@@ -5,8 +5,8 @@
 
 use piton_core::{RunState, Status};
 use piton_engine::Store;
-use piton_formats::lanes::phase;
 use piton_ledger::RunRow;
+use piton_protocols::lanes::phase;
 
 use crate::cli::DriveArgs;
 use crate::context::Context;

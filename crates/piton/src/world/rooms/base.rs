@@ -7,7 +7,6 @@ use piton_core::shell::git;
 use piton_core::state::{LaneState, PhaseState};
 use piton_core::{LanePath, RunState};
 use piton_engine::world::Refusal;
-use piton_formats::lanes::fix::is_validation;
 use piton_workspace::checks::{self, Base};
 use piton_workspace::merge::Rebase::{Clean, Nothing, UpToDate};
 use piton_workspace::{Project, merge};
@@ -18,7 +17,7 @@ impl GitRooms {
     /// Why a lane in place can't run here: a validation is about base, and what follows merged lanes is
     /// about their work; something else is checked out.
     pub(super) fn off_base(&self, lane: &LanePath, state: &RunState) -> Option<Refusal> {
-        let validates = state.lane(lane).is_some_and(is_validation);
+        let validates = state.lane(lane).is_some_and(LaneState::is_validation);
         let (base, why) = if validates {
             let of = |l: &LaneState| apart(l).map(|w| w.base_branch.clone());
             let base = state.phase(&lane.phase)?.lanes.iter().find_map(of)?;
@@ -48,7 +47,7 @@ impl GitRooms {
         let base = self.options.base.as_deref()?;
         let is_apart = |(_, l): (_, &LaneState)| !l.isolation.is_in_place();
         let in_place = |(_, l): (_, &LaneState)| {
-            l.isolation.is_in_place() && !is_validation(l) && !l.is_over()
+            l.isolation.is_in_place() && !l.is_validation() && !l.is_over()
         };
         let both = state.lanes().any(is_apart) && state.lanes().any(in_place);
         let begins = both && merged(state).next().is_none();
@@ -77,7 +76,7 @@ impl GitRooms {
 
     /// What a person should know of a validation across lanes: it runs on files that base does not have.
     pub(super) fn unsaved(&self, lane: &LanePath, state: &RunState) -> Option<String> {
-        state.lane(lane).filter(|l| is_validation(l))?;
+        state.lane(lane).filter(|l| l.is_validation())?;
         let found = self.clean(&self.root).err()?;
         let what = found.what;
         Some(format!("{what}; the validation runs on these files: commit them if it is to count"))

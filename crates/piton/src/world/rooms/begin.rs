@@ -9,7 +9,7 @@ use piton_core::shell::{git, quoted};
 use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Refusal, Room};
-use piton_formats::lanes::naming::task_branch;
+use piton_protocols::lanes::naming::task_branch;
 use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
 use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};

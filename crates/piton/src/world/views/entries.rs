@@ -13,8 +13,8 @@ use piton_core::event::{
 use piton_core::lane::{TESTS_STEP, TaskOf, VALIDATION_LANE};
 use piton_core::shell::joined;
 use piton_core::{Event, GateRef, LanePath, StepPath, Timestamp};
-use piton_formats::lanes::naming::NONE;
-use piton_formats::lanes::run_log::{self, Entry, Status};
+use piton_protocols::lanes::naming::NONE;
+use piton_protocols::lanes::run_log::{self, Entry, Status};
 
 use super::records::{lane_of, short};
 

@@ -10,7 +10,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use piton_core::{Plan, RunState};
-use piton_formats::lanes::{phase, time};
+use piton_protocols::lanes::{phase, time};
 
 use super::Views;
 use super::replace::Wanted;

@@ -10,8 +10,8 @@ use piton_core::lane::{Stage, VALIDATION_LANE};
 use piton_core::lane_state::{LaneWork, StageRecord};
 use piton_core::state::LaneState;
 use piton_core::{LanePath, RunState};
-use piton_formats::lanes::checkpoints::{self, OwnRecord};
-use piton_formats::lanes::{naming, shell_quote};
+use piton_protocols::lanes::checkpoints::{self, OwnRecord};
+use piton_protocols::lanes::{naming, shell_quote};
 
 use super::ViewPaths;
 

@@ -9,10 +9,10 @@ use piton_core::lane::{Stage, StageStatus, VALIDATION_LANE};
 use piton_core::state::LaneState;
 use piton_core::summary::{lane_status, run_status};
 use piton_core::{LanePath, Plan, RunState, Status, Timestamp};
-use piton_formats::lanes::fix::fix_tasks;
-use piton_formats::lanes::phase;
-use piton_formats::lanes::report::{Failure, LaneLine, MergeLine, Report, render};
 use piton_formats::plan::PLAN_BYTES_MAX;
+use piton_protocols::lanes::fix::fix_tasks;
+use piton_protocols::lanes::phase;
+use piton_protocols::lanes::report::{Failure, LaneLine, MergeLine, Report, render};
 
 use super::records::{Hints, Words};
 

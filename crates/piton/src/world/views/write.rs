@@ -3,8 +3,8 @@
 use std::io;
 
 use piton_core::{Plan, RunState};
-use piton_formats::lanes::checkpoints::{Book, CHECKPOINTS_BYTES_MAX, OwnRecord};
-use piton_formats::lanes::time;
+use piton_protocols::lanes::checkpoints::{Book, CHECKPOINTS_BYTES_MAX, OwnRecord};
+use piton_protocols::lanes::time;
 
 use super::replace::Wanted;
 use super::{Others, Views, records, report};

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use piton_core::{Event, Timestamp};
-use piton_formats::lanes::{checkpoints, run_log};
+use piton_protocols::lanes::{checkpoints, run_log};
 
 use super::*;
 use run::{RUN, Run, stretches};

@@ -4,7 +4,7 @@
 //! written, as unknown: nothing is guessed.
 
 use super::model::{Dependency, DependencyKind, Origin};
-use crate::markdown::inline::{is_none, plain, split_outside, without_brackets};
+use piton_formats::markdown::inline::{is_none, plain, split_outside, without_brackets};
 
 /// What begins the id of a gate.
 const GATE_PREFIX: &str = "IF-";

@@ -9,8 +9,8 @@ use super::groups::{Group, groups};
 use super::model::{Lane, Task, TaskKind};
 use super::prompt;
 use super::to_plan::{Builder, plan_id, unused_id};
-use crate::diagnostic::code;
-use crate::plan::implicit::{self, Frame};
+use piton_formats::diagnostic::code;
+use piton_formats::plan::implicit::{self, Frame};
 
 /// The id of a step that waits for tasks begins so; a number follows.
 const WAITING_STEP: &str = "tasks-";

@@ -11,8 +11,8 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use crate::diagnostic::{self, Diagnostic, Severity, code};
-use crate::sink::Sink;
+use piton_formats::diagnostic::{self, Diagnostic, Severity, code};
+use piton_formats::sink::Sink;
 
 /// A file to look at.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::naming::NONE;
 use super::time;
-use crate::diagnostic::{Diagnostic, code, quoted};
-use crate::sink::Sink;
+use piton_formats::diagnostic::{Diagnostic, code, quoted};
+use piton_formats::sink::Sink;
 
 /// Largest run log that is read as a whole: hundreds of thousands of entries.
 pub const RUN_LOG_BYTES_MAX: usize = 128 << 20;
@@ -243,7 +243,7 @@ fn check(logged: &Logged, before: &[Logged], span: &std::ops::Range<usize>, sink
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::Severity;
+    use piton_formats::diagnostic::Severity;
 
     const LOG: &str = concat!(
         r#"{"ts":"2026-01-02T02:16:23+01:00","run_id":"P1-1","phase":"P1","lane":"-","event":"phase_start","status":"ok"}"#,

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use super::names::id_at_start;
 use super::tasks::{is_field, is_task};
 use super::test_plan::script;
-use crate::markdown::inline::{bullet, checkbox, is_none, plain, split_outside};
-use crate::markdown::{Document, Line, Place};
+use piton_formats::markdown::inline::{bullet, checkbox, is_none, plain, split_outside};
+use piton_formats::markdown::{Document, Line, Place};
 
 /// Longest name of a field: what is longer is a sentence.
 const NAME_CHARS_MAX: usize = 40;

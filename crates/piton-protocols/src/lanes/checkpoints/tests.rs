@@ -5,7 +5,7 @@
 use piton_core::Timestamp;
 
 use super::*;
-use crate::diagnostic::Severity;
+use piton_formats::diagnostic::Severity;
 
 fn own(lane: &str, stage: Stage, status: Status, at: i64) -> OwnRecord {
     OwnRecord {

@@ -5,9 +5,9 @@
 
 use super::model::PlannedTest;
 use super::tasks::commands;
-use crate::markdown::inline::{bullet, code_spans, plain};
-use crate::markdown::table::tables;
-use crate::markdown::{Document, Line, Place};
+use piton_formats::markdown::inline::{bullet, code_spans, plain};
+use piton_formats::markdown::table::tables;
+use piton_formats::markdown::{Document, Line, Place};
 
 /// Languages whose fences hold commands.
 const SHELLS: [&str; 7] = ["", "bash", "sh", "shell", "zsh", "console", "shell-session"];

@@ -15,18 +15,18 @@ use piton_core::lane::{
 };
 use piton_core::plan::{self, Command, OnFailure, Plan, Step, Work};
 
-use super::super::fix::VALIDATION_STEP;
 use super::apart::Made;
 use super::model::{DependencyKind, Lane, ParallelSafe, Phase, Task, TaskKind};
 use super::prompt;
 use super::resolve::{is_closed, lanes_before};
-use crate::diagnostic::{Diagnostic, code, quoted};
-use crate::plan::build::{BACKOFF_DEFAULT, GRACE_DEFAULT};
-use crate::plan::implicit::{self, RESERVED};
-use crate::plan::{LANES_MAX, STEPS_MAX};
-use crate::settings::{PullRequest, Settings};
-use crate::sink::Sink;
-use crate::template::escape;
+use piton_core::lane::VALIDATION_STEP;
+use piton_formats::diagnostic::{Diagnostic, code, quoted};
+use piton_formats::plan::build::{BACKOFF_DEFAULT, GRACE_DEFAULT};
+use piton_formats::plan::implicit::{self, RESERVED};
+use piton_formats::plan::{LANES_MAX, STEPS_MAX};
+use piton_formats::settings::{PullRequest, Settings};
+use piton_formats::sink::Sink;
+use piton_formats::template::escape;
 
 /// What a document leaves open.
 #[derive(Clone, Debug, PartialEq)]

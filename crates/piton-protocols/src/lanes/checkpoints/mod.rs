@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use crate::diagnostic::{Diagnostic, code, quoted};
-use crate::sink::Sink;
+use piton_formats::diagnostic::{Diagnostic, code, quoted};
+use piton_formats::sink::Sink;
 
 /// Largest file of records: tens of thousands of runs, and what is larger is another file.
 pub const CHECKPOINTS_BYTES_MAX: usize = 64 << 20;

@@ -4,8 +4,8 @@ use piton_core::lane::{Isolation, Merge, Role, TaskWorktrees};
 use piton_core::plan::{Command, Lane, Plan, Work};
 
 use super::*;
-use crate::settings::Settings;
-use crate::template::{self, Vars};
+use piton_formats::settings::Settings;
+use piton_formats::template::{self, Vars};
 
 fn defaults(when: TaskWorktrees) -> PlanDefaults {
     let agent = Some(("coder".to_owned(), Command::Args(vec!["coder".to_owned()])));

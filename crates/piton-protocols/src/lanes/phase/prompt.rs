@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use minijinja::{Environment, Value, context};
 
 use super::model::{Lane, Phase, Task};
-use crate::template::{self, Error};
+use piton_formats::template::{self, Error};
 
 /// The template where the settings name no other.
 pub const TASK_PROMPT: &str = include_str!("../task_prompt.md");

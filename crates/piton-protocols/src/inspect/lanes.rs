@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{Claim, Reading, Source};
-use crate::diagnostic::{Diagnostic, code, quoted};
 use crate::lanes::naming::NONE;
 use crate::lanes::run_log::Logged;
 use crate::lanes::{checkpoints, phase, run_log};
-use crate::sink::Sink;
+use piton_formats::diagnostic::{Diagnostic, code, quoted};
+use piton_formats::sink::Sink;
 
 /// How much of a file is looked at to see what it is: one record is far shorter.
 const LOOK_BYTES: usize = 64 << 10;

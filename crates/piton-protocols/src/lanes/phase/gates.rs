@@ -4,10 +4,10 @@
 
 use super::model::Gate;
 use super::names::{id_and_text, id_at_start, is_gate_id};
-use crate::diagnostic::{code, quoted};
-use crate::markdown::inline::{bullet, checkbox, plain};
-use crate::markdown::{Document, Line, Section};
-use crate::sink::Sink;
+use piton_formats::diagnostic::{code, quoted};
+use piton_formats::markdown::inline::{bullet, checkbox, plain};
+use piton_formats::markdown::{Document, Line, Section};
+use piton_formats::sink::Sink;
 
 /// Tells whether a heading is that of gates.
 fn is_gates(title: &str) -> bool {

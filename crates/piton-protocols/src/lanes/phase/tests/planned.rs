@@ -4,8 +4,8 @@ use piton_core::lane::{Merge, Role};
 use piton_core::plan::{Command, Plan, Work};
 
 use super::*;
-use crate::settings::Settings;
-use crate::template::{self, Vars};
+use piton_formats::settings::Settings;
+use piton_formats::template::{self, Vars};
 
 fn defaults() -> PlanDefaults {
     let agent = Some(("coder".to_owned(), Command::Args(vec!["coder".to_owned()])));

@@ -8,11 +8,13 @@ use super::index::{lane_heading, lane_of_task};
 use super::model::{Dependency, DependencyKind, Field, Task, TaskKind};
 use super::names::Known;
 use super::task_lists::Listed;
-use crate::diagnostic::{code, quoted};
-use crate::markdown::inline::{code_spans, is_none, plain, split_outside, without_brackets};
-use crate::markdown::table::{Row, Table, column as column_name, tables};
-use crate::markdown::{Document, Line};
-use crate::sink::Sink;
+use piton_formats::diagnostic::{code, quoted};
+use piton_formats::markdown::inline::{
+    code_spans, is_none, plain, split_outside, without_brackets,
+};
+use piton_formats::markdown::table::{Row, Table, column as column_name, tables};
+use piton_formats::markdown::{Document, Line};
+use piton_formats::sink::Sink;
 
 /// What a column of a task table holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

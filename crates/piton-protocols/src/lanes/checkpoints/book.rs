@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use super::elements;
 use super::update::{OwnRecord, merged};
-use crate::diagnostic::Diagnostic;
+use piton_formats::diagnostic::Diagnostic;
 
 /// Larger files are read each time: their records are other runs', and are not worth the memory.
 const KEPT_BYTES_MAX: usize = 4 << 20;

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 
 use super::draft::{Draft, attribute};
 use super::names::{id_and_text, id_at_start, is_gate_id, is_lane_id, is_plain_lane_id};
-use crate::diagnostic::{code, quoted};
-use crate::markdown::inline::{bullet, plain, split_outside};
-use crate::markdown::table::{Table, tables};
-use crate::markdown::{Document, Line, Place, Section};
-use crate::sink::Sink;
+use piton_formats::diagnostic::{code, quoted};
+use piton_formats::markdown::inline::{bullet, plain, split_outside};
+use piton_formats::markdown::table::{Table, tables};
+use piton_formats::markdown::{Document, Line, Place, Section};
+use piton_formats::sink::Sink;
 
 /// Languages of fences that draw the lanes rather than list them.
 const DIAGRAMS: [&str; 4] = ["mermaid", "dot", "graphviz", "plantuml"];

@@ -31,10 +31,10 @@ pub use model::{
 pub use prompt::{TASK_PROMPT, TASK_PROMPT_NAMES};
 pub use to_plan::{Hold, HoldKind, PlanDefaults, Planned, plan_id, to_plan};
 
-use crate::diagnostic::{Diagnostic, Severity, code, quoted};
-use crate::markdown::Document;
-use crate::markdown::inline::plain;
-use crate::sink::Sink;
+use piton_formats::diagnostic::{Diagnostic, Severity, code, quoted};
+use piton_formats::markdown::Document;
+use piton_formats::markdown::inline::plain;
+use piton_formats::sink::Sink;
 
 /// Largest phase document: the longest seen have a hundredth of it, and what is larger is another
 /// file.

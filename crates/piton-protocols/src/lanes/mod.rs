@@ -11,4 +11,4 @@ pub mod report;
 pub mod run_log;
 pub mod time;
 
-pub use crate::template::quote_for_shell as shell_quote;
+pub use piton_formats::template::quote_for_shell as shell_quote;

@@ -3,13 +3,10 @@
 //! Read from the state of a run; nothing is stored beside it, so it goes when the validation passes.
 
 use piton_core::RunState;
-use piton_core::lane::{Stage, StageStatus, VALIDATION_LANE};
+use piton_core::lane::{Stage, StageStatus};
 use piton_core::state::{LaneState, Progress};
 
 use super::naming;
-
-/// How the steps of a validation are called, before their number.
-pub const VALIDATION_STEP: &str = "validate-";
 
 /// What blocks a phase after its last merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,16 +32,11 @@ impl FixTask {
     }
 }
 
-/// Whether a lane is the validation of a phase document.
-pub fn is_validation(lane: &LaneState) -> bool {
-    lane.id == VALIDATION_LANE && lane.steps.iter().all(|s| s.id.starts_with(VALIDATION_STEP))
-}
-
 /// The fix tasks that a run waits for.
 pub fn fix_tasks(state: &RunState) -> Vec<FixTask> {
     let mut found = Vec::new();
     for phase in &state.phases {
-        let lanes = phase.lanes.iter().filter(|lane| is_validation(lane));
+        let lanes = phase.lanes.iter().filter(|lane| lane.is_validation());
         for lane in lanes {
             let failed = lane.steps.iter().find(|s| s.progress == Progress::Failed);
             let Some(step) = failed else { continue };

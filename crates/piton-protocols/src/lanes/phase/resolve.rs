@@ -6,8 +6,8 @@
 use super::draft::{At, Draft};
 use super::model::{Dependency, DependencyKind, Gate, Lane, Origin, Task};
 use super::names::{Known, gate_ids};
-use crate::diagnostic::{code, quoted};
-use crate::sink::Sink;
+use piton_formats::diagnostic::{code, quoted};
+use piton_formats::sink::Sink;
 
 /// Resolves the names of all lanes.
 pub(super) fn resolve(

@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use super::model::{Lane, ParallelSafe};
 use super::names::gate_ids;
-use crate::diagnostic::{code, quoted};
-use crate::markdown::Line;
-use crate::markdown::inline::{bullet, is_none, plain};
-use crate::sink::Sink;
+use piton_formats::diagnostic::{code, quoted};
+use piton_formats::markdown::Line;
+use piton_formats::markdown::inline::{bullet, is_none, plain};
+use piton_formats::sink::Sink;
 
 /// Most retries a document can ask for; what is more is a slip of the pen.
 const RETRIES_MAX: u32 = 100;

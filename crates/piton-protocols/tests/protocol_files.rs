@@ -2,9 +2,9 @@
 //! is read again.
 
 use piton_core::Timestamp;
-use piton_formats::inspect::inspect;
-use piton_formats::lanes::checkpoints::{self, OwnRecord, Stage, Status};
-use piton_formats::lanes::phase;
+use piton_protocols::inspect::inspect;
+use piton_protocols::lanes::checkpoints::{self, OwnRecord, Stage, Status};
+use piton_protocols::lanes::phase;
 use proptest::prelude::*;
 
 /// Pieces of real documents, broken and whole, in any order.

@@ -1,0 +1,7 @@
+//! The published protocols, one folder each: what a protocol claims, reads, writes, checks and says.
+//!
+//! Pure like the core and the formats: nothing here opens a file, reads the environment or asks the
+//! time. The program hands in texts and states, and carries out what comes back.
+
+pub mod inspect;
+pub mod lanes;
