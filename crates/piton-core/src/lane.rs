@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Command;
+use crate::text::first_few;
 
 /// The implicit step that makes a fresh worktree usable.
 pub const SETUP_STEP: &str = "setup";
@@ -294,4 +295,14 @@ pub struct Missed {
     pub path: String,
     /// Why it is not held.
     pub why: String,
+}
+
+/// Most files that are named; the rest are counted.
+const MISSED_NAMED_MAX: usize = 3;
+
+impl Missed {
+    /// What snapshots do not hold, in words; nothing where they hold all.
+    pub fn words(all: &[Self]) -> Option<String> {
+        first_few(all.iter().map(|m| format!("{} ({})", m.path, m.why)), MISSED_NAMED_MAX)
+    }
 }

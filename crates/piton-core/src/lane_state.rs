@@ -7,12 +7,11 @@ use crate::id::{GateRef, LanePath, StepPath};
 use crate::lane::{Isolation, Missed, SnapshotRef, Stage, StageStatus};
 use crate::lane_event::{LaneMerged, MergeIntended, MergedBy, Revert, RewindKind, RewindRoom};
 use crate::state::{FailedAttempt, GateState, StepState};
+use crate::text::short;
 use crate::time::Timestamp;
 
 /// Acts that can be undone; older ones only through their checkpoints.
 pub const UNDO_KEPT_MAX: usize = 20;
-/// Characters of a commit that name it to a person.
-const COMMIT_CHARS: usize = 10;
 /// Rounds a lane may go through the merge queue because base moved under it.
 pub const MERGE_ROUNDS_MAX: u32 = 5;
 
@@ -420,7 +419,6 @@ impl LaneWork {
 
 /// That base is not where a lane left it any more, in words; nothing where it is.
 pub fn base_moved(base: &str, from: &str, to: &str) -> Option<String> {
-    let short = |commit: &str| commit.chars().take(COMMIT_CHARS).collect::<String>();
     (from != to)
         .then(|| format!("{base} moved from {} to {} since it began", short(from), short(to)))
 }

@@ -28,6 +28,7 @@ pub mod step_event;
 pub mod step_state;
 pub mod summary;
 pub mod tasks;
+pub mod text;
 pub mod time;
 pub mod undo;
 

@@ -7,7 +7,6 @@ mod lost;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use piton_core::Timestamp;
 use piton_core::redact::{Names, Redactor};
 use piton_engine::Store;
 use piton_formats::diagnostic::{self, Diagnostic};
@@ -17,7 +16,8 @@ use piton_ledger::{Liveness, Open, Owner, RunRow, Sqlite, owner_liveness};
 use piton_workspace::Project;
 
 use crate::error::{CommandError, Kind, Result};
-use crate::read;
+pub use piton_world::now;
+use piton_world::read;
 
 /// Name of the settings file at the project's root.
 pub const SETTINGS_FILE: &str = "piton.toml";
@@ -270,12 +270,6 @@ fn relative(from: &Path, to: &Path) -> Option<PathBuf> {
     let common = from.ancestors().find(|a| to.starts_with(a) && a.parent().is_some())?;
     let up = from.strip_prefix(common).ok()?.components().map(|_| "..");
     Some(up.collect::<PathBuf>().join(to.strip_prefix(common).ok()?))
-}
-
-/// The time now.
-pub fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
 }
 
 fn read_settings(path: &Path, json: bool, redactor: &dyn Fn() -> Redactor) -> Result<Settings> {

@@ -5,10 +5,8 @@ mod commands;
 mod context;
 mod error;
 mod plan_file;
-mod read;
 mod session;
 mod ui;
-mod world;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -18,7 +18,7 @@ use crate::cli;
 use crate::commands::document_error;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
-use crate::read;
+use piton_world::read;
 
 pub mod phase_document;
 

@@ -27,10 +27,10 @@ use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::{knowing, redactor_beside_keeper};
 use crate::ui;
-use crate::world::remarks;
-use crate::world::rooms::{GitRooms, LaneOptions};
-use crate::world::views::{Told, Viewed};
-use crate::world::{RealWorld, Signals, last_line};
+use piton_world::remarks;
+use piton_world::rooms::{GitRooms, LaneOptions};
+use piton_world::views::{Told, Viewed};
+use piton_world::{RealWorld, Signals, Terminal, last_line};
 
 /// The folder of stat caches, within the state folder.
 pub const CACHE_DIR: &str = "cache";
@@ -84,11 +84,17 @@ pub fn root_of(context: &Context, state: &RunState) -> PathBuf {
     if context.is_own_root(&recorded) { recorded } else { context.project.root.clone() }
 }
 
+/// How the world shows what it waits for.
+pub const TERMINAL: Terminal = Terminal {
+    hashing: |hashing| ui::say(&ui::words::hashing("comparing files", hashing)),
+    utc_offset_secs: ui::time::utc_offset_secs,
+};
+
 /// The world of a run.
 pub fn world(context: &Context, state: &RunState) -> RealWorld {
     let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let root = root_of(context, state);
-    RealWorld::new(&context.project, &root, context.run_dir(&run_id), &run_id)
+    RealWorld::new(&context.project, &root, context.run_dir(&run_id), &run_id, TERMINAL)
         .with_notify(context.settings.notify.clone())
         .with_own(&own_paths(context, state))
 }

@@ -33,9 +33,9 @@ const SHOWN: [(&str, &str, fn()); 18] = [
     ("piton/src/commands/rewind/head.rs", "reset", commits_of_a_step),
     ("piton/src/commands/rewind/head.rs", "reset", merges_before_a_validation),
     ("piton/src/commands/rewind/head.rs", "reset", merges_of_another_run),
-    ("piton/src/world/rooms/base.rs", "switch", a_validation_elsewhere),
-    ("piton/src/world/rooms/begin.rs", "switch", another_branch),
-    ("piton/src/world/rooms/in_hand.rs", "switch", a_lane_off_its_branch),
+    ("piton-world/src/rooms/base.rs", "switch", a_validation_elsewhere),
+    ("piton-world/src/rooms/begin.rs", "switch", another_branch),
+    ("piton-world/src/rooms/in_hand.rs", "switch", a_lane_off_its_branch),
 ];
 
 /// Commands without names: they are run as they stand, with words for what the person fills in.

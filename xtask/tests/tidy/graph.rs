@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{none_of, root, rust_files, text};
 
 /// What each crate may depend on of our own, tests apart.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("piton-core", &[]),
     ("piton-formats", &["piton-core"]),
     ("piton-protocols", &["piton-core", "piton-formats"]),
@@ -14,6 +14,18 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("piton-process", &["piton-core"]),
     ("piton-workspace", &["piton-core"]),
     ("piton-engine", &["piton-core", "piton-formats", "piton-ledger"]),
+    (
+        "piton-world",
+        &[
+            "piton-core",
+            "piton-engine",
+            "piton-formats",
+            "piton-ledger",
+            "piton-process",
+            "piton-protocols",
+            "piton-workspace",
+        ],
+    ),
     (
         "piton",
         &[
@@ -24,6 +36,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
             "piton-process",
             "piton-protocols",
             "piton-workspace",
+            "piton-world",
         ],
     ),
     // Developers only: these may look at everything.

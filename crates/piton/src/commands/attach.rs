@@ -25,7 +25,7 @@ use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::redactor_of_run;
 use crate::ui::{self, JsonStream, Live, Plain};
-use crate::world::last_line;
+use piton_world::last_line;
 
 /// The pause between two looks: asking whether anything was committed is nearly free.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -10,7 +10,7 @@ use crate::cli::DriveArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
-use crate::world::own_program;
+use piton_world::own_program;
 
 /// The variable that tells a driver to leave the session of the terminal it was started from.
 const DETACHED: &str = "PITON_DETACHED";

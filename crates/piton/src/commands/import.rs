@@ -28,9 +28,9 @@ use crate::cli::{DriveArgs, ImportArgs};
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
-use crate::read;
 use crate::session;
 use crate::ui::{self, text::sanitize};
+use piton_world::read;
 
 /// Most runs of one id that may be taken over.
 const SAME_ID_MAX: u32 = 100;

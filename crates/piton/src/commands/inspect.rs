@@ -5,8 +5,8 @@ use piton_protocols::inspect::inspect;
 use crate::cli::InspectArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
-use crate::read;
 use crate::ui::{self, text};
+use piton_world::read;
 
 /// Largest file that is looked at: more than the largest that any format reads.
 const FILE_BYTES_MAX: usize = 256 << 20;

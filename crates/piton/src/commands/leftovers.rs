@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::ui::{self, here, text::sanitize};
-use crate::world::rooms::{held_alone, removed_by_hand};
+use piton_world::rooms::{held_alone, removed_by_hand};
 
 /// A branch that is left of a merged lane, perhaps with its worktree.
 #[derive(Clone, Debug, Serialize)]

@@ -11,7 +11,7 @@ use crate::cli::DriveArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Result};
 use crate::session;
-use crate::world::rooms::GitRooms;
+use piton_world::rooms::GitRooms;
 
 /// The files of a workspace as they are now.
 pub fn now_of(context: &Context, loaded: &Loaded, lane: Option<&LanePath>) -> Result<String> {

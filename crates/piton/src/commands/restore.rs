@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
 use crate::ui::text::sanitize;
-use crate::world::rooms::names;
+use piton_world::rooms::names;
 
 /// Restores files.
 pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {

@@ -24,7 +24,7 @@ use crate::plan_file::PlanFile;
 use crate::session::ticks::{self, Ticks};
 use crate::session::{self, Session};
 use crate::ui;
-use crate::world::{kept, scratch_folders};
+use piton_world::{kept, scratch_folders};
 
 /// The options that accept what stops a resume.
 const ACCEPTS: [&str; 2] = ["--accept-plan", "--accept-spec"];

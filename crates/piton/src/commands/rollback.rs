@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
 use crate::ui::text::sanitize;
-use crate::world::rooms::names;
+use piton_world::rooms::names;
 
 /// Rolls back.
 pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
@@ -93,13 +93,13 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, planned: &rewind::P
                 room.lane.as_ref().map_or(lane.isolation.is_in_place(), |own| *own == path)
             };
             if let Some(room) = rooms.iter().find(is_its) {
-                let checkpoint = ui::lane_words::short(&room.target);
+                let checkpoint = piton_core::text::short(&room.target);
                 ui::say(&format!("  checkpoint:      {checkpoint}"));
             }
             ui::say(&format!("  checkpoint path: {}", recorded_in(context, state).display()));
         }
     }
-    crate::session::say_lanes(context, state, crate::world::views::Told::RolledBack);
+    crate::session::say_lanes(context, state, piton_world::views::Told::RolledBack);
     for path in kept {
         let path = ui::text::sanitize(&path);
         ui::say(&format!("  stays:           {path} (not made by this run; --exact removes it)"));

@@ -22,7 +22,7 @@ use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
 use crate::session::{self, Session};
 use crate::ui;
-use crate::world::RealWorld;
+use piton_world::RealWorld;
 
 /// Most runs of one plan that may be started within a second.
 const SAME_SECOND_MAX: u32 = 1000;
@@ -343,8 +343,13 @@ fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
     let Some(path) = &plan.recorded.spec else {
         return Ok(None);
     };
-    let mut world =
-        RealWorld::new(&context.project, &context.project.root, context.run_dir("none"), "none");
+    let mut world = RealWorld::new(
+        &context.project,
+        &context.project.root,
+        context.run_dir("none"),
+        "none",
+        crate::session::TERMINAL,
+    );
     let seen = world.files(std::slice::from_ref(path))?;
     match seen.get(path).cloned().flatten() {
         Some(sha256) => Ok(Some(FileHash { path: path.clone(), sha256 })),

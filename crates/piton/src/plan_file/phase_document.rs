@@ -12,8 +12,8 @@ use super::{PlanFile, is_news, not_told};
 use crate::commands::document_error;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
-use crate::read;
 use crate::ui;
+use piton_world::read;
 
 /// Reads a phase document.
 pub fn read(
@@ -95,14 +95,9 @@ pub fn read(
             }
         }
     }
-    plan.ticked = Some((ticked(&document), Sha::of(text.as_bytes())));
+    plan.ticked = Some((document.ticked(), Sha::of(text.as_bytes())));
     plan.phase = Some(document.id);
     Ok(plan)
-}
-
-/// The gates of a document whose boxes are ticked.
-pub fn ticked(document: &phase::Phase) -> Vec<String> {
-    document.gates.iter().filter(|gate| gate.closed).map(|gate| gate.id.clone()).collect()
 }
 
 fn confirm(context: &Context, question: &str, otherwise: &str) -> Result<()> {

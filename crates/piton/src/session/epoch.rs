@@ -14,7 +14,7 @@ use piton_workspace::snapshot::{self, Recorded};
 use super::HANDS_FILE;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
-use crate::world::hands;
+use piton_world::hands;
 
 /// The furthest that the snapshots of runs are, by the name that a run has in refs.
 type Snapshots = BTreeMap<String, Recorded>;

@@ -11,7 +11,7 @@ use piton_ledger::owner_liveness;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
-use crate::world::Signals;
+use piton_world::Signals;
 
 /// Asks what an ending leaves open; true when an answer lets the run go on. A signal ends the command:
 /// what was answered before it counts, and what is open stays so.

@@ -17,7 +17,6 @@ use piton_workspace::Git;
 
 use crate::context::Context;
 use crate::plan_file::PlanFile;
-use crate::plan_file::phase_document::ticked;
 
 /// What is to be said of ticks when a driver begins.
 #[derive(Debug, Default)]
@@ -93,7 +92,7 @@ fn through_lane(root: &Path, state: &RunState, gate: &str) -> Option<LanePath> {
     let closed = |commit: &str| {
         let name = format!("{commit}:./{}", state.plan_path);
         let text = Git::at(root).args(["show", &name]).text().unwrap_or_default();
-        ticked(&phase::inspect("", &text).0).iter().any(|closed| closed == gate)
+        phase::inspect("", &text).0.ticked().iter().any(|closed| closed == gate)
     };
     let brings = |lane: &LaneState| {
         let work = lane.work.as_deref().filter(|work| !work.isolation.is_in_place())?;

@@ -14,8 +14,8 @@ use crate::cli::DriveArgs;
 use crate::context::Context;
 use crate::error::Result;
 use crate::ui;
-use crate::world::folder::FolderRooms;
-use crate::world::views::{AllRecords, Mode, ViewPaths, Viewed, Views, records};
+use piton_world::folder::FolderRooms;
+use piton_world::views::{AllRecords, Mode, ViewPaths, Viewed, Views, records};
 
 /// The views of a run.
 pub fn views(context: &Context, state: &RunState) -> Views {

@@ -3,16 +3,15 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use piton_core::event::{LaneMerged, MergedBy, RewindIntended, RewindKind};
+use piton_core::event::{LaneMerged, MergedBy, RewindKind};
 use piton_core::lane::{Missed, Stage, StageStatus};
 use piton_core::lane_state::LaneWork;
 use piton_core::state::LaneState;
 use piton_core::{Event, RunState};
 
-use super::text::sanitize;
+use piton_core::text::short;
 
-/// Most files named that a lane's checkpoints do not hold; `status --json` names them all.
-const DEGRADED_SHOWN_MAX: usize = 3;
+use super::text::sanitize;
 
 /// An event of a lane in words.
 pub fn event(event: &Event) -> String {
@@ -37,13 +36,18 @@ pub fn event(event: &Event) -> String {
         Event::LaneCommitted(e) if !e.changed => format!("{} changed nothing", e.lane),
         Event::LaneCommitted(e) => format!("{} is commit {}", e.lane, short(&e.commit)),
         Event::LaneRebased(e) => {
-            format!("{} stands on {} as {}", e.lane, short(&e.onto), short(&e.commit))
+            format!(
+                "{} stands on {} as {}",
+                e.lane,
+                short(&e.onto),
+                piton_core::text::short(&e.commit)
+            )
         }
         Event::LaneReopened(e) => {
             format!("{} goes on at {}: {}", e.lane, e.step.step, sanitize(&e.error))
         }
         Event::MergeIntended(e) => {
-            let (from, to) = (short(&e.from), short(&e.to));
+            let (from, to) = (short(&e.from), piton_core::text::short(&e.to));
             format!("{} is being merged: {} from {from} to {to}", e.lane, sanitize(&e.base_branch))
         }
         Event::MergeMissed(e) => {
@@ -73,7 +77,8 @@ pub fn event(event: &Event) -> String {
                 RewindKind::Undo => "undoing",
                 RewindKind::Rollback | RewindKind::Unknown => "rolling back to",
             };
-            let tasks = leaving(e).map_or(String::new(), |words| format!("; {words}"));
+            let tasks =
+                piton_world::views::leaving(e).map_or(String::new(), |words| format!("; {words}"));
             format!("{what} {}{tasks}", sanitize(&e.to))
         }
         Event::Rewound(e) if e.reverted.is_empty() => "files and steps are back".to_owned(),
@@ -82,18 +87,6 @@ pub fn event(event: &Event) -> String {
         }
         Event::Rewound(e) => format!("nothing changed: {}", sanitize(&e.reverted)),
         _ => "something happened that has no words yet".to_owned(),
-    }
-}
-
-/// The tasks whose worktrees go with a rewind, in words.
-pub fn leaving(e: &RewindIntended) -> Option<String> {
-    let rooms = e.rooms.iter().filter(|room| room.goes);
-    let lanes: Vec<String> =
-        rooms.filter_map(|room| Some(room.lane.as_ref()?.to_string())).collect();
-    match lanes.as_slice() {
-        [] => None,
-        [one] => Some(format!("the worktree of {one} goes")),
-        many => Some(format!("the worktrees of {} go", many.join(", "))),
     }
 }
 
@@ -108,11 +101,6 @@ fn merged(e: &LaneMerged) -> String {
         }
         _ => format!("{} is done: {}", e.lane, sanitize(&e.note)),
     }
-}
-
-/// The first characters of a commit's name, as git shows them.
-pub fn short(commit: &str) -> String {
-    sanitize(&commit.chars().take(10).collect::<String>())
 }
 
 /// What is said of a rollback, restore or undo that a kill left half done.
@@ -172,7 +160,7 @@ pub fn place(work: &LaneWork, root: &str) -> Option<String> {
 
 /// What the last snapshot of a lane does not hold.
 pub fn degraded(work: &LaneWork) -> Option<String> {
-    missed(&work.degraded).map(|list| format!("not in its checkpoints: {list}"))
+    Missed::words(&work.degraded).map(|list| format!("not in its checkpoints: {}", sanitize(&list)))
 }
 
 /// What a person should know of how a lane began.
@@ -180,18 +168,6 @@ pub fn beginning(work: &LaneWork) -> Option<String> {
     let record = work.record(Stage::BeforeLaneStart).filter(|r| r.status != StageStatus::Blocked);
     let notes = record.map(|record| sanitize(&record.notes));
     notes.filter(|notes| !notes.is_empty()).map(|notes| format!("began: {notes}"))
-}
-
-/// Files that a snapshot does not hold; the first few, the rest counted.
-pub fn missed(missed: &[Missed]) -> Option<String> {
-    let shown = missed.iter().take(DEGRADED_SHOWN_MAX);
-    let mut texts: Vec<String> =
-        shown.map(|m| format!("{} ({})", sanitize(&m.path), sanitize(&m.why))).collect();
-    let more = missed.len().saturating_sub(DEGRADED_SHOWN_MAX);
-    if more > 0 {
-        texts.push(format!("{more} more"));
-    }
-    (!texts.is_empty()).then(|| texts.join(", "))
 }
 
 /// What holds a lane up, and what to do.

@@ -22,6 +22,13 @@ pub struct Phase {
     pub needs_confirmation: bool,
 }
 
+impl Phase {
+    /// The gates whose boxes are ticked.
+    pub fn ticked(&self) -> Vec<String> {
+        self.gates.iter().filter(|gate| gate.closed).map(|gate| gate.id.clone()).collect()
+    }
+}
+
 /// A gate that must be closed before lanes that depend on it start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {

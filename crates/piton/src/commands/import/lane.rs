@@ -19,7 +19,7 @@ use piton_workspace::{Git, merge};
 use super::recorded;
 use super::stand::{Retries, Stand, failures, retries, stand};
 use crate::context::now;
-use crate::world::rooms::{CHECKOUT_WORKERS, GitRooms};
+use piton_world::rooms::{CHECKOUT_WORKERS, GitRooms};
 
 /// Characters of a commit that name it to a person.
 const SHA_CHARS: usize = 12;

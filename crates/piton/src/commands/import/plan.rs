@@ -14,7 +14,7 @@ use crate::cli::ImportArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::plan_file::PlanFile;
-use crate::read;
+use piton_world::read;
 
 /// The records of others are about lanes: their tasks had no worktrees of their own.
 const OFF: Option<TaskWorktrees> = Some(TaskWorktrees::Off);

@@ -20,7 +20,7 @@ use crate::commands::request::names;
 use crate::context::{Context, now};
 use crate::session;
 use crate::ui;
-use crate::world::views::Told;
+use piton_world::views::Told;
 
 /// Says where the run stands and what differs, before anything runs; to a program in one value,
 /// which the caller prints.

@@ -6,7 +6,7 @@ use piton_workspace::restore::Change;
 use serde_json::{Value, json};
 
 use super::plan::named;
-use crate::ui::lane_words::short;
+use piton_core::text::short;
 
 /// What happens to the branch that a lane was merged to.
 pub struct BasePlan {

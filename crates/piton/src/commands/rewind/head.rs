@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::ui::lane_words::short;
+use piton_core::text::short;
 
 /// HEAD moved since the checkpoint.
 pub struct HeadLeft {

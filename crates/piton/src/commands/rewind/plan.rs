@@ -18,8 +18,8 @@ use crate::commands::look;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
-use crate::ui::lane_words::short;
-use crate::world::rooms::{GitRooms, Preview};
+use piton_core::text::short;
+use piton_world::rooms::{GitRooms, Preview};
 
 /// Paths of each kind that are named before a question; the rest is counted.
 const PATHS_NAMED_MAX: usize = 20;

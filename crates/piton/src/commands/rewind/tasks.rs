@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::ui;
-use crate::ui::lane_words::short;
-use crate::world::rooms::{GitRooms, Preview};
+use piton_core::text::short;
+use piton_world::rooms::{GitRooms, Preview};
 
 /// A worktree that goes, with its branch.
 pub struct Leaving {

@@ -13,8 +13,8 @@ use piton_protocols::lanes::phase;
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::read;
 use crate::ui;
+use piton_world::read;
 
 /// Says that the next phase may follow.
 const CONTINUE: &str = "PHASE_COMPLETE_CONTINUE";

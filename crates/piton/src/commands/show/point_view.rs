@@ -10,7 +10,8 @@ use super::run_view::{point_line, told};
 use crate::commands::rewind::{self, Point};
 use crate::context::Context;
 use crate::error::{CommandError, Result};
-use crate::ui::{self, lane_words::short, text, time};
+use crate::ui::{self, text, time};
+use piton_core::text::short;
 
 /// Checkpoints that a run is shown with, the newest; the rest is counted.
 const LISTED_MAX: usize = 30;

@@ -13,8 +13,7 @@ use piton_workspace::{Git, Project, merge, refs, whole};
 
 use super::whole::removed_by_hand;
 use super::{GitRooms, branch_head};
-use crate::ui::lane_words::short;
-use crate::ui::text::sanitize;
+use piton_core::text::{first_few, short};
 
 /// Files that are named; the rest is counted.
 const NAMED_MAX: usize = 5;
@@ -124,13 +123,7 @@ pub fn held_alone(artifacts: &[String]) -> Option<String> {
 
 /// The first few of some files, the rest counted.
 pub(super) fn named<'a>(all: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
-    let more = all.len().saturating_sub(NAMED_MAX);
-    let shown = all.take(NAMED_MAX).map(|name| sanitize(&String::from_utf8_lossy(name)));
-    let mut names: Vec<String> = shown.collect();
-    if more > 0 {
-        names.push(format!("{more} more"));
-    }
-    (!names.is_empty()).then(|| names.join(", "))
+    first_few(all.map(|name| String::from_utf8_lossy(name).into_owned()), NAMED_MAX)
 }
 
 /// Whether git finds nothing to commit either: a file that it would convert on the next commit is no

@@ -9,14 +9,12 @@ use std::path::Path;
 use piton_core::lane::{Stage, VALIDATION_LANE};
 use piton_core::lane_state::{LaneWork, StageRecord};
 use piton_core::state::LaneState;
+use piton_core::text::short;
 use piton_core::{LanePath, RunState};
 use piton_protocols::lanes::checkpoints::{self, OwnRecord};
 use piton_protocols::lanes::{naming, shell_quote};
 
 use super::ViewPaths;
-
-/// Characters of a commit that name it to a person.
-const SHA_CHARS: usize = 12;
 
 /// Everything there is to say of a run, in order.
 pub fn records(
@@ -195,9 +193,4 @@ fn notes(record: &StageRecord) -> String {
         facts.insert(0, record.notes.clone());
     }
     facts.join("; ")
-}
-
-/// A commit as a person names it.
-pub fn short(sha: &str) -> String {
-    sha.chars().take(SHA_CHARS).collect()
 }

@@ -16,7 +16,7 @@ use piton_workspace::refs::Fence;
 use piton_workspace::worktree::{self, Files, Spec};
 use piton_workspace::{Project, partial, refs, restore};
 
-use crate::ui::lane_words::short;
+use piton_core::text::short;
 
 use super::{GitRooms, STAY, branch_head, failed, names, of_worktree, spec, stays};
 

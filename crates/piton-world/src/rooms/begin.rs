@@ -13,8 +13,9 @@ use piton_protocols::lanes::naming::task_branch;
 use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
 use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
-use crate::context::now;
-use crate::ui::lane_words::{self, short};
+use piton_core::text::short;
+
+use crate::now;
 
 impl GitRooms {
     pub(super) fn begin_lane(
@@ -363,6 +364,6 @@ fn not_seeded(root: &Path, seed: &SnapshotRef) -> Option<String> {
         changed.iter().any(|path| is_it(path) || Path::new(path).starts_with(&missed.path))
     };
     let unseen: Vec<Missed> = seed.degraded.iter().filter(is_changed).cloned().collect();
-    let list = lane_words::missed(&unseen)?;
+    let list = Missed::words(&unseen)?;
     Some(format!("without these of your uncommitted files, or as they are committed: {list}"))
 }

@@ -13,7 +13,7 @@ use piton_workspace::snapshot::{self, Missed, Snapshot};
 use piton_workspace::whole;
 
 use super::{GitRooms, noted};
-use crate::ui::text::sanitize;
+use piton_core::text::first_few;
 
 /// Paths that a refusal names; the rest is counted.
 const NAMED_MAX: usize = 5;
@@ -138,14 +138,8 @@ pub fn removed_by_hand(dir: &Path) -> String {
 
 /// Paths with the reasons why a snapshot missed them.
 fn named(missed: &[Missed]) -> String {
-    let path = |m: &Missed| sanitize(&String::from_utf8_lossy(&m.path));
-    let shown = missed.iter().take(NAMED_MAX).map(|m| format!("{} ({})", path(m), m.why));
-    let mut texts: Vec<String> = shown.collect();
-    let more = missed.len().saturating_sub(NAMED_MAX);
-    if more > 0 {
-        texts.push(format!("{more} more"));
-    }
-    texts.join(", ")
+    let words = |m: &Missed| format!("{} ({})", String::from_utf8_lossy(&m.path), m.why);
+    first_few(missed.iter().map(words), NAMED_MAX).unwrap_or_default()
 }
 
 fn os_path(path: &[u8]) -> &Path {

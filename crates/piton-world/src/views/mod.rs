@@ -31,6 +31,7 @@ use piton_workspace::beneath::Spot;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
+pub use entries::leaving;
 pub use prompt::Told;
 use prompt::prompt;
 pub use records::records;

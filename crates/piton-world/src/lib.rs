@@ -6,6 +6,7 @@ pub mod folder;
 pub mod hands;
 mod hashing;
 mod keeper;
+pub mod read;
 pub mod remarks;
 pub mod rooms;
 mod scratch;
@@ -37,10 +38,6 @@ use piton_process::protocol::{Dropped, Range};
 use piton_protocols::lanes::phase;
 use piton_workspace::Project;
 
-use crate::context::now;
-use crate::plan_file::phase_document;
-use crate::read;
-
 pub use scratch::folders as scratch_folders;
 pub use signals::Signals;
 
@@ -55,8 +52,24 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 /// Where the output of running steps begins in their lanes' logs, for whoever shows it live.
 pub type Running = Rc<RefCell<BTreeMap<StepPath, (u64, u64)>>>;
 
+/// What a terminal knows and shows: libraries neither print nor look up a time zone.
+#[derive(Clone, Copy)]
+pub struct Terminal {
+    /// Shows how far the hashing of files is that a command waits for.
+    pub hashing: fn(Hashing),
+    /// What the clock on the wall is ahead of UTC at a time, in seconds.
+    pub utc_offset_secs: fn(Timestamp) -> i32,
+}
+
+/// The time now.
+pub fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Timestamp(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
+}
+
 /// What the real world is made of.
 pub struct RealWorld {
+    terminal: Terminal,
     project: Project,
     root: PathBuf,
     run_dir: PathBuf,
@@ -86,8 +99,15 @@ pub struct RealWorld {
 
 impl RealWorld {
     /// Makes the world of one run. `root` is where its steps run.
-    pub fn new(project: &Project, root: &Path, run_dir: PathBuf, run_id: &str) -> Self {
+    pub fn new(
+        project: &Project,
+        root: &Path,
+        run_dir: PathBuf,
+        run_id: &str,
+        terminal: Terminal,
+    ) -> Self {
         Self {
+            terminal,
             project: project.clone(),
             root: root.to_owned(),
             keeper: keeper::Connection::new(run_dir.clone()),
@@ -233,7 +253,7 @@ impl RealWorld {
         while let Some(hashing) = ask(self) {
             if said.is_none_or(|at: Instant| at.elapsed() > PROGRESS_EVERY) {
                 said = Some(Instant::now());
-                crate::ui::say(&crate::ui::words::hashing("comparing files", hashing));
+                (self.terminal.hashing)(hashing);
             }
             signals::poll(None, self.signals.as_ref(), HASHES_POLL).map_err(failed)?;
             self.came.extend(self.signals.iter_mut().flat_map(Signals::take));
@@ -257,11 +277,11 @@ impl World for RealWorld {
     fn ticked(&mut self) -> Option<(Vec<String>, Sha)> {
         let text = read::text(self.document.as_ref()?, PLAN_BYTES_MAX).ok()?;
         let (document, _) = phase::inspect("", &text);
-        Some((phase_document::ticked(&document), Sha::of(text.as_bytes())))
+        Some((document.ticked(), Sha::of(text.as_bytes())))
     }
 
     fn utc_offset_secs(&mut self) -> i32 {
-        crate::ui::time::utc_offset_secs(now())
+        (self.terminal.utc_offset_secs)(now())
     }
 
     fn files(&mut self, paths: &[String]) -> Result<Files> {

@@ -12,7 +12,7 @@ use piton_engine::world::Refusal;
 use piton_workspace::{Project, checks, merge, worktree};
 
 use super::{GitRooms, branch_head};
-use crate::ui::lane_words::short;
+use piton_core::text::short;
 
 impl GitRooms {
     /// Why a lane's branch and HEAD stay as they are for now.
