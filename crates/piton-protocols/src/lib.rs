@@ -5,3 +5,7 @@
 
 pub mod inspect;
 pub mod lanes;
+pub mod plain;
+pub mod protocol;
+
+pub use protocol::{Protocol, TABLE, Table, find};

@@ -12,3 +12,14 @@ pub mod run_log;
 pub mod time;
 
 pub use piton_formats::template::quote_for_shell as shell_quote;
+
+use crate::protocol::Protocol;
+
+/// The lanes protocol.
+pub struct Lanes;
+
+impl Protocol for Lanes {
+    fn id(&self) -> &'static str {
+        "lanes"
+    }
+}

@@ -82,7 +82,7 @@ fn records_have_the_words_of_the_contract() {
     );
     let notes = |at: usize| found[at].text("notes").unwrap();
     assert!(notes(2).ends_with("test: make test (exit 0)"), "{}", notes(2));
-    assert!(notes(3).ends_with("head bbbbbbbbbbbb -> main"), "{}", notes(3));
+    assert!(notes(3).ends_with("head bbbbbbbbbb -> main"), "{}", notes(3));
     assert!(notes(10).ends_with("test: make test (exit 1)"), "{}", notes(10));
     let root = run.root().display().to_string();
     assert_eq!(found[0].text("worktree_path").unwrap(), format!("{root}/.worktrees/P1/SL-1"));
