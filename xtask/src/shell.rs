@@ -62,24 +62,29 @@ pub(crate) fn target_dir() -> Result<PathBuf, String> {
     dir.map(PathBuf::from).ok_or_else(|| "cargo did not name its target folder".to_owned())
 }
 
-/// Where a release program of this workspace lies once it is built.
-pub(crate) fn release_program(name: &str) -> Result<PathBuf, String> {
-    Ok(target_dir()?.join("release").join(name))
+/// What people build themselves: quickly built, and fast enough for every loop.
+pub(crate) const RELEASE: &str = "release";
+/// What packages hold: slowly built, and what the benchmark measures.
+pub(crate) const DIST: &str = "dist";
+
+/// Where a program of this workspace lies once it is built with a profile.
+pub(crate) fn program(profile: &str, name: &str) -> Result<PathBuf, String> {
+    Ok(target_dir()?.join(profile).join(name))
 }
 
 /// The release program: the one named on the command line, else as it is built now.
 pub(crate) fn piton(named: Option<&str>) -> Result<PathBuf, String> {
     let Some(path) = named else {
-        build_release(&["piton"])?;
-        return release_program("piton");
+        build(RELEASE, &["piton"])?;
+        return program(RELEASE, "piton");
     };
     Path::new(path).canonicalize().map_err(|error| format!("{path}: {error}"))
 }
 
-/// Builds packages in release, saying so, and gives what cargo said when that fails.
-pub(crate) fn build_release(packages: &[&str]) -> Result<(), String> {
-    eprintln!("building {} in release", packages.join(" and "));
-    let mut command = cargo(&["build", "--release"]);
+/// Builds packages with a profile, saying so, and gives what cargo said when that fails.
+pub(crate) fn build(profile: &str, packages: &[&str]) -> Result<(), String> {
+    eprintln!("building {} with the profile {profile}", packages.join(" and "));
+    let mut command = cargo(&["build", "--profile", profile]);
     for package in packages {
         command.args(["--package", package]);
     }

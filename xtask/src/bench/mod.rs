@@ -80,7 +80,7 @@ pub(crate) fn command(words: &[String]) -> Result<()> {
     let flags = ["--json", "--peers", "--check"];
     let args = Args::read(words, &flags, &["--rounds", "--only"], 0)?;
     if cfg!(debug_assertions) {
-        return in_release(words);
+        return as_packaged(words);
     }
     let all: String = PARTS.iter().map(|(letters, _)| *letters).collect();
     let only = args.text("--only").unwrap_or(&all).to_owned();
@@ -113,18 +113,18 @@ pub(crate) fn command(words: &[String]) -> Result<()> {
     if args.has("--check") && rows.iter().any(Row::is_over) { Err(Failure::Said) } else { Ok(()) }
 }
 
-/// Puts the release program where an installation would: as a copy. What the linker wrote lies in
+/// Puts the program of packages where an installation would: as a copy. What the linker wrote lies in
 /// memory in small pieces, and each start of it takes a third of a millisecond longer.
 fn installed(dir: &Path) -> std::result::Result<PathBuf, String> {
-    let (built, copy) = (shell::release_program("piton")?, dir.join("piton"));
+    let (built, copy) = (shell::program(shell::DIST, "piton")?, dir.join("piton"));
     std::fs::copy(&built, &copy).map_err(|e| format!("{}: {e}", built.display()))?;
     Ok(copy)
 }
 
-/// Builds program and benchmark in release and measures with those.
-fn in_release(words: &[String]) -> Result<()> {
-    shell::build_release(&["piton", "xtask"])?;
-    let program = shell::release_program("xtask")?;
+/// Builds program and benchmark as packages hold them and measures with those.
+fn as_packaged(words: &[String]) -> Result<()> {
+    shell::build(shell::DIST, &["piton", "xtask"])?;
+    let program = shell::program(shell::DIST, "xtask")?;
     let status =
         Command::new(&program).arg("bench").args(words).current_dir(shell::root()).status();
     match status {

@@ -231,7 +231,7 @@ pub(crate) fn command(words: &[String]) -> Result<()> {
 /// Runs a sample of one loop with the release program as it is built.
 pub(crate) fn sample(name: &str) -> std::result::Result<String, String> {
     let options = Options {
-        piton: shell::release_program("piton")?,
+        piton: shell::program(shell::RELEASE, "piton")?,
         rounds: None,
         sample: true,
         seed: Rng::new_seed(),
