@@ -16,6 +16,7 @@ pub mod sink;
 pub mod template;
 pub mod units;
 
+mod text_rules;
 mod toml_reader;
 
 pub use diagnostic::{Diagnostic, Severity};

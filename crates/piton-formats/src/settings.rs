@@ -14,8 +14,8 @@ use piton_core::redact::Names;
 
 use crate::diagnostic::{Diagnostic, code, quoted};
 use crate::keys;
-use crate::plan::text_rules::{check_id, check_path, read_command};
 use crate::sink::{Sink, parse};
+use crate::text_rules::{check_id, check_path, read_command};
 use crate::toml_reader::Node;
 
 pub use lanes::{LaneDefaults, Lanes, PullRequest, Snapshots, Views};

@@ -137,3 +137,43 @@ pub fn parse<'t>(sink: &mut Sink<'t>) -> Option<Value<'t>> {
         }
     }
 }
+
+/// A document that is no text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotUtf8 {
+    /// The document with a sign for what can't be read, to show the problem in.
+    pub text: String,
+    /// Where that is first.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// The text of a document; `file` is its name as the person gave it.
+pub fn utf8(file: &str, bytes: Vec<u8>) -> Result<String, NotUtf8> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let byte = error.as_bytes().get(at).copied().unwrap_or_default();
+        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+        let mut sink = Sink::new(file, &text);
+        let message = format!("the file is not UTF-8 here: byte 0x{byte:02x}");
+        let mark = char::REPLACEMENT_CHARACTER.len_utf8();
+        sink.error(code::NOT_UTF8, &(at..at + mark), message, "save it as UTF-8");
+        let problems = sink.finish();
+        NotUtf8 { text, problems }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::render;
+
+    #[test]
+    fn bytes_that_are_no_text_are_told_with_their_place() {
+        let read = utf8("p.toml", b"a = 1\r\nb = \"\xc3\xa4 \xff\"\n".to_vec());
+        let NotUtf8 { text, problems } = read.err().unwrap_or_default();
+        let rendered: String = problems.iter().map(|p| render(p, &text, false, 80)).collect();
+        assert!(rendered.starts_with("p.toml:2:8: error: "), "{rendered}");
+        assert!(rendered.contains(" 2 | b = \"ä \u{fffd}\"\n   |        ^\n"), "{rendered}");
+        assert_eq!(utf8("p.toml", b"\xef\xbb\xbfa".to_vec()).ok().as_deref(), Some("\u{feff}a"));
+    }
+}

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use piton_core::redact::{Names, Redactor};
 use piton_engine::Store;
-use piton_formats::diagnostic::{self, Diagnostic};
+use piton_formats::diagnostic::Diagnostic;
 use piton_formats::settings::Settings;
+use piton_formats::sink;
 use piton_formats::template::quote_for_shell;
 use piton_ledger::{Liveness, Open, Owner, RunRow, Sqlite, owner_liveness};
 use piton_workspace::Project;
@@ -279,7 +280,7 @@ fn read_settings(path: &Path, json: bool, redactor: &dyn Fn() -> Redactor) -> Re
     };
     match read::bytes(path, SETTINGS_BYTES_MAX) {
         Ok(bytes) => {
-            let text = diagnostic::utf8(SETTINGS_FILE, bytes)
+            let text = sink::utf8(SETTINGS_FILE, bytes)
                 .map_err(|found| refused(&found.problems, &found.text))?;
             piton_formats::settings::read_settings(SETTINGS_FILE, &text)
                 .map_err(|problems| refused(&problems, &text))

@@ -11,7 +11,7 @@ use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{Names, REPLACEMENT, Redactor, VALUE_BYTES_MIN};
 use piton_core::{LanePath, Plan, StepPath};
 use piton_formats::plan::{PLAN_BYTES_MAX, PROMPT_BYTES_MAX};
-use piton_formats::{Diagnostic, Input, diagnostic, read_plan};
+use piton_formats::{Diagnostic, Input, read_plan, sink};
 use piton_protocols::lanes::phase;
 
 use crate::cli;
@@ -64,7 +64,7 @@ impl PlanFile {
             CommandError::usage("plan-unreadable", format!("{}: {e}", path.display()))
                 .hint("name the file of a plan, such as plan.toml")
         })?;
-        let text = diagnostic::utf8(&path.display().to_string(), bytes).map_err(|found| {
+        let text = sink::utf8(&path.display().to_string(), bytes).map_err(|found| {
             let redactor = context.redactor_of_text(&found.text);
             document_error(&found.problems, &found.text, context.json, &redactor)
         })?;

@@ -12,12 +12,12 @@ use piton_core::lane::{LaneRules, Role, TaskWorktrees};
 use piton_core::plan::{Command, IMPLICIT_LANE, IMPLICIT_STEP, Lane, Phase, Step, Work};
 
 use super::lanes::Said;
-use super::text_rules::{check_globs, check_id, check_path, read_command};
 use super::{Input, LANES_MAX, PHASES_MAX, STEPS_MAX};
 use crate::diagnostic::{code, quoted};
 use crate::keys;
 use crate::settings::{self, Agent, Defaults};
 use crate::sink::{Located, Sink};
+use crate::text_rules::{check_globs, check_id, check_path, read_command};
 use crate::toml_reader::Node;
 
 /// Wait before the first retry: long enough for a hiccup to pass, short enough not to be noticed.

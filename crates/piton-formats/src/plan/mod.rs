@@ -10,7 +10,6 @@ mod check;
 mod graph;
 pub mod implicit;
 mod lanes;
-pub(crate) mod text_rules;
 mod work;
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use piton_core::plan::{Command, Work};
 
 use super::PROMPT_BYTES_MAX;
 use super::build::Builder;
-use super::text_rules::{check_path, check_template, read_command};
 use crate::diagnostic::{code, quoted};
 use crate::keys;
 use crate::settings::Defaults;
 use crate::sink::Located;
+use crate::text_rules::{check_path, check_template, read_command};
 use crate::toml_reader::Node;
 
 impl Builder<'_, '_> {

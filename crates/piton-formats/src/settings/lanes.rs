@@ -8,8 +8,8 @@ use piton_core::lane_state::MERGE_ROUNDS_MAX;
 use piton_core::plan::Command;
 
 use crate::diagnostic::{code, quoted};
-use crate::plan::text_rules::{check_path, check_template, read_command};
 use crate::sink::{Located, Sink};
+use crate::text_rules::{check_path, check_template, read_command};
 use crate::toml_reader::Node;
 
 /// Finds the pull request of a branch: the open one, or the one of exactly this commit. Requests of

@@ -11,8 +11,8 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use piton_formats::diagnostic::{self, Diagnostic, Severity, code};
-use piton_formats::sink::Sink;
+use piton_formats::diagnostic::{Diagnostic, Severity, code};
+use piton_formats::sink::{self, Sink};
 
 /// A file to look at.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +113,7 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Inspection {
     let reading = (format.read)(&source);
     let mut problems = reading.problems;
     if matches!(text, std::borrow::Cow::Owned(_))
-        && let Err(no_text) = diagnostic::utf8(file, bytes.to_vec())
+        && let Err(no_text) = sink::utf8(file, bytes.to_vec())
     {
         problems.extend(no_text.problems);
     }
