@@ -8,6 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use back::{RestoreArgs, RollbackArgs, UndoArgs};
 
+/// The section of the help for what every command takes.
+const GLOBAL: &str = "Global options";
 /// The command that Piton starts itself.
 pub const KEEPER: &str = "__keeper";
 
@@ -20,13 +22,13 @@ pub const KEEPER: &str = "__keeper";
 )]
 pub struct Cli {
     /// Work as if called in this folder.
-    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    #[arg(short = 'C', long, global = true, value_name = "DIR", help_heading = GLOBAL)]
     pub directory: Option<PathBuf>,
     /// Print data as JSON on stdout.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub json: bool,
     /// Answer questions with yes; never approves a gate or a changed spec.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub yes: bool,
     /// What to do.
     #[command(subcommand)]
@@ -181,7 +183,7 @@ impl DriveArgs {
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The plan; without it, what is unfinished here.
+    /// The plan; without it, what is unfinished here, else `plan.toml`.
     pub plan: Option<PathBuf>,
     /// Go on with the unfinished run of this plan.
     #[arg(long, conflicts_with = "fresh")]
@@ -337,6 +339,9 @@ pub struct GateArgs {
     /// What to say about it.
     #[arg(short, long, default_value = "")]
     pub message: String,
+    /// Do not go on with the run, as is done on a terminal after an approval.
+    #[arg(long)]
+    pub no_resume: bool,
 }
 
 /// Arguments of `retry`.
@@ -352,6 +357,9 @@ pub struct RetryArgs {
     /// Run what comes after it again too.
     #[arg(long, requires = "again")]
     pub downstream: bool,
+    /// Do not go on with the run, as is done on a terminal.
+    #[arg(long)]
+    pub no_resume: bool,
 }
 
 /// Arguments of `skip`.

@@ -272,11 +272,17 @@ fn a_complete_run_is_not_taken_for_complete_when_its_evidence_is_gone() {
 /// If this fails, a look for something to go on with leaves a ledger behind.
 #[test]
 fn without_a_run_there_is_nothing_to_resume_and_nothing_is_made() {
-    let project = Project::with_plan("[[phase]]\nid = \"P1\"\nrun = \"true\"\n");
+    let project = Project::new();
+    let plan = "[[phase]]\nid = \"P1\"\nrun = \"echo ran >> ran.txt\"\n";
+    project.write("job.toml", plan);
     for args in [["resume"].as_slice(), &["run"], &["resume", "--dry-run"]] {
         project.piton(args).exits(2).says("no-run").says("piton run PLAN");
     }
     assert!(!project.state_dir().exists());
+    // A plan of the usual name is meant where nothing is unfinished.
+    project.write("plan.toml", plan);
+    project.piton(&["run"]).exits(0).says("plan.toml");
+    assert_eq!(project.lines("ran.txt"), ["ran"]);
 }
 
 /// If this fails, two runs get one name, or a bad name becomes a path.

@@ -70,6 +70,25 @@ fn a_gate_is_asked_about() {
     assert_eq!(project.lines("ran.txt"), ["r1 one", "r1 two"]);
 }
 
+/// If this fails, a person who decides at a terminal has to give a second command to go on.
+#[test]
+fn a_decision_at_a_terminal_goes_on_with_the_run() {
+    let project = Project::with_plan(PLAN);
+    project.piton(&["run", "plan.toml", "--run-id", "r1"]).exits(1);
+    project.write("mended", "");
+    let Some(terminal) = Terminal::start(&project, "retry r1 --no-resume") else { return };
+    assert!(terminal.ends(0).contains("next: piton resume r1"));
+    let Some(mut terminal) = Terminal::start(&project, "retry r1 P1/main/work --again") else {
+        return;
+    };
+    terminal.answer("Approve \"Ship it\"", "l\r");
+    terminal.ends(3);
+    let Some(terminal) = Terminal::start(&project, "approve r1 P2") else { return };
+    terminal.ends(0);
+    assert_eq!(project.status("r1"), "complete");
+    assert_eq!(project.lines("ran.txt"), ["r1 one", "r1 one", "r1 two"]);
+}
+
 /// If this fails, "later" is taken for a no, or `--yes` for a yes.
 #[test]
 fn a_gate_may_wait() {

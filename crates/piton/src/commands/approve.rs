@@ -23,7 +23,8 @@ pub fn run(context: &Context, args: &GateArgs, approved: bool) -> Result<()> {
     let message = request::message(context, &loaded, &args.message)?;
     let asked = Request::Decide { gate: place.0.clone(), approved, message };
     let sent = request::send(context, &mut store, &loaded, &asked, Target::Gate(&place))?;
-    request::report(context, &mut store, &loaded.row.run_id, &[sent])
+    let resumes = approved && !args.no_resume;
+    request::report_and_resume(context, store, &loaded.row.run_id, &[sent], resumes)
 }
 
 /// A run without a gate: which gate is meant is never guessed, however few there are.

@@ -40,6 +40,7 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     let second = args.b.as_deref().unwrap_or("now");
+    super::look::refuse_without_snapshots(context, &loaded)?;
     let all = rewind::points(&mut store, &loaded)?;
     let sides = Sides { context, loaded: &loaded, all: &all, lane: args.lane.as_deref() };
     let first = sides.side(&args.a, None)?;

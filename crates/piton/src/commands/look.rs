@@ -47,14 +47,24 @@ fn taken(
 
 /// The workspaces of a run, for whoever does not drive it.
 pub fn rooms(context: &Context, loaded: &Loaded) -> Result<GitRooms> {
-    session::rooms(context, &loaded.state, &DriveArgs::default()).ok_or_else(|| {
-        if session::switched_off(context, &loaded.state) {
-            return CommandError::usage("no-checkpoint", "snapshots are switched off here")
-                .hint("set `snapshots.enabled = true` in piton.toml");
-        }
-        CommandError::usage("no-repository", "there is no git repository here")
-            .hint("snapshots need one: `git init`")
-    })
+    let rooms = session::rooms(context, &loaded.state, &DriveArgs::default());
+    rooms.ok_or_else(|| without_snapshots(context, loaded))
+}
+
+/// Refuses to look for files of a run that has none on record.
+pub fn refuse_without_snapshots(context: &Context, loaded: &Loaded) -> Result<()> {
+    let is_off = session::switched_off(context, &loaded.state);
+    let has_none = context.project.git_dir.is_none() || is_off;
+    if has_none { Err(without_snapshots(context, loaded)) } else { Ok(()) }
+}
+
+fn without_snapshots(context: &Context, loaded: &Loaded) -> CommandError {
+    if context.project.git_dir.is_some() && session::switched_off(context, &loaded.state) {
+        return CommandError::usage("no-checkpoint", "snapshots are switched off here")
+            .hint("set `snapshots.enabled = true` in piton.toml");
+    }
+    CommandError::usage("no-repository", "this project is not a git repository")
+        .hint("snapshots need one: run `git init`")
 }
 
 /// The present of each work tree that shall go back; nothing for one that is gone.

@@ -21,6 +21,7 @@ use piton_process::{Fact, Journal};
 use serde::Serialize;
 
 use super::show::history;
+use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::redactor_of_run;
@@ -384,14 +385,42 @@ fn concerns(event: &Event, target: Target<'_>) -> bool {
     }
 }
 
-/// The next command where nobody drives the run. What failed or is held would only be met again by
-/// going on; a gate that is still open holds nothing but what comes after it.
+/// The next command where nobody drives the run.
 fn next(loaded: &Loaded) -> Option<String> {
-    match run_status(&loaded.state, false) {
-        status if status.is_final() => None,
-        Status::Failed | Status::Blocked => ui::tree::next_commands(loaded).into_iter().next(),
-        _ => Some(format!("piton resume {}", loaded.row.run_id)),
+    if can_resume(loaded) {
+        return Some(format!("piton resume {}", loaded.row.run_id));
     }
+    let is_final = run_status(&loaded.state, false).is_final();
+    if is_final { None } else { ui::tree::next_commands(loaded).into_iter().next() }
+}
+
+/// Whether going on with a run may bring it further. What failed or is blocked would only be met again;
+/// a gate that is still open holds nothing but what comes after it.
+fn can_resume(loaded: &Loaded) -> bool {
+    let status = run_status(&loaded.state, false);
+    !status.is_final() && !matches!(status, Status::Failed | Status::Blocked)
+}
+
+/// The same, and goes on with the run where a person sits at the terminal and nobody drives it.
+pub fn report_and_resume(
+    context: &Context,
+    mut store: Store,
+    run_id: &str,
+    sent: &[Sent],
+    resumes: bool,
+) -> Result<()> {
+    let loaded = store.load(run_id)?;
+    let is_open = !Context::driver_lives(&loaded.row) && can_resume(&loaded);
+    let is_done = sent.iter().all(|one| one.outcome != REFUSED);
+    if !(resumes && is_open && is_done && context.interactive && !context.json) {
+        return report(context, &mut store, run_id, sent);
+    }
+    drop(store);
+    for one in sent {
+        ui::data(&one.answer);
+    }
+    let run = Some(run_id.to_owned());
+    super::resume::run(context, ResumeArgs { run, drive: DriveArgs::default() })
 }
 
 /// Tells what came of the requests, and the next command where nobody drives the run.

@@ -14,7 +14,11 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
 use crate::ui::text::sanitize;
+use piton_core::text::first_few;
 use piton_world::rooms::names;
+
+/// Most files that are named; the rest are counted.
+const FILES_NAMED_MAX: usize = 5;
 
 /// Restores files.
 pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
@@ -24,6 +28,7 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     let elsewhere = context.of_run(&loaded.state.root)?;
     let context = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_moved(context, &loaded)?;
+    super::look::refuse_without_snapshots(context, &loaded)?;
     let all = rewind::points(&mut store, &loaded)?;
     let (name, lane) = (args.checkpoint.as_str(), args.lane.as_deref());
     let point = rewind::one(&all, &loaded.state, name, lane, None)?;
@@ -80,9 +85,13 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     let run_id = loaded.row.run_id.clone();
     rewind::drive(context, &mut store, &run_id, made, args.takeover)?;
     if context.json {
-        ui::data_json(&serde_json::json!({"run_id": run_id, "restored": point.name}));
+        let paths = &planned.paths();
+        let answer = serde_json::json!({"run_id": run_id, "restored": point.name, "paths": paths});
+        ui::data_json(&answer);
     } else {
-        ui::say(&format!("restored {}; take it back with: piton undo {run_id}", point.name));
+        let files = first_few(planned.paths().into_iter(), FILES_NAMED_MAX).unwrap_or_default();
+        let (files, name) = (sanitize(&files), &point.name);
+        ui::say(&format!("restored {files} from {name}; take it back with: piton undo {run_id}"));
     }
     Ok(())
 }

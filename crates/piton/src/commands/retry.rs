@@ -32,7 +32,7 @@ pub fn run(context: &Context, args: &RetryArgs) -> Result<()> {
         let asked = Request::Retry { step: step.clone(), again, downstream };
         sent.push(request::send(context, &mut store, &loaded, &asked, Target::Step(step))?);
     }
-    request::report(context, &mut store, &loaded.row.run_id, &sent)
+    request::report_and_resume(context, store, &loaded.row.run_id, &sent, !args.no_resume)
 }
 
 /// Finished work may be asked for again in a complete run too.

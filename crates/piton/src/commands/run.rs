@@ -6,6 +6,7 @@ mod phases;
 
 use std::fmt::Write as _;
 use std::io::Read as _;
+use std::path::PathBuf;
 
 use piton_core::event::{Event, FileHash, RunCreated, Shape};
 use piton_core::lane::TaskWorktrees;
@@ -24,6 +25,8 @@ use crate::session::{self, Session};
 use crate::ui;
 use piton_world::RealWorld;
 
+/// The plan that is run where none is named.
+const PLAN_FILE: &str = "plan.toml";
 /// Most runs of one plan that may be started within a second.
 const SAME_SECOND_MAX: u32 = 1000;
 
@@ -44,6 +47,9 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
         return Err(
             CommandError::usage("usage", message).hint("add `--rollback`, or leave `--to` away")
         );
+    }
+    if args.plan.is_none() && !args.fresh && !args.rollback {
+        args.plan = plan_here(context)?;
     }
     let Some(path) = &args.plan else {
         if args.fresh {
@@ -112,6 +118,21 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
         super::leftovers::settle(context, &mut store);
     }
     start(context, &mut store, &plan, &args, newest, aside.as_ref())
+}
+
+/// The plan that is meant where none is named and nothing is unfinished.
+fn plan_here(context: &Context) -> Result<Option<PathBuf>> {
+    let unfinished = match context.read_store() {
+        Ok(mut store) => store.runs()?.iter().any(super::request::unfinished),
+        Err(error) if error.code == "no-ledger" => false,
+        Err(error) => return Err(error),
+    };
+    let plan = PathBuf::from(PLAN_FILE);
+    let is_there = context.cwd.join(&plan).is_file();
+    if !unfinished && is_there {
+        ui::say(&format!("nothing is unfinished here: running {PLAN_FILE}"));
+    }
+    Ok(Some(plan).filter(|_| !unfinished && is_there))
 }
 
 /// Says that a run that goes on keeps the worktrees of its tasks as it was begun with: what is done

@@ -163,6 +163,13 @@ impl Planned {
         kept.map(|kept| (plain(&kept.path), why_kept(kept.why, self.kind))).collect()
     }
 
+    /// The files that it changes.
+    pub fn paths(&self) -> Vec<String> {
+        let previews = self.rooms.iter().filter_map(|room| room.preview.as_ref());
+        let changes = previews.flat_map(|preview| &preview.changes);
+        changes.map(|change| String::from_utf8_lossy(&change.path).into_owned()).collect()
+    }
+
     /// Whether a path, or one below it, changes or is kept from changing.
     pub fn touches(&self, path: &[u8]) -> bool {
         let is_in = |found: &[u8]| {

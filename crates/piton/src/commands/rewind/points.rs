@@ -303,7 +303,7 @@ pub fn none(all: &[Point], state: &RunState, name: &str, lane: Option<&str>) -> 
     }
     let error = CommandError::usage("no-checkpoint", message);
     if names.is_empty() {
-        return error.hint("it has none yet");
+        return error.hint("the run has no checkpoint yet");
     }
     let more = if names.len() > NAMES_TOLD_MAX { ", …" } else { "" };
     names.truncate(NAMES_TOLD_MAX);
