@@ -91,8 +91,12 @@ fn template_names_are_those_of_the_code() {
 fn the_template_of_tasks_is_that_of_the_code() {
     use piton_protocols::lanes::phase::{TASK_PROMPT, TASK_PROMPT_NAMES};
     let rows = TASK_PROMPT_NAMES.iter().map(|(name, doc)| vec![code(name), (*doc).to_owned()]);
-    region("docs/lanes.md", "table: task-prompt", &table(&["name", "what it is"], rows));
-    region("docs/lanes.md", "table: task-template", &format!("```text\n{TASK_PROMPT}```"));
+    region("docs/phase-documents.md", "table: task-prompt", &table(&["name", "what it is"], rows));
+    region(
+        "docs/phase-documents.md",
+        "table: task-template",
+        &format!("```text\n{TASK_PROMPT}```"),
+    );
 }
 
 #[test]

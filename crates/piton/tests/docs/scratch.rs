@@ -8,6 +8,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Stands in for the agent that the pages name: its prompt becomes the one file that it should write.
+const AGENT: &str = "#!/bin/sh\ncat > \"$PITON_LANE.md\"\n";
+
 /// The repository and what surrounds it.
 pub struct Scratch {
     dir: tempfile::TempDir,
@@ -22,7 +25,10 @@ impl Scratch {
         }
         symlink(env!("CARGO_BIN_EXE_piton"), dir.path().join("bin/piton")).unwrap();
         let scratch = Self { dir };
-        scratch.sh("git init --quiet");
+        scratch.write("../bin/claude", AGENT);
+        scratch.sh("chmod +x ../bin/claude");
+        scratch.sh("git init --quiet && git config user.name Reader");
+        scratch.sh("git config user.email reader@example.org");
         scratch
     }
 
