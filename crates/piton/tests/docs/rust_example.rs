@@ -12,7 +12,7 @@ use piton_formats::{Input, Settings, read_plan};
 use piton_ledger::{Open, Sqlite};
 use piton_workspace::Project;
 
-/// Says of every run of a project where it stands: `nightly: complete, 6 of 6 steps`.
+/// Gives the status of every run of a project: `nightly: complete, 6 of 6 steps`.
 pub fn standing(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let project = Project::discover(folder)?;
     let ledger = Sqlite::open(&project.state_dir, Open::ReadOnly)?;
