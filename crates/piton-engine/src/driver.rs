@@ -4,229 +4,115 @@
 //! and only then acts. A commit that is refused because another driver took over ends the loop
 //! before anything is done: nothing is performed that is not durable first.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use piton_core::Millis;
-use piton_core::event::{BudgetExhausted, Event, GateAsked, TimeSkipped, Verdict};
-use piton_core::lane::SnapshotRef;
+use piton_core::event::{Event, GateAsked, StepReset, TimeSkipped, Verdict};
 use piton_core::plan::Step;
-use piton_core::redact::Redactor;
-use piton_core::{
-    Action, Illegal, LanePath, Limits, Plan, RunState, StepPath, Timestamp, apply, decide,
-};
-use piton_ledger::{HEARTBEAT_EVERY_MS, RunRow};
+use piton_core::{Action, Millis, Plan, RunState, StepPath, Timestamp, apply, decide};
 
+use crate::drive::{Drive, Ending, Leased, Options};
 use crate::error::{Error, Result};
 use crate::observer::{Note, Observer};
-use crate::order::Order;
-use crate::store::{Commit, Store};
-use crate::world::{Attempt, Ended, Happening, World};
+use crate::store::Store;
+use crate::world::{Attempt, Happening, Rewind, World};
 
 mod begin;
-mod hashing;
-mod held;
+mod clock;
+mod dispatch;
+mod files;
 mod inbox;
 mod lanes;
-mod leave;
 mod left;
 mod outcome;
-mod recheck;
+mod pull_requests;
 mod recover;
 mod reopen;
 mod rewind;
+mod run_record;
+mod stop;
+mod tallies;
 mod tasks;
 mod tested;
+mod unrecorded;
 mod validation;
 mod views;
 
-pub use inbox::REFUSED;
-
 /// How long the driver sleeps at most before it looks at its inbox.
 const INBOX_EVERY: Millis = Millis(200);
-/// How long it does not look again, however much happens: a person notices no fiftieth of a second,
-/// and many short steps need not ask after each.
-const INBOX_REST: Millis = Millis(20);
 /// How long it sleeps at most while somebody watches a live picture: ten frames a second look smooth.
 const TICK_EVERY: Millis = Millis(100);
-/// How far the clock may run ahead of the time awake before that is a sleep: more than a clock that
-/// is being corrected ever does.
-const SLEEP_MIN: Millis = Millis::from_secs(5);
-/// What a driver was told.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// How many lanes, and which.
-    pub limits: Limits,
-    /// Retries of every step, over what the plan says.
-    pub retries: Option<u32>,
-    /// Keeps secrets out of what is recorded.
-    pub redactor: Redactor,
-    /// An abort to carry out at once instead of going on.
-    pub abort: Option<piton_core::event::RunAborted>,
-    /// Gates of the phase document that are open, for each lane that waits for them.
-    pub open_gates: BTreeMap<LanePath, Vec<String>>,
-    /// Those that are ticked, but perhaps by a step.
-    pub doubted_gates: BTreeMap<LanePath, Vec<String>>,
-    /// Rounds a lane may go through the merge queue because base moved; the built-in limit without.
-    pub merge_rounds: Option<u32>,
-    /// A rollback, restore or undo to carry out instead of going on.
-    pub rewind: Option<crate::world::Rewind>,
-    /// Nothing but a rollback that was cut short is to be finished.
-    pub settle: bool,
-    /// The status words that the person wants to be told of are sent to the notify command.
-    pub notify: bool,
-}
 
-/// How a driver's work ended.
-#[derive(Clone, Debug)]
-pub struct Ending {
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The signal that stopped it.
-    pub signal: Option<i32>,
-    /// The state at the end.
-    pub state: RunState,
-    /// Sequence of the last event.
-    pub seq: u64,
-    /// Why a rollback, restore or undo was not carried out. What was under way may have ended first.
-    pub refused: Option<String>,
-}
-
-/// A driver at work. It holds the lease; dropping it without [`Driver::drive`] leaves a lease that
-/// the next driver recognises as dead once this process is gone.
+/// A driver at work: it holds the lease of the run.
 pub struct Driver<'a> {
-    store: &'a mut Store,
     world: &'a mut dyn World,
     observer: &'a mut dyn Observer,
-    plan: Plan,
-    live: Plan,
-    row: RunRow,
-    epoch: u64,
-    state: RunState,
-    seq: u64,
+    drive: Drive,
     options: Options,
-    at: Timestamp,
-    batch: Vec<Event>,
-    answered: Vec<(i64, String)>,
-    /// Requests that were there when a keeper was found to have died over its steps: one of these may
-    /// have killed it, and asked.
-    doubted: Vec<i64>,
-    orders: Vec<Order>,
-    acks: Vec<Attempt>,
-    /// Attempts that succeeded and whose files can't be held or read: no outcome is recorded of them.
-    stuck: Vec<Attempt>,
-    /// Attempts that were told to go from outside, with the time awake until which it is awaited
-    /// whether this driver is told too.
-    told: Vec<(Millis, Box<Ended>)>,
-    /// Steps that this driver has begun since a person last asked for further attempts.
-    begun: BTreeSet<StepPath>,
-    /// Attempts that are over and whose files are still being hashed.
-    hashing: Vec<Ended>,
-    /// When it was last said how far that is, by the time awake.
-    progress: BTreeMap<StepPath, Millis>,
-    restarts: BTreeMap<StepPath, u32>,
-    redone: BTreeMap<StepPath, u32>,
-    signal: Option<i32>,
-    ending: Option<&'static str>,
-    abort: Option<(piton_core::event::RunAborted, Option<i64>)>,
-    recheck_inputs: bool,
-    /// When the inbox was last looked at, by the time awake: clocks can be set back.
-    inbox_seen: Option<Millis>,
-    /// The clock and the time awake at the last commit.
-    last_commit: (Timestamp, Millis),
-    /// The clock and the time awake when they were last compared.
-    clock: (Timestamp, Millis),
-    /// Snapshots of this turn, by the folder; nothing ran since they were taken.
-    fresh: BTreeMap<String, SnapshotRef>,
-    /// When a pull request was last looked at.
-    asked_at: Option<Timestamp>,
-    /// What was said of pull requests that are not merged, so that it is said once.
-    unmerged: BTreeMap<LanePath, String>,
-    /// What was said of work that no pull request has, likewise.
-    further: BTreeMap<LanePath, String>,
-    /// What a rewind said.
-    refused: Option<String>,
-    /// How much was done for each lane since it last started a step.
-    acts: BTreeMap<LanePath, u32>,
-    /// Lanes that a person edited after a driver before this one had committed them.
-    edited: BTreeSet<LanePath>,
-    /// Whether something was done for a lane that asks for a new decision.
+    plan: Plan,
+    state: RunState,
+    run: run_record::RunRecord<'a>,
+    dispatch: dispatch::Dispatch,
+    clock: clock::Clock,
+    stop: stop::Stop,
+    unrecorded: unrecorded::Unrecorded,
+    tallies: tallies::Tallies,
+    files: files::Files,
+    pull_requests: pull_requests::PullRequests,
+    views: views::Views,
+}
+
+/// What follows from a turn's decisions.
+#[derive(Default)]
+struct Decided {
+    /// Something was done for a lane: there is more to decide.
     again: bool,
-    behind: views::Behind,
+    /// Nothing can move any more.
+    verdict: Option<Verdict>,
+    /// When to decide again at the latest.
+    wake: Option<Timestamp>,
 }
 
 impl<'a> Driver<'a> {
-    /// Makes a driver for a run whose lease is held at `epoch`. `plan` is the plan as recorded, its
-    /// secrets taken out; `live` is the same plan as its file says it, from which steps start.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of its own, needed once")]
-    pub fn new(
+    /// Drives a run until nothing can move: records how the driver came, finds what a former driver
+    /// left in flight, goes on, and leaves.
+    pub fn drive(
         store: &'a mut Store,
         world: &'a mut dyn World,
         observer: &'a mut dyn Observer,
-        plan: Plan,
-        live: Plan,
-        loaded: crate::store::Loaded,
-        epoch: u64,
+        leased: Leased,
         options: Options,
-    ) -> Self {
-        let (at, awake) = (world.now(), world.awake());
-        Self {
-            store,
+    ) -> Result<Ending> {
+        let Leased { loaded, epoch, plan, live, opening, drive } = leased;
+        let clock = clock::Clock::new(world.now(), world.awake());
+        let stop = stop::Stop::new(&drive);
+        let mut driver = Self {
             world,
             observer,
-            plan,
-            live,
-            row: loaded.row,
-            epoch,
-            state: loaded.state,
-            seq: loaded.seq,
-            abort: options.abort.clone().map(|a| (a, None)),
+            drive,
             options,
-            at,
-            batch: Vec::new(),
-            answered: Vec::new(),
-            doubted: Vec::new(),
-            orders: Vec::new(),
-            acks: Vec::new(),
-            stuck: Vec::new(),
-            told: Vec::new(),
-            begun: BTreeSet::new(),
-            hashing: Vec::new(),
-            progress: BTreeMap::new(),
-            restarts: BTreeMap::new(),
-            redone: BTreeMap::new(),
-            signal: None,
-            ending: None,
-            recheck_inputs: false,
-            inbox_seen: None,
-            last_commit: (at, awake),
-            clock: (at, awake),
-            fresh: BTreeMap::new(),
-            asked_at: None,
-            unmerged: BTreeMap::new(),
-            further: BTreeMap::new(),
-            refused: None,
-            acts: BTreeMap::new(),
-            edited: BTreeSet::new(),
-            again: false,
-            behind: views::Behind::default(),
-        }
-    }
-
-    /// Records how the driver came, finds what a former driver left in flight, and goes on until
-    /// nothing can move.
-    pub fn drive(mut self, opening: Vec<Event>) -> Result<Ending> {
-        match self.go_on(opening) {
-            Ok(verdict) => self.leave(verdict),
+            plan,
+            state: loaded.state,
+            run: run_record::RunRecord::new(store, loaded.row, epoch, loaded.seq),
+            dispatch: dispatch::Dispatch { live, orders: Vec::new(), acks: Vec::new() },
+            clock,
+            stop,
+            unrecorded: unrecorded::Unrecorded::default(),
+            tallies: tallies::Tallies::default(),
+            files: files::Files::default(),
+            pull_requests: pull_requests::PullRequests::default(),
+            views: views::Views::default(),
+        };
+        match driver.go_on(opening) {
+            Ok((verdict, refused)) => driver.leave(verdict, refused),
             Err(error) => {
-                if self.batch.is_empty() && !error.is_fenced() {
-                    self.views();
+                if driver.run.events.is_empty() && !error.is_fenced() {
+                    driver.write_views();
                 }
                 Err(error)
             }
         }
     }
 
-    fn go_on(&mut self, opening: Vec<Event>) -> Result<Verdict> {
+    /// Advances the run; gives how it stands then, and why a rewind was not carried out.
+    fn go_on(&mut self, opening: Vec<Event>) -> Result<(Verdict, Option<String>)> {
         let stood = self.state.verdict.filter(|_| self.state.running().is_empty());
         for event in opening {
             self.record(event)?;
@@ -238,225 +124,180 @@ impl<'a> Driver<'a> {
         // What is found to have ended is checkpointed at once.
         self.raise_fence()?;
         self.recover("driver")?;
-        if self.options.settle {
-            return Ok(Verdict::RolledBack);
-        }
-        if self.abort.is_some() {
-            self.end_all("aborted")?;
-        }
-        if self.options.rewind.is_some() {
-            self.options.limits.draining = true;
-            self.end_all("the run stops so that work can be taken back")?;
-        }
-        if self.abort.is_none() && self.options.rewind.is_none() {
-            self.look_at_base()?;
+        match &self.drive {
+            Drive::Run(_) => self.check_base()?,
+            Drive::Abort { .. } => self.end_all("aborted")?,
+            Drive::Rewind(_) => {
+                self.options.limits.draining = true;
+                self.end_all("the run stops so that work can be taken back")?;
+            }
+            Drive::FinishRewind => return Ok((Verdict::RolledBack, None)),
         }
         loop {
-            if self.batch.is_empty() {
+            if self.run.events.is_empty() {
                 // Lane acts take their time: what follows them happens after them.
-                self.at = self.at.max(self.world.now());
+                self.clock.at = self.clock.at.max(self.world.now());
             }
             self.forget_pull_requests();
-            let awake = self.clock.1.0;
-            if self.inbox_seen.is_none_or(|seen| awake.saturating_sub(seen.0) >= INBOX_REST.0) {
+            if self.clock.inbox_is_due() {
                 self.take_requests()?;
             }
             self.recheck()?;
-            let actions = decide(&self.plan, &self.state, &self.options.limits, self.at);
-            let (verdict, wake) = self.take(actions)?;
-            if let Some(verdict) = verdict {
+            let actions = decide(&self.plan, &self.state, &self.options.limits, self.clock.at);
+            let decided = self.take(actions)?;
+            if let Some(verdict) = decided.verdict {
                 self.commit()?;
                 // A request that came meanwhile would lie in the inbox until the next driver.
                 if self.is_asked()? {
                     continue;
                 }
-                if let Some(rewind) = self.options.rewind.take() {
-                    self.refused = self.rewind(rewind)?;
-                    // Where nothing was taken back, the run stands where it stood.
-                    let refused = self.refused.is_some();
-                    return Ok(if refused {
-                        stood.unwrap_or(verdict)
-                    } else {
-                        Verdict::RolledBack
-                    });
-                }
-                return Ok(verdict);
+                let Drive::Rewind(rewind) = &self.drive else { return Ok((verdict, None)) };
+                let refused = self.rewind(Rewind::clone(rewind))?;
+                // Where nothing was taken back, the run stands where it stood.
+                let stands = refused.as_ref().map(|_| stood.unwrap_or(verdict));
+                return Ok((stands.unwrap_or(Verdict::RolledBack), refused));
             }
-            if std::mem::take(&mut self.again) {
-                continue;
+            if !decided.again {
+                self.commit()?;
+                self.wait(decided.wake)?;
             }
-            self.commit()?;
-            self.wait(wake)?;
         }
+    }
+
+    /// From here on refs move only while this driver's epoch is the newest.
+    fn raise_fence(&mut self) -> Result<()> {
+        let Some(rooms) = self.world.rooms() else { return Ok(()) };
+        rooms.fence(self.run.epoch)?;
+        rooms.recorded(self.run.seq);
+        Ok(())
     }
 
     /// Applies an event and puts it into the next commit.
     fn record(&mut self, event: Event) -> Result<()> {
         if let Event::StepRetried(asked) = &event {
-            self.begun.remove(&asked.step);
+            self.tallies.begun.remove(&asked.step);
         }
-        apply(&mut self.state, self.at, &event).map_err(|source| self.illegal(source))?;
-        self.batch.push(event);
+        let applied = apply(&mut self.state, self.clock.at, &event);
+        applied.map_err(|source| self.run.illegal(source))?;
+        self.run.events.push(event);
         Ok(())
-    }
-
-    fn illegal(&self, source: Illegal) -> Error {
-        let seq = self.seq + self.batch.len() as u64 + 1;
-        Error::Illegal { run_id: self.row.run_id.clone(), seq, source: Box::new(source) }
     }
 
     /// Makes what was recorded durable, then does what waits for that.
     fn commit(&mut self) -> Result<()> {
-        if self.batch.is_empty() && !self.orders.is_empty() {
+        match (self.dispatch.orders.as_slice(), self.run.events.is_empty()) {
+            ([], _) => {}
             // Orders of an intent recorded before: only the ledger knows whether we still drive.
-            self.store.ledger().heartbeat(self.row.run, self.epoch, self.at.0)?;
-        }
-        if let ([order], false) = (self.orders.as_slice(), self.batch.is_empty()) {
-            self.world.prepare(order);
+            (_, true) => self.run.heartbeat(self.clock.at)?,
+            ([order], false) => self.world.prepare(order),
+            (_, false) => {}
         }
         let durable = self.append(false)?;
-        // What is durable is acted on first and told then: a step need not wait for a terminal.
-        let acted = self.act();
-        self.tell(durable);
-        acted
+        // What is durable is acted on first and shown then: a step need not wait for a terminal.
+        let sent = self.dispatch.send(self.world);
+        self.show(durable);
+        sent
     }
 
-    /// Does what waited for a commit.
-    fn act(&mut self) -> Result<()> {
-        if !self.acks.is_empty() {
-            let acks = std::mem::take(&mut self.acks);
-            self.world.acknowledge(&acks)?;
-        }
-        if !self.orders.is_empty() {
-            let orders = std::mem::take(&mut self.orders);
-            self.world.start(orders)?;
-        }
-        Ok(())
-    }
-
-    fn tell(&mut self, durable: Vec<(u64, Event)>) {
+    fn show(&mut self, durable: Vec<(u64, Event)>) {
         for (seq, event) in durable {
-            self.observer.event(seq, self.at, &event, &self.state);
+            self.observer.event(seq, self.clock.at, &event, &self.state);
         }
     }
 
-    /// Makes what was recorded durable; gives the events to be told.
+    /// Makes what was recorded durable; gives the events to be shown.
     fn append(&mut self, release: bool) -> Result<Vec<(u64, Event)>> {
-        if self.batch.is_empty() && self.answered.is_empty() && !release {
-            return Ok(Vec::new());
-        }
-        let answered: Vec<(i64, &str)> =
-            self.answered.iter().map(|(id, text)| (*id, text.as_str())).collect();
-        let before = self.seq;
-        self.seq = self.store.append(&Commit {
-            row: &self.row,
-            epoch: self.epoch,
-            expected_seq: self.seq,
-            at: self.at,
-            events: &self.batch,
-            state: &self.state,
-            answered: &answered,
-            release,
-        })?;
+        let appended = self.run.append(self.clock.at, &self.state, release)?;
+        let Some(durable) = appended else { return Ok(Vec::new()) };
         if let Some(rooms) = self.world.rooms() {
-            rooms.recorded(self.seq);
+            rooms.recorded(self.run.seq);
         }
-        self.last_commit = self.clock;
-        self.answered.clear();
-        self.view(before);
-        Ok((before + 1..).zip(self.batch.drain(..)).collect())
+        self.clock.renew();
+        self.view(&durable);
+        Ok(durable)
     }
 
-    /// A step of the plan: it stands where the state has it.
+    /// A step of the plan.
     fn planned(&self, path: &StepPath) -> Option<&Step> {
-        let there = self.state.position(path).and_then(|at| self.plan.at(at));
-        there.filter(|step| step.id == path.step).or_else(|| self.plan.step(path))
+        step_of(&self.plan, &self.state, path)
     }
 
-    /// Turns decisions into events and orders; returns the verdict and when to look again.
-    fn take(&mut self, actions: Vec<Action>) -> Result<(Option<Verdict>, Option<Timestamp>)> {
-        let (mut verdict, mut wake) = (None, None);
+    fn warn(&mut self, text: String) {
+        self.observer.note(&Note::Warning(text));
+    }
+
+    /// Lets a step that is done run again.
+    fn run_again(&mut self, step: StepPath, reason: impl Into<String>) -> Result<()> {
+        self.record(Event::StepReset(StepReset { step, reason: reason.into() }))
+    }
+
+    /// A text without secrets.
+    fn redact(&self, text: &str) -> String {
+        self.options.redactor.redact(text).into_owned()
+    }
+
+    /// Turns decisions into events and orders.
+    fn take(&mut self, actions: Vec<Action>) -> Result<Decided> {
+        let mut decided = Decided::default();
         for action in actions {
             match action {
                 Action::Start { step, attempt } => {
-                    self.acts.remove(&step.lane());
-                    self.begin(&Attempt { step, number: attempt })?;
+                    self.tallies.acts.remove(&step.lane());
+                    decided.again |= self.begin(&Attempt { step, number: attempt })?;
                 }
                 Action::Ask { gate, name } => {
                     self.record(Event::GateAsked(GateAsked { gate, name }))?;
                 }
                 Action::Lane { lane, act } => {
-                    self.again = true;
+                    decided.again = true;
                     self.lane_act(&lane, act)?;
                 }
-                Action::Exhausted(budget) => self.exhausted(budget)?,
+                Action::Exhausted(budget) => self.record(Event::BudgetExhausted(budget))?,
                 Action::EndAll => self.end_all("a budget of time is used up")?,
-                Action::WakeAt(at) => wake = Some(at),
-                Action::Leave(found) => verdict = Some(found),
+                Action::WakeAt(at) => decided.wake = Some(at),
+                Action::Leave(verdict) => decided.verdict = Some(verdict),
             }
         }
-        if verdict == Some(Verdict::Blocked) {
+        if decided.verdict == Some(Verdict::Blocked) {
             self.refuse_unmet()?;
         }
-        Ok((verdict, wake))
-    }
-
-    fn exhausted(&mut self, budget: BudgetExhausted) -> Result<()> {
-        self.record(Event::BudgetExhausted(budget))
+        Ok(decided)
     }
 
     /// Waits for something to happen and applies it.
     fn wait(&mut self, wake: Option<Timestamp>) -> Result<()> {
         let now = self.world.now();
         let ticks = self.observer.wants_ticks();
-        let mut rest = if ticks { TICK_EVERY } else { INBOX_EVERY };
-        rest = self.views_if_due().map_or(rest, |due| due.min(rest));
-        rest = self.told_rest().map_or(rest, |told| told.min(rest));
-        let poll = now.after(rest);
-        self.store.ledger().make_room(self.row.run, self.epoch);
+        let rest = if ticks { TICK_EVERY } else { INBOX_EVERY };
+        let signal = self.unrecorded.signal_wait(self.clock.awake);
+        let due = self.write_views_if_due().into_iter().chain(signal);
+        let poll = now.after(due.fold(rest, Millis::min));
+        self.run.store.ledger().make_room(self.run.row.run, self.run.epoch);
         let happenings = self.world.wait(wake.map_or(poll, |w| w.min(poll)))?;
-        self.at = self.world.now();
-        self.fresh.clear();
-        self.skip_sleep()?;
-        if happenings.is_empty() && self.heartbeat_is_due() {
-            self.store.ledger().heartbeat(self.row.run, self.epoch, self.at.0)?;
-            self.last_commit = self.clock;
+        self.files.fresh.clear();
+        // Time that the machine slept is taken out of the budgets.
+        if let Some(ms) = self.clock.advance(self.world.now(), self.world.awake()) {
+            self.record(Event::TimeSkipped(TimeSkipped { ms }))?;
+        }
+        if happenings.is_empty() && self.clock.heartbeat_is_due() {
+            self.run.heartbeat(self.clock.at)?;
+            self.clock.renew();
         }
         for happening in happenings {
             self.happened(happening)?;
         }
-        self.take_told()?;
-        self.take_hashed()?;
+        self.record_signalled()?;
+        self.record_hashed()?;
         if ticks {
-            self.observer.tick(self.at, &self.state);
+            self.observer.tick(self.clock.at, &self.state);
         }
         Ok(())
     }
 
-    /// Whether the lease should be renewed: by the clock, which tells of a sleep, or by the time awake,
-    /// which goes on where the clock was set back.
-    fn heartbeat_is_due(&self) -> bool {
-        let (at, awake) = self.last_commit;
-        let passed = self.clock.1.0.saturating_sub(awake.0);
-        self.at.since(at).0.max(passed) >= heartbeat_every()
-    }
-
-    /// Takes time that the machine slept, or that its clock jumped ahead, out of the budgets.
-    fn skip_sleep(&mut self) -> Result<()> {
-        let (at, awake) = (self.at, self.world.awake());
-        let passed = at.since(self.clock.0).0;
-        let slept = passed.saturating_sub(awake.0.saturating_sub(self.clock.1.0));
-        self.clock = (at, awake);
-        if slept < SLEEP_MIN.0 {
-            return Ok(());
-        }
-        self.record(Event::TimeSkipped(TimeSkipped { ms: Millis(slept) }))
-    }
-
     fn happened(&mut self, happening: Happening) -> Result<()> {
         match happening {
-            Happening::Ended(ended) if self.may_be_told(&ended) => {
-                self.wait_for_word(ended);
+            Happening::Ended(ended) if self.may_be_sent_too(&ended) => {
+                self.unrecorded.await_signal(ended, self.clock.awake);
                 Ok(())
             }
             Happening::Ended(ended) => self.ended(&ended),
@@ -466,16 +307,14 @@ impl<'a> Driver<'a> {
             Happening::KeeperGone => {
                 self.observer.note(&Note::KeeperReplaced);
                 self.recover("keeper")?;
-                if let Some(why) = self.ending {
-                    self.ending = None;
-                    self.end_all(why)?;
-                }
-                Ok(())
+                self.stop.ending.take().map_or(Ok(()), |why| self.end_all(why))
             }
         }
     }
 }
 
-fn heartbeat_every() -> u64 {
-    HEARTBEAT_EVERY_MS.unsigned_abs()
+/// A step of a plan: it stands where the state has it.
+fn step_of<'p>(plan: &'p Plan, state: &RunState, path: &StepPath) -> Option<&'p Step> {
+    let there = state.position(path).and_then(|at| plan.at(at));
+    there.filter(|step| step.id == path.step).or_else(|| plan.step(path))
 }

@@ -4,7 +4,8 @@
 //! nothing. What must not happen twice is committed as an intent first, then done, then its outcome
 //! is committed; where the next intent is known it shares that commit.
 
-pub mod driver;
+mod drive;
+mod driver;
 pub mod error;
 pub mod observer;
 pub mod order;
@@ -12,7 +13,8 @@ pub mod resume;
 pub mod store;
 pub mod world;
 
-pub use driver::{Driver, Ending, Options};
+pub use drive::{Drive, Ending, Gates, Leased, Options};
+pub use driver::Driver;
 pub use error::{Error, Result};
 pub use observer::{Note, Observer};
 pub use store::{Answer, Loaded, Store};

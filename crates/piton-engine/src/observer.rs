@@ -71,12 +71,3 @@ pub trait Observer {
         false
     }
 }
-
-/// Watches and says nothing.
-#[derive(Debug, Default)]
-pub struct Silent;
-
-impl Observer for Silent {
-    fn event(&mut self, _: u64, _: Timestamp, _: &Event, _: &RunState) {}
-    fn note(&mut self, _: &Note) {}
-}

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 mod asking;
 
-pub use asking::{Answer, Asked, describe};
+pub use asking::{Answer, Asked, REFUSED, describe};
 
 /// Events between two cached states: loading decodes at most about so many.
 const SNAPSHOT_EVERY: u64 = 256;
@@ -267,7 +267,7 @@ fn replay(
     Ok(last)
 }
 
-fn illegal(run_id: &str, seq: u64, source: piton_core::Illegal) -> Error {
+pub(crate) fn illegal(run_id: &str, seq: u64, source: piton_core::Illegal) -> Error {
     Error::Illegal { run_id: run_id.to_owned(), seq, source: Box::new(source) }
 }
 

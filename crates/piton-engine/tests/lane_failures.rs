@@ -320,13 +320,13 @@ fn open_gates_stop_a_lane_and_only_that() {
         .with("P/A/work", vec![writes("a", "of A")])
         .with("P/B/work", vec![writes("b", "of B")]);
     let mut rig = rig(plan(vec![lane("A", 0), lane("B", 0)]), script);
-    rig.options.open_gates.insert(path("P/A"), vec!["IF-0-P1-AUTH".to_owned()]);
+    rig.gates.open.insert(path("P/A"), vec!["IF-0-P1-AUTH".to_owned()]);
     let ending = run(&rig);
     assert_eq!(ending.verdict, Verdict::Blocked);
     let stopped = record(&ending.state, "P/A", Stage::BeforeLaneStart);
     assert!(stopped.notes.starts_with("open gates: IF-0-P1-AUTH"), "{}", stopped.notes);
     assert_eq!(base_text(&rig, "b").as_deref(), Some("of B"));
-    rig.options.open_gates.clear();
+    rig.gates.open.clear();
     let ending = run(&rig);
     is_whole("", &rig, &ending, Care::NothingAgain, &[("a", "of A"), ("b", "of B")]);
 }

@@ -15,7 +15,9 @@ use piton_core::{Limits, Millis, Plan, RunId, RunState, Timestamp};
 use piton_engine::resume::{Accepts, Check, check};
 use piton_engine::store::{Answer, Asked, Loaded};
 use piton_engine::world::{Attempt, Rewind};
-use piton_engine::{Driver, Ending, Error, Note, Observer, Options, Store, World};
+use piton_engine::{
+    Drive, Driver, Ending, Error, Gates, Leased, Note, Observer, Options, Store, World,
+};
 use piton_ledger::{Acquire, Ledger, Liveness, NewRun, Open, Owner, Sqlite};
 
 use crate::crash::CrashPoint;
@@ -67,8 +69,10 @@ pub struct Rig {
     pub machine: Rc<RefCell<SimMachine>>,
     /// The plan as its file says it.
     pub plan: Plan,
-    /// What drivers are told.
+    /// The settings of drivers.
     pub options: Options,
+    /// Gates of the phase document that keep lanes from beginning.
+    pub gates: Gates,
     /// Whether the world is compared with the record before a driver goes on.
     pub compares: bool,
     /// What the person accepts on the command line: plan, spec.
@@ -94,6 +98,7 @@ impl Rig {
                 notify: true,
                 ..Options::default()
             },
+            gates: Gates::default(),
             compares: true,
             accepts: (false, false),
             notes: Notes::default(),
@@ -187,6 +192,10 @@ impl Rig {
 
     /// Lets one driver go on until it leaves, fails or falls.
     pub fn drive(&self, crash: &CrashPoint, how: Acquire) -> Result<Ending, Stop> {
+        self.drive_as(Drive::Run(self.gates.clone()), crash, how)
+    }
+
+    fn drive_as(&self, drive: Drive, crash: &CrashPoint, how: Acquire) -> Result<Ending, Stop> {
         let mut store = self.store(crash)?;
         let mut world = SimWorld::new(&self.machine, crash);
         let (loaded, epoch) = self.take(&mut store, how)?;
@@ -220,9 +229,8 @@ impl Rig {
         };
         let mut watcher = Watcher(Rc::clone(&self.acknowledged), Rc::clone(&self.notes));
         let (live, options) = (self.plan.clone(), self.options.clone());
-        let driver =
-            Driver::new(&mut store, &mut world, &mut watcher, plan, live, loaded, epoch, options);
-        Ok(driver.drive(opening)?)
+        let leased = Leased { loaded, epoch, plan, live, opening, drive };
+        Ok(Driver::drive(&mut store, &mut world, &mut watcher, leased, options)?)
     }
 
     /// Drives without a fall; for tests of how it ends.
@@ -232,17 +240,15 @@ impl Rig {
 
     /// Drives a run that is to be aborted, as `piton abort` does when nobody drives it.
     pub fn abort(&self) -> Result<Ending, Stop> {
-        let mut rig = self.clone();
         let (by, message) = ("ada".to_owned(), String::new());
-        rig.options.abort = Some(RunAborted { by, message, cancel: false });
-        rig.run()
+        let event = RunAborted { by, message, cancel: false };
+        let drive = Drive::Abort { event, archives: false };
+        self.drive_as(drive, &CrashPoint::never(), Acquire::IfFree)
     }
 
     /// Drives a run whose files and steps are to be taken back, as `piton rollback` does.
     pub fn rewind(&self, crash: &CrashPoint, rewind: Rewind) -> Result<Ending, Stop> {
-        let mut rig = self.clone();
-        rig.options.rewind = Some(rewind);
-        rig.drive(crash, Acquire::IfFree)
+        self.drive_as(Drive::Rewind(Box::new(rewind)), crash, Acquire::IfFree)
     }
 
     /// Drives only so far that what a former driver had begun is finished.

@@ -3,9 +3,9 @@
 mod cli;
 mod commands;
 mod context;
+mod drive;
 mod error;
 mod plan_file;
-mod session;
 mod ui;
 
 use std::path::PathBuf;

@@ -6,21 +6,20 @@ use piton_core::lane::{Merge, Role, SnapshotRef, Stage, TESTS_STEP};
 
 use super::Driver;
 use crate::error::{Error, Result};
-use crate::observer::Note;
 use crate::world::Attempt;
 
 impl Driver<'_> {
-    pub(super) fn begin(&mut self, attempt: &Attempt) -> Result<()> {
+    /// Begins an attempt; whether something else was done for its lane, and is to be decided anew.
+    pub(super) fn begin(&mut self, attempt: &Attempt) -> Result<bool> {
         let Some(step) = self.planned(&attempt.step) else {
-            return Ok(());
+            return Ok(false);
         };
         let (definition, patterns) = (step.definition(), step.inputs.clone());
         if self.hashes(&attempt.step, &patterns) {
-            return Ok(());
+            return Ok(false);
         }
         if attempt.step.step == TESTS_STEP && self.catches_up(&attempt.step.lane())? {
-            self.again = true;
-            return Ok(());
+            return Ok(true);
         }
         self.say_lacks(attempt);
         let inputs = if patterns.is_empty() {
@@ -28,8 +27,7 @@ impl Driver<'_> {
         } else {
             // Hashing may take long: outcomes at hand do not wait for it.
             self.commit()?;
-            let dir = self.state.lane(&attempt.step.lane()).map_or("", |l| l.dir()).to_owned();
-            self.world.inputs(&dir, &patterns)
+            self.world.inputs(&self.dir_of(&attempt.step.lane()), &patterns)
         };
         // An input that can't be read is the step's trouble, not that of the run.
         let (inputs, unreadable) = match inputs {
@@ -42,11 +40,11 @@ impl Driver<'_> {
             Ok(before) => before,
             // No attempt is spent on a disk that is full.
             Err(why) => {
-                self.again = true;
-                return self.hold_up(&attempt.step.lane(), Stage::AfterLaneStart, &why);
+                self.block_unsaved(&attempt.step.lane(), Stage::AfterLaneStart, &why)?;
+                return Ok(true);
             }
         };
-        self.begun.insert(attempt.step.clone());
+        self.tallies.begun.insert(attempt.step.clone());
         self.record(Event::StepStarted(StepStarted {
             step: attempt.step.clone(),
             attempt: attempt.number,
@@ -59,7 +57,8 @@ impl Driver<'_> {
         match unreadable.map(|why| format!("an input can't be read: {why}")) {
             Some(why) => self.not_started(attempt, &why),
             None => self.place_order(attempt),
-        }
+        }?;
+        Ok(false)
     }
 
     /// Says what a worktree lacks although it was set up, before a lane's work begins in it.
@@ -75,7 +74,7 @@ impl Driver<'_> {
             return;
         };
         if let Some(text) = rooms.lacks(&path, &work.dir) {
-            self.observer.note(&Note::Warning(text));
+            self.warn(text);
         }
     }
 
@@ -91,7 +90,7 @@ impl Driver<'_> {
         else {
             return Ok(false);
         };
-        if work.merging.is_some() || work.merged.is_some() || self.edited.contains(path) {
+        if work.merging.is_some() || work.merged.is_some() || self.files.edited.contains(path) {
             return Ok(false);
         }
         if self.rooms()?.tip(&work.base_branch).is_none_or(|tip| tip == *onto) {
@@ -125,7 +124,10 @@ impl Driver<'_> {
         let last = step.failure_context.last();
         let failed = last.is_some_and(|f| f.attempt == step.attempts && f.class == Class::Test);
         // A retry of its own follows at once: nobody had the time to put anything right.
-        if !failed || self.begun.contains(path) || step.definition != Some(planned.definition()) {
+        if !failed
+            || self.tallies.begun.contains(path)
+            || step.definition != Some(planned.definition())
+        {
             return false;
         }
         let left = self.work(&path.lane()).tree;

@@ -5,28 +5,27 @@ use piton_core::request::{self, Request};
 use piton_core::{Event, Timestamp};
 
 use super::Driver;
+use super::stop::Abort;
 use crate::error::Result;
 use crate::observer::Note;
-use crate::store::describe;
-
-/// How an answer begins that says no.
-pub const REFUSED: &str = "refused: ";
+use crate::store::{REFUSED, describe};
 
 impl Driver<'_> {
     /// Takes what is new in the inbox; cheap when nothing is.
     pub(super) fn take_requests(&mut self) -> Result<()> {
-        let first = self.inbox_seen.replace(self.clock.1).is_none();
-        if !self.store.ledger().changed()? && !first {
+        let first = self.clock.inbox_read.replace(self.clock.awake).is_none();
+        if !self.run.store.ledger().changed()? && !first {
             return Ok(());
         }
-        for asked in self.store.ledger().requests(self.row.run)? {
-            let waiting = self.abort.as_ref().is_some_and(|(_, id)| *id == Some(asked.id));
-            if waiting || self.answered.iter().any(|(id, _)| *id == asked.id) {
+        for asked in self.run.requests()? {
+            let abort = &mut self.stop.abort;
+            let waiting = abort.as_ref().is_some_and(|abort| abort.request == Some(asked.id));
+            if waiting || self.run.answers.iter().any(|(id, _)| *id == asked.id) {
                 continue;
             }
             let wish = serde_json::from_slice::<Request>(&asked.body);
-            if let (Ok(Request::Abort { cancel, .. }), Some((event, id @ None))) =
-                (&wish, &mut self.abort)
+            if let (Ok(Request::Abort { cancel, .. }), Some(Abort { event, request: id @ None })) =
+                (&wish, abort)
                 && event.cancel == *cancel
             {
                 // The one who asked for it through the inbox drives now to carry it out.
@@ -34,12 +33,12 @@ impl Driver<'_> {
                 continue;
             }
             let answer = match wish {
-                Ok(Request::Abort { .. }) if self.abort.is_some() => {
+                Ok(Request::Abort { .. }) if self.stop.abort.is_some() => {
                     format!("{REFUSED}the run is being ended already")
                 }
                 Ok(Request::Abort { cancel, message }) => {
                     let event = RunAborted { by: asked.from.clone(), message, cancel };
-                    self.abort = Some((event, Some(asked.id)));
+                    self.stop.abort = Some(Abort { event, request: Some(asked.id) });
                     self.end_all("the run was aborted")?;
                     continue;
                 }
@@ -48,7 +47,7 @@ impl Driver<'_> {
                 }
                 // Whoever killed it asked after that: this waits until the loss is known.
                 Ok(request) if approves(&request) && self.world.has_lost_keeper() => {
-                    self.inbox_seen = None;
+                    self.clock.inbox_read = None;
                     continue;
                 }
                 Ok(request) => match self.doubts(&asked, &request) {
@@ -58,18 +57,18 @@ impl Driver<'_> {
                 Err(error) => format!("{REFUSED}the request is not understood: {error}"),
             };
             self.observer.note(&Note::Request { answer: answer.clone() });
-            self.answered.push((asked.id, answer));
+            self.run.answers.push((asked.id, answer));
         }
         Ok(())
     }
 
     /// Why a request is not believed to be a person's, as far as that is easily seen.
     fn doubts(&self, asked: &piton_ledger::Request, request: &Request) -> Option<&'static str> {
-        let is_key = |seen| asked.key == request.key(&self.row.run_id, seen);
-        if !(0..=self.seq).rev().any(is_key) {
+        let is_key = |seen| asked.key == request.key(self.run.id(), seen);
+        if !(0..=self.run.seq).rev().any(is_key) {
             return Some("no piton command made this request");
         }
-        (approves(request) && self.doubted.contains(&asked.id)).then_some(
+        (approves(request) && self.run.doubted.contains(&asked.id)).then_some(
             "its keeper was lost while steps ran, and it can't be told whether one of them asked; \
              approve it again",
         )
@@ -77,21 +76,21 @@ impl Driver<'_> {
 
     /// Takes requests once more; says whether one came that changes or answers something.
     pub(super) fn is_asked(&mut self) -> Result<bool> {
-        let aborting = self.abort.is_some();
+        let aborting = self.stop.abort.is_some();
         self.take_requests()?;
-        Ok(!self.answered.is_empty() || self.abort.is_some() != aborting)
+        Ok(!self.run.answers.is_empty() || self.stop.abort.is_some() != aborting)
     }
 
     fn carry_out(&mut self, request: &Request, by: &str, asked: Timestamp) -> Result<String> {
         match request::turn(&self.state, request, by) {
             Ok(events) => {
-                let words = describe(&events);
+                let (words, now) = (describe(&events), self.clock.at);
                 for mut event in events {
                     match &mut event {
                         // The driver may have been stopped since.
-                        Event::GateDecided(e) => e.at = Some(asked).filter(|at| *at < self.at),
-                        Event::StepReset(e) => drop(self.restarts.remove(&e.step)),
-                        Event::StepRetried(e) => drop(self.restarts.remove(&e.step)),
+                        Event::GateDecided(e) => e.at = Some(asked).filter(|at| *at < now),
+                        Event::StepReset(e) => drop(self.tallies.restarts.remove(&e.step)),
+                        Event::StepRetried(e) => drop(self.tallies.restarts.remove(&e.step)),
                         _ => {}
                     }
                     self.record(event)?;

@@ -5,7 +5,6 @@ use piton_core::evidence;
 use piton_core::plan::Step;
 
 use super::Driver;
-use crate::observer::Note;
 use crate::world::{Attempt, Ended, SealError};
 
 /// Why the artifacts of a step that succeeded are not recorded.
@@ -28,7 +27,7 @@ impl Driver<'_> {
             return Ok(Vec::new());
         }
         let patterns: Vec<String> = step.artifacts.iter().cloned().chain(more).collect();
-        let dir = self.room(&ended.attempt);
+        let dir = self.dir_of(&ended.attempt.step.lane());
         let unfit = |what: &str| Unsealed::Unfit(format!("it succeeded, but {what}"));
         let sealed = self.world.seal(&dir, &patterns).map_err(|error| match error {
             SealError::Missing(paths) => unfit(&evidence::missing(&paths)),
@@ -39,11 +38,10 @@ impl Driver<'_> {
         })?;
         for file in &sealed {
             if self.world.changed_after(&dir, &file.path, ended.at) {
-                let (step, path) = (&ended.attempt.step, self.options.redactor.redact(&file.path));
-                let text = format!(
+                let (step, path) = (&ended.attempt.step, self.redact(&file.path));
+                self.warn(format!(
                     "{step}: artifact {path} was changed after the step had ended; what it is now is recorded"
-                );
-                self.observer.note(&Note::Warning(text));
+                ));
             }
         }
         // Paths are recorded as they are: files are found by them.
@@ -64,7 +62,7 @@ impl Driver<'_> {
             return None;
         }
         // One that can't be read any more stays on record as it was given.
-        let dir = self.room(&ended.attempt);
+        let dir = self.dir_of(&ended.attempt.step.lane());
         let now = self.world.inputs(&dir, &step.inputs).ok()?;
         let before = self.state.step(&ended.attempt.step).map(|s| s.inputs.clone());
         let before = before.unwrap_or_default();
@@ -76,7 +74,7 @@ impl Driver<'_> {
                 left.push(file);
             } else {
                 left.extend(given.cloned());
-                self.recheck_inputs = true;
+                self.files.recheck_inputs = true;
             }
         }
         (left != before).then_some(left)
@@ -90,10 +88,10 @@ impl Driver<'_> {
             return None;
         }
         // Nobody waits for what ends anyway.
-        if self.ending.is_some() && self.hashes(&attempt.step, &patterns) {
+        if self.stop.ending.is_some() && self.hashes(&attempt.step, &patterns) {
             return None;
         }
-        let dir = self.room(attempt);
+        let dir = self.dir_of(&attempt.step.lane());
         let mut now = self.world.inputs(&dir, &patterns).ok()?;
         let given = self.state.step(&attempt.step).map_or(&[][..], |s| s.inputs.as_slice());
         now.retain(|file| {
@@ -101,10 +99,5 @@ impl Driver<'_> {
             recorded.is_some_and(|r| r.sha256 != file.sha256) && !given.contains(file)
         });
         (!now.is_empty()).then_some(now)
-    }
-
-    /// The folder an attempt's files lie in; empty for the root.
-    pub(super) fn room(&self, attempt: &Attempt) -> String {
-        self.state.lane(&attempt.step.lane()).map_or("", |l| l.dir()).to_owned()
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use piton_core::decide::worker;
 use piton_core::event::{
-    Class, Event, Facts, FileHash, LogRanges, Next, Outcome, PullRequestOpened, StepFinished,
+    Class, Event, Facts, FileHash, Next, Outcome, PullRequestOpened, StepFinished,
 };
 use piton_core::failure::{self, Classified, LINES_LOOKED_AT, LINES_TOLD, Remains};
 use piton_core::lane::{Role, TRIED};
@@ -14,8 +14,8 @@ use piton_core::{LanePath, Millis, shell};
 
 use super::Driver;
 use super::left::Unsealed;
+use super::tallies::exceeds;
 use crate::error::Result;
-use crate::observer::Note;
 use crate::order::of_lane;
 use crate::world::{Attempt, Cause, Ended};
 
@@ -35,11 +35,11 @@ impl Driver<'_> {
     /// acknowledged.
     pub(super) fn ended(&mut self, ended: &Ended) -> Result<()> {
         if !self.is_running(&ended.attempt) {
-            self.acks.push(ended.attempt.clone());
+            self.dispatch.acks.push(ended.attempt.clone());
             return Ok(());
         }
         let Some(step) = self.planned(&ended.attempt.step).cloned() else {
-            self.acks.push(ended.attempt.clone());
+            self.dispatch.acks.push(ended.attempt.clone());
             return self.lost(&ended.attempt, "it is no longer in the plan".to_owned());
         };
         let mut reported = self.world.reported(&ended.attempt);
@@ -50,10 +50,10 @@ impl Driver<'_> {
         }
         let hashes = self.hashes_for(ended, &step, &reported.artifacts);
         if hashes && self.goes_on() {
-            self.wait_for_hashes(ended);
+            self.unrecorded.await_hashes(ended);
             return Ok(());
         }
-        self.acks.push(ended.attempt.clone());
+        self.dispatch.acks.push(ended.attempt.clone());
         let redactor = &self.options.redactor;
         let (taken, secret): (Vec<_>, Vec<_>) =
             reported.artifacts.drain(..).partition(|path| redactor.redact(path) == path.as_str());
@@ -62,8 +62,7 @@ impl Driver<'_> {
             format!("PITON_OUTPUT: artifact {path} has a secret in its name; it was not recorded")
         });
         for problem in reported.problem.take().into_iter().chain(secret) {
-            let text = format!("{}: {}", ended.attempt.step, redactor.redact(&problem));
-            self.observer.note(&Note::Warning(text));
+            self.warn(format!("{}: {}", ended.attempt.step, self.redact(&problem)));
         }
         let mut artifacts = Vec::new();
         let begun_as = self.state.step(&ended.attempt.step).and_then(|s| s.definition.clone());
@@ -84,18 +83,16 @@ impl Driver<'_> {
                     Err(Unsealed::Unfit(error)) => {
                         self.failed(&step, ended, Class::Artifact, &error)
                     }
-                    Err(Unsealed::Unread(why)) if self.must_stick(&Outcome::Succeeded) => {
-                        return self.stick(&ended.attempt, &why);
+                    Err(Unsealed::Unread(why)) if self.goes_on() => {
+                        return self.leave_unrecorded(&ended.attempt, &why);
                     }
-                    Err(Unsealed::Unread(why)) => Outcome::Interrupted {
-                        why: self.options.redactor.redact(&why).into_owned(),
-                    },
+                    Err(Unsealed::Unread(why)) => Outcome::Interrupted { why: self.redact(&why) },
                 }
             }
             Cause::Exited if was_killed(ended) => {
                 self.interrupted(&ended.attempt, "it was killed from outside (SIGKILL)".to_owned())
             }
-            Cause::Exited if self.went_with_us(ended) => {
+            Cause::Exited if self.ended_with_driver(ended) => {
                 Outcome::Interrupted { why: "it was told to go, as its driver was".to_owned() }
             }
             Cause::Exited => {
@@ -122,7 +119,7 @@ impl Driver<'_> {
                 self.failed(&step, ended, Class::Input, &error)
             }
             Cause::Ended => {
-                Outcome::Interrupted { why: self.ending.unwrap_or(ENDED_UNSEEN).to_owned() }
+                Outcome::Interrupted { why: self.stop.ending.unwrap_or(ENDED_UNSEEN).to_owned() }
             }
         };
         let mut facts = self.redacted(reported.facts);
@@ -131,22 +128,8 @@ impl Driver<'_> {
             Outcome::Succeeded => self.changed_inputs(&step, ended),
             _ => self.left_changed(&step, &ended.attempt),
         };
-        self.finish(
-            &ended.attempt,
-            outcome,
-            Remainder {
-                part: ended.part,
-                part_began: ended.part_began,
-                code: ended.code,
-                signal: ended.signal,
-                duration: ended.duration,
-                logs: ended.logs,
-                artifacts,
-                inputs,
-                facts,
-                tried,
-            },
-        )?;
+        let rest = Remainder { ended: Some(ended), artifacts, inputs, facts, tried };
+        self.finish(&ended.attempt, outcome, rest)?;
         self.follow(&step, ended, withheld.is_some())
     }
 
@@ -157,7 +140,7 @@ impl Driver<'_> {
         let state = self.state.step(&attempt.step)?;
         let names = state.secrets.iter().filter(|name| !known.contains(*name));
         let names: Vec<&str> = names.map(String::as_str).collect();
-        let (run, Attempt { step, number }) = (&self.row.run_id, attempt);
+        let (run, Attempt { step, number }) = (self.run.id(), attempt);
         let verb = if names.len() == 1 {
             "was set when it ran and is"
         } else {
@@ -178,7 +161,7 @@ impl Driver<'_> {
         if !self.is_running(attempt) {
             return Ok(());
         }
-        let error = self.options.redactor.redact(error).into_owned();
+        let error = self.redact(error);
         let outcome =
             Outcome::Failed { class: Class::Input, error, lines: Vec::new(), next: Next::Fail };
         self.finish(attempt, outcome, Remainder::default())
@@ -204,10 +187,8 @@ impl Driver<'_> {
 
     /// An interruption, unless this driver saw too many of this step: every loop ends.
     fn interrupted(&mut self, attempt: &Attempt, why: String) -> Outcome {
-        let count = self.restarts.entry(attempt.step.clone()).or_default();
-        *count += 1;
         let most = self.plan.budgets.restarts;
-        if *count > most {
+        if exceeds(&mut self.tallies.restarts, &attempt.step, most) {
             let error = format!("{why}; the budget restarts is used up ({most})");
             let lines = Vec::new();
             return Outcome::Failed { class: Class::Budget, error, lines, next: Next::Fail };
@@ -217,7 +198,7 @@ impl Driver<'_> {
 
     fn failed(&mut self, step: &Step, ended: &Ended, class: Class, error: &str) -> Outcome {
         let lines = self.world.tail(ended, LINES_LOOKED_AT, &self.options.redactor);
-        let classified = match class {
+        let mut classified = match class {
             Class::Command => failure::classify(
                 Remains {
                     in_test: ended.part > 0 || matches!(step.work, Work::Tests(_)),
@@ -225,11 +206,10 @@ impl Driver<'_> {
                     lines: &lines,
                     offset_secs: self.world.utc_offset_secs(),
                 },
-                self.at,
+                self.clock.at,
             ),
             other => Classified { class: other, reset: None },
         };
-        let mut classified = classified;
         if step.role == Role::PullRequest && classified.class == Class::Command {
             classified.class = Class::PullRequest;
         }
@@ -239,25 +219,23 @@ impl Driver<'_> {
             {
                 return self.next_of_tests(ended);
             }
-            failure::next(&step, &self.plan.budgets, state, classified, self.at)
+            failure::next(&step, &self.plan.budgets, state, classified, self.clock.at)
         });
-        let lines = self.withheld(&ended.attempt).map_or(lines, |why| vec![why]);
-        let told = lines.len().saturating_sub(LINES_TOLD);
-        let mut error = self.options.redactor.redact(error).into_owned();
+        let mut error = self.redact(error);
         let state = self.state.step(&ended.attempt.step);
-        let budget = state
-            .filter(|_| !matches!(next, Next::Wait { .. }))
-            .and_then(|state| failure::ended_by(&self.plan.budgets, state, classified, self.at));
+        let budget = state.filter(|_| !matches!(next, Next::Wait { .. })).and_then(|state| {
+            failure::ended_by(&self.plan.budgets, state, classified, self.clock.at)
+        });
         if let Some(budget) = budget {
             let _ = write!(error, "; {budget}");
         }
-        let mut lines = lines[told..].to_vec();
+        let mut lines = self.withheld(&ended.attempt).map_or(lines, |why| vec![why]);
         if lines.is_empty() {
             // An attempt that said nothing is told of by what the run did around it.
             let lane = ended.attempt.step.lane();
             lines = self.world.rooms().map(|rooms| rooms.logged(&lane)).unwrap_or_default();
-            lines.drain(..lines.len().saturating_sub(LINES_TOLD));
         }
+        lines.drain(..lines.len().saturating_sub(LINES_TOLD));
         Outcome::Failed { class: classified.class, error, lines, next }
     }
 
@@ -281,49 +259,61 @@ impl Driver<'_> {
         Some(shell::filled(&tried?, &of_lane(&self.state, work)))
     }
 
-    fn finish(&mut self, attempt: &Attempt, mut outcome: Outcome, rest: Remainder) -> Result<()> {
+    fn finish(
+        &mut self,
+        attempt: &Attempt,
+        mut outcome: Outcome,
+        rest: Remainder<'_>,
+    ) -> Result<()> {
         let after = match self.snapshot(&attempt.step.lane(), &format!("after {attempt}")) {
             Ok(after) => after,
-            Err(why) if self.must_stick(&outcome) => {
-                return self.stick(attempt, &format!("its files could not be checkpointed: {why}"));
+            // What ends anyway waits for nothing.
+            Err(why) if outcome == Outcome::Succeeded && self.goes_on() => {
+                return self.leave_unrecorded(
+                    attempt,
+                    &format!("its files could not be checkpointed: {why}"),
+                );
             }
             Err(why) => {
                 outcome = self.without_checkpoint(attempt, outcome, &why);
                 None
             }
         };
+        let ended = rest.ended;
         let (mut tests, mut command, mut retries_max) = (Vec::new(), None, None);
         if let Some(step) = self.planned(&attempt.step) {
             match &outcome {
                 Outcome::Succeeded if after.is_some() => tests = step.tests(),
                 Outcome::Failed { .. } if self.has_records(attempt) => {
                     let tried = rest.tried.clone();
-                    command = Some(tried.unwrap_or_else(|| step.command(rest.part)));
+                    command =
+                        Some(tried.unwrap_or_else(|| step.command(ended.map_or(0, |e| e.part))));
                     retries_max = Some(self.retries_of(&attempt.step.lane(), step));
                 }
                 _ => {}
             }
         }
-        let stirred = !tests.is_empty() && self.are_stirred(attempt, rest.part_began);
+        let stirred =
+            !tests.is_empty() && self.are_stirred(attempt, ended.and_then(|e| e.part_began));
         self.record(Event::StepFinished(Box::new(StepFinished {
             step: attempt.step.clone(),
             attempt: attempt.number,
             outcome,
-            exit_code: rest.code,
-            signal: rest.signal,
-            duration_ms: rest.duration,
-            logs: rest.logs,
+            exit_code: ended.and_then(|e| e.code),
+            signal: ended.and_then(|e| e.signal),
+            duration_ms: ended.map(|e| e.duration).unwrap_or_default(),
+            logs: ended.map(|e| e.logs).unwrap_or_default(),
             artifacts: rest.artifacts,
             inputs: rest.inputs,
             facts: rest.facts,
             after,
             tests,
             stirred,
-            command: command.map(|c| self.options.redactor.redact(&c).into_owned()),
+            command: command.map(|c| self.redact(&c)),
             retries_max,
         })))?;
         let redone = self.state.step(&attempt.step).is_some_and(|s| s.successes > 1);
-        self.recheck_inputs |= redone;
+        self.files.recheck_inputs |= redone;
         Ok(())
     }
 
@@ -351,9 +341,8 @@ impl Driver<'_> {
 
     /// An outcome whose files can't be held. A success without them is none.
     fn without_checkpoint(&mut self, attempt: &Attempt, outcome: Outcome, why: &str) -> Outcome {
-        let why = format!("its files could not be checkpointed: {why}");
-        let why = self.options.redactor.redact(&why).into_owned();
-        self.observer.note(&Note::Warning(format!("{}: {why}", attempt.step)));
+        let why = self.redact(&format!("its files could not be checkpointed: {why}"));
+        self.warn(format!("{}: {why}", attempt.step));
         if outcome == Outcome::Succeeded { Outcome::Interrupted { why } } else { outcome }
     }
 
@@ -381,19 +370,14 @@ impl Driver<'_> {
     fn next_of_tests(&self, ended: &Ended) -> Next {
         let path = ended.attempt.step.lane();
         let reopens = self.plan.lane(&path).and_then(|lane| self.reopens(&path, lane));
-        if reopens.is_some() { Next::Retry { at: self.at } } else { Next::Fail }
+        if reopens.is_some() { Next::Retry { at: self.clock.at } } else { Next::Fail }
     }
 }
 
 /// What else an outcome records.
 #[derive(Default)]
-struct Remainder {
-    part: usize,
-    part_began: Option<i64>,
-    code: Option<i32>,
-    signal: Option<i32>,
-    duration: Millis,
-    logs: LogRanges,
+struct Remainder<'a> {
+    ended: Option<&'a Ended>,
     artifacts: Vec<FileHash>,
     inputs: Option<Vec<FileHash>>,
     facts: Facts,

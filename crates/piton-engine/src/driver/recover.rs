@@ -1,6 +1,5 @@
 //! What a former driver left in flight, found again; and the orders that start attempts.
 
-use piton_core::event::{Event, StepReset};
 use piton_core::lane::{Role, SETUP_STEP};
 use piton_core::state::Progress;
 use piton_core::{LanePath, StepPath};
@@ -8,36 +7,27 @@ use piton_core::{LanePath, StepPath};
 use super::Driver;
 use crate::error::Result;
 use crate::observer::Note;
-use crate::order::order;
 use crate::world::{Attempt, Found};
 
 impl Driver<'_> {
     /// Finds what became of attempts that have no outcome, and who fell that had them in hand.
     pub(super) fn recover(&mut self, fallen: &'static str) -> Result<()> {
-        let in_flight: Vec<Attempt> = self
-            .state
-            .running()
-            .into_iter()
-            .map(|(step, number)| Attempt { step, number })
-            .collect();
-        let attached = self.world.attach(self.epoch, &self.state.mark, &in_flight)?;
+        let running = self.state.running().into_iter();
+        let in_flight: Vec<_> = running.map(|(step, number)| Attempt { step, number }).collect();
+        let attached = self.world.attach(self.run.epoch, &self.state.mark, &in_flight)?;
         if !attached.strays.is_empty() {
             self.observer.note(&Note::StraysEnded { names: attached.strays });
         }
         if attached.keeper_died {
-            let open = self.store.ledger().requests(self.row.run)?;
-            self.doubted.extend(open.into_iter().map(|asked| asked.id));
+            let open = self.run.requests()?;
+            self.run.doubted.extend(open.into_iter().map(|asked| asked.id));
         }
-        if self.batch.is_empty() {
+        if self.run.events.is_empty() {
             // Events of one commit happen at one time: a replay must see what was applied here.
-            self.at = self.world.now();
+            self.clock.at = self.world.now();
         }
-        let busy: Vec<LanePath> = attached
-            .found
-            .iter()
-            .filter(|(_, found)| *found == Found::Running)
-            .map(|(attempt, _)| attempt.step.lane())
-            .collect();
+        let running = attached.found.iter().filter(|(_, found)| *found == Found::Running);
+        let busy: Vec<LanePath> = running.map(|(attempt, _)| attempt.step.lane()).collect();
         let remade = self.recover_rooms(&busy)?;
         for (attempt, found) in attached.found {
             let word = match &found {
@@ -46,12 +36,8 @@ impl Driver<'_> {
                 Found::NotStarted => "not started",
                 Found::Lost(_) => "lost",
             };
-            self.observer.note(&Note::Recovered {
-                step: attempt.step.clone(),
-                attempt: attempt.number,
-                found: word,
-                fallen,
-            });
+            let (step, number) = (attempt.step.clone(), attempt.number);
+            self.observer.note(&Note::Recovered { step, attempt: number, found: word, fallen });
             match found {
                 Found::Running => {}
                 // What it did went with the folder.
@@ -68,15 +54,12 @@ impl Driver<'_> {
 
     /// Puts worktrees right; says which had to be made again.
     fn recover_rooms(&mut self, busy: &[LanePath]) -> Result<Vec<LanePath>> {
-        let at = self.at;
         let Some(rooms) = self.world.rooms() else { return Ok(Vec::new()) };
-        let mended = rooms.recover(&self.plan, &self.state, busy, at)?;
-        for warning in mended.notes {
-            self.observer.note(&Note::Warning(warning));
+        let mended = rooms.recover(&self.plan, &self.state, busy, self.clock.at)?;
+        for note in mended.notes {
+            self.warn(note);
         }
-        for lane in &mended.remade {
-            self.set_up_again(lane)?;
-        }
+        mended.remade.iter().try_for_each(|lane| self.set_up_again(lane))?;
         self.finish_rewind()?;
         // Before anything is snapshotted or runs: it would be taken for the lane's work.
         self.put_torn_back(busy)?;
@@ -91,30 +74,23 @@ impl Driver<'_> {
         if !is_ours || !is_done {
             return Ok(());
         }
-        let reason = "its worktree was gone and is made again".to_owned();
-        self.record(Event::StepReset(StepReset { step, reason }))
+        self.run_again(step, "its worktree was gone and is made again")
     }
 
     /// Starts an attempt whose intent is recorded and whose process never existed.
     fn order_again(&mut self, attempt: &Attempt) -> Result<()> {
-        if self.ending.is_some() || self.options.limits.draining || self.abort.is_some() {
+        let is_stopping = self.stop.ending.is_some() || self.stop.abort.is_some();
+        if is_stopping || self.options.limits.draining {
             return self.lost(attempt, "its driver stopped before it was started".to_owned());
         }
         self.place_order(attempt)
     }
 
     pub(super) fn place_order(&mut self, attempt: &Attempt) -> Result<()> {
-        let there = self.state.position(&attempt.step).and_then(|at| self.live.at(at));
-        let there = there.filter(|step| step.id == attempt.step.step);
-        let Some(step) = there.or_else(|| self.live.step(&attempt.step)) else {
-            return self.lost(attempt, "it is no longer in the plan".to_owned());
-        };
-        match order(&self.live, &self.state, step, attempt) {
-            Ok(order) => {
-                self.orders.push(order);
-                Ok(())
-            }
-            Err(error) => self.not_started(attempt, &error.to_string()),
+        match self.dispatch.order(&self.state, attempt) {
+            None => self.lost(attempt, "it is no longer in the plan".to_owned()),
+            Some(Ok(())) => Ok(()),
+            Some(Err(error)) => self.not_started(attempt, &error.to_string()),
         }
     }
 }

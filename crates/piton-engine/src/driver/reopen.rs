@@ -80,7 +80,7 @@ impl Driver<'_> {
             let event = LaneReopened { lane, step, class, error, lines, onto, head, retries_max };
             return self.record(Event::LaneReopened(Box::new(event)));
         }
-        let (fix, run) = (fix(&self.work(path).dir), &self.row.run_id);
+        let (fix, run) = (fix(&self.work(path).dir), self.run.id());
         let fix = format!("no retry is left: {fix} `piton resume {run}`");
         self.block(path, Stage::PrePr, Refusal { why: error, fix })
     }

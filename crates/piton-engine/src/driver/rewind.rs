@@ -8,7 +8,6 @@ use piton_core::{LanePath, approval};
 
 use super::Driver;
 use crate::error::{Error, Result};
-use crate::observer::Note;
 use crate::world::Rewind;
 
 /// Who puts torn files back: no person asked for it.
@@ -23,7 +22,7 @@ impl Driver<'_> {
             let reverted = "torn files were being put back; they are looked for again".to_owned();
             return self.record(Event::Rewound(Rewound { reverted }));
         }
-        self.observer.note(&Note::Warning("a rollback that was cut short is finished".to_owned()));
+        self.warn("a rollback that was cut short is finished".to_owned());
         self.commit()?;
         self.carry_out_rewind().map(drop)
     }
@@ -31,11 +30,10 @@ impl Driver<'_> {
     /// Puts files back that a restart of the machine tore, as an act that can be undone. Nothing goes
     /// on with torn ones.
     pub(super) fn put_torn_back(&mut self, busy: &[LanePath]) -> Result<()> {
-        let at = self.at;
         let Some(rooms) = self.world.rooms() else { return Ok(()) };
-        let (targets, notes) = rooms.torn(&self.state, busy, at)?;
+        let (targets, notes) = rooms.torn(&self.state, busy, self.clock.at)?;
         for note in notes {
-            self.observer.note(&Note::Warning(note));
+            self.warn(note);
         }
         if targets.is_empty() {
             return Ok(());
@@ -68,13 +66,12 @@ impl Driver<'_> {
             let lane = target.lane.as_ref().and_then(|path| self.plan.lane(path));
             target.copy = lane.map(|lane| lane.rules.copy.clone()).unwrap_or_default();
         }
-        let at = self.at;
-        self.fresh.clear();
+        self.files.fresh.clear();
         let no_rooms = || "there is no repository to hold snapshots".to_owned();
         if !targets.is_empty() || !merges.is_empty() {
             let Some(rooms) = self.world.rooms() else { return Ok(Some(no_rooms())) };
             for target in &targets {
-                match rooms.plan_rewind(target, at) {
+                match rooms.plan_rewind(target, self.clock.at) {
                     Ok(room) => intent.rooms.push(room),
                     Err(why) => return Ok(Some(why)),
                 }
@@ -148,10 +145,8 @@ impl Driver<'_> {
 
     /// Removes worktrees that an undo had brought back, and that go now that it is undone.
     fn remove_again(&mut self) -> Result<()> {
-        let last = self.state.undo.last();
-        let touched: Vec<LanePath> = last
-            .map(|act| act.lanes.iter().map(|(lane, _)| lane.clone()).collect())
-            .unwrap_or_default();
+        let touched = self.state.undo.last().into_iter().flat_map(|act| &act.lanes);
+        let touched: Vec<LanePath> = touched.map(|(lane, _)| lane.clone()).collect();
         for path in touched {
             let work = self.work(&path);
             if work.merged.is_some() && work.blocked.is_none() && !work.is_over() {

@@ -21,11 +21,10 @@ impl Driver<'_> {
     /// Commits what a lane did so far: its tasks start from there.
     pub(super) fn fork(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
         let Some(step) = self.current(path) else { return Ok(()) };
-        self.commit()?;
-        self.fresh.clear();
+        self.commit_before_files()?;
         let snapshot = match self.snapshot(path, "before its tasks start") {
             Ok(snapshot) => snapshot,
-            Err(why) => return self.hold_up(path, Stage::AfterLaneStart, &why),
+            Err(why) => return self.block_unsaved(path, Stage::AfterLaneStart, &why),
         };
         let taken = snapshot.clone().unwrap_or_default();
         let work = self.work(path);
@@ -44,11 +43,10 @@ impl Driver<'_> {
     /// Records that a lane's tasks are back in it, with the files it has now.
     pub(super) fn join(&mut self, path: &LanePath) -> Result<()> {
         let Some(step) = self.current(path) else { return Ok(()) };
-        self.commit()?;
-        self.fresh.clear();
+        self.commit_before_files()?;
         let snapshot = match self.snapshot(path, "with its tasks") {
             Ok(snapshot) => snapshot,
-            Err(why) => return self.hold_up(path, Stage::AfterLaneStart, &why),
+            Err(why) => return self.block_unsaved(path, Stage::AfterLaneStart, &why),
         };
         let definition = self.planned(&step).map(Step::definition);
         let event = LaneJoined { lane: path.clone(), step, definition, snapshot };
@@ -60,9 +58,7 @@ impl Driver<'_> {
         let dropped = |l: &piton_core::state::LaneState| l.work.as_ref().is_some_and(|w| w.dropped);
         let lanes = self.state.lanes().filter(|(_, lane)| dropped(lane));
         let lanes: Vec<LanePath> = lanes.map(|(path, _)| path).collect();
-        for path in lanes {
-            self.remove(&path)?;
-        }
+        lanes.iter().try_for_each(|path| self.remove(path))?;
         self.commit()
     }
 }

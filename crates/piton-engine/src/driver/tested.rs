@@ -1,6 +1,6 @@
 //! A lane's commit: exactly the files that its tests ran on.
 
-use piton_core::event::{Event, LaneCommitted, LaneReady, StepReset};
+use piton_core::event::{Event, LaneCommitted, LaneReady};
 use piton_core::lane::{Role, SnapshotRef, Stage, TESTS_STEP};
 use piton_core::lane_state::LaneWork;
 use piton_core::plan::Lane;
@@ -9,7 +9,6 @@ use piton_core::{LanePath, StepPath};
 
 use super::Driver;
 use crate::error::Result;
-use crate::observer::Note;
 use crate::world::{Commit, Refusal};
 
 /// Runs of a lane's tests in a row that leave other files than they ran on, before what they ran on is
@@ -23,8 +22,7 @@ pub(super) const MESSAGE: &str = "{{ lane.id }}: {{ title }}";
 
 impl Driver<'_> {
     pub(super) fn commit_lane(&mut self, path: &LanePath, lane: &Lane) -> Result<()> {
-        self.commit()?;
-        self.fresh.clear();
+        self.commit_before_files()?;
         // Before tests run on what nobody means to leave so.
         let work = self.work(path);
         if let Some(refusal) = self.rooms()?.in_hand(path, &work)? {
@@ -32,7 +30,7 @@ impl Driver<'_> {
         }
         let mut snapshot = match self.snapshot(path, "before the lane's commit") {
             Ok(snapshot) => snapshot.unwrap_or_default(),
-            Err(why) => return self.hold_up(path, Stage::PrePr, &why),
+            Err(why) => return self.block_unsaved(path, Stage::PrePr, &why),
         };
         let skipped = self.state.lane(path).is_some_and(LaneState::tests_are_skipped);
         let is_due =
@@ -41,12 +39,12 @@ impl Driver<'_> {
         if let Some(found) = found.filter(|_| is_due(&snapshot.tree)) {
             snapshot = match self.clear_traces(path, found, snapshot) {
                 Ok(snapshot) => snapshot,
-                Err(why) => return self.hold_up(path, Stage::PrePr, &why),
+                Err(why) => return self.block_unsaved(path, Stage::PrePr, &why),
             };
         }
         if is_due(&snapshot.tree) {
             if work.stirred >= STIRRED_MAX {
-                return self.block(path, Stage::PrePr, restless(path, &self.row.run_id));
+                return self.block(path, Stage::PrePr, restless(path, self.run.id()));
             }
             let reason = if work.stirred > 0 {
                 "its tests changed files"
@@ -70,7 +68,7 @@ impl Driver<'_> {
 
     pub(super) fn message(&self, path: &LanePath, template: &str) -> String {
         let vars = piton_formats::template::Vars {
-            run_id: self.row.run_id.clone(),
+            run_id: self.run.id().to_owned(),
             phase: path.phase.clone(),
             lane: path.lane.clone(),
             step: String::new(),
@@ -100,13 +98,12 @@ impl Driver<'_> {
         let now = now.unwrap_or(present);
         // What no snapshot holds can't be brought back, and keeps the lane from being committed so.
         if now.tree == *tree {
-            let text = format!(
+            self.warn(format!(
                 "{path}: files changed or commits were made while its tests ran: what they ran on goes \
                  to base, what they left is in the snapshot of their attempt, commits are below \
                  refs/piton/{}/rewound",
-                self.row.run_id
-            );
-            self.observer.note(&Note::Warning(text));
+                self.run.id()
+            ));
         }
         Ok(now)
     }
@@ -119,17 +116,17 @@ impl Driver<'_> {
         found: &SnapshotRef,
         present: &SnapshotRef,
     ) -> Result<bool, String> {
-        let (work, at) = (self.work(path), self.at);
+        let work = self.work(path);
         let is_there = present.tree == found.tree && present.head == found.head;
         if is_there || !work.left_by_tests(found, present) {
             return Ok(false);
         }
-        self.fresh.remove(&work.dir);
+        self.files.fresh.remove(&work.dir);
         let Some(rooms) = self.world.rooms() else { return Ok(false) };
         let whole = (!found.degraded.is_empty()).then_some(found.tree.as_str());
         let stood = (found.head.as_deref(), whole);
-        if let Some(text) = rooms.reset(path, &work.dir, &found.commit, stood, at)? {
-            self.observer.note(&Note::Warning(text));
+        if let Some(text) = rooms.reset(path, &work.dir, &found.commit, stood, self.clock.at)? {
+            self.warn(text);
         }
         Ok(true)
     }
@@ -144,8 +141,7 @@ impl Driver<'_> {
         let Some(found) = work.retested().filter(|_| work.merging.is_none()) else {
             return Ok(Ok(()));
         };
-        self.commit()?;
-        self.fresh.clear();
+        self.commit_before_files()?;
         Ok(match self.snapshot(path, "before the lane's merge") {
             Ok(Some(present)) => self.clear_traces(path, found, present).map(drop),
             Ok(None) => Ok(()),
@@ -164,8 +160,11 @@ impl Driver<'_> {
             snapshot: Some(snapshot),
             note: reason.to_owned(),
         })))?;
-        let step = StepPath::new(&path.phase, &path.lane, TESTS_STEP);
-        self.record(Event::StepReset(StepReset { step, reason: reason.to_owned() }))
+        self.run_tests_again(path, reason)
+    }
+
+    pub(super) fn run_tests_again(&mut self, path: &LanePath, reason: &str) -> Result<()> {
+        self.run_again(StepPath::new(&path.phase, &path.lane, TESTS_STEP), reason)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The validation across lanes: all of its commands count for one base, that of now.
 
-use piton_core::event::{Event, LaneBegun, StepReset};
+use piton_core::event::{Event, LaneBegun};
 use piton_core::lane::Stage;
 use piton_core::state::{LaneState, Progress};
 use piton_core::{LanePath, StepPath};
@@ -8,7 +8,6 @@ use piton_core::{LanePath, StepPath};
 use super::Driver;
 use super::lanes::rooms_of;
 use crate::error::Result;
-use crate::observer::Note;
 use crate::world::Begin;
 
 impl Driver<'_> {
@@ -16,22 +15,24 @@ impl Driver<'_> {
     /// validation is the base it ran on.
     pub(super) fn validate_again(&mut self, path: &LanePath) -> Result<()> {
         let lanes = self.state.phase(&path.phase).into_iter().flat_map(|p| &p.lanes);
-        let stale =
-            lanes.filter(|l| l.is_validation() && l.needs.contains(path)).flat_map(|lane| {
-                let done = lane.steps.iter().filter(|s| s.progress == Progress::Done);
-                done.map(|s| StepPath::new(&path.phase, &lane.id, &s.id))
-            });
-        for step in stale.collect::<Vec<_>>() {
-            let reason = format!("base changed with {path}");
-            self.record(Event::StepReset(StepReset { step, reason }))?;
-        }
-        Ok(())
+        let stale = lanes.filter(|l| l.is_validation() && l.needs.contains(path));
+        let named = |lane: &LaneState| LanePath { lane: lane.id.clone(), ..path.clone() };
+        let stale: Vec<LanePath> = stale.map(named).collect();
+        let reason = format!("base changed with {path}");
+        stale.iter().try_for_each(|lane| self.run_done_again(lane, &reason))
+    }
+
+    fn run_done_again(&mut self, path: &LanePath, reason: &str) -> Result<()> {
+        let steps = self.state.lane(path).into_iter().flat_map(|lane| &lane.steps);
+        let done = steps.filter(|s| s.progress == Progress::Done);
+        let done: Vec<_> = done.map(|s| StepPath::new(&path.phase, &path.lane, &s.id)).collect();
+        done.into_iter().try_for_each(|step| self.run_again(step, reason))
     }
 
     /// Looks whether validations that are under way still stand on the base they began with, and whether
     /// what follows lanes in place still has their work: a person may have mended base meanwhile, or
     /// checked out something else.
-    pub(super) fn look_at_base(&mut self) -> Result<()> {
+    pub(super) fn check_base(&mut self) -> Result<()> {
         let apart = self.state.lanes().any(|(_, l)| !l.isolation.is_in_place());
         let under_way = |lane: &LaneState| {
             let begun = lane.work.as_ref().is_some_and(|w| w.blocked.is_none() && w.ready);
@@ -57,8 +58,7 @@ impl Driver<'_> {
                 Begin::Ready(begun) => {
                     if self.validate_anew(&path, &begun)? {
                         if !begun.note.is_empty() {
-                            let text = format!("{path}: {}", begun.note);
-                            self.observer.note(&Note::Warning(text));
+                            self.warn(format!("{path}: {}", begun.note));
                         }
                         self.record(Event::LaneBegun(begun))?;
                     }
@@ -87,11 +87,7 @@ impl Driver<'_> {
         } else {
             return Ok(false);
         };
-        let done = lane.steps.iter().filter(|s| s.progress == Progress::Done);
-        let done: Vec<_> = done.map(|s| StepPath::new(&path.phase, &path.lane, &s.id)).collect();
-        for step in done {
-            self.record(Event::StepReset(StepReset { step, reason: reason.clone() }))?;
-        }
+        self.run_done_again(path, &reason)?;
         Ok(true)
     }
 }

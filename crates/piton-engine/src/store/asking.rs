@@ -10,8 +10,10 @@ use piton_formats::codec;
 use piton_ledger::{Acquire, HEARTBEAT_EVERY_MS, Lease, Liveness, NewRequest, Owner, RunRow};
 
 use super::{Commit, Loaded, Store, illegal};
-use crate::driver::REFUSED;
 use crate::error::{Error, Result};
+
+/// How an answer begins that says no.
+pub const REFUSED: &str = "refused: ";
 
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

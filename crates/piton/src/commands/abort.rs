@@ -8,15 +8,15 @@ use piton_core::lane::TaskWorktrees;
 use piton_core::plan::OnFailure;
 use piton_core::request::Request;
 use piton_core::{Plan, Status};
-use piton_engine::Store;
 use piton_engine::store::{Asked, Loaded};
+use piton_engine::{Drive, Store};
 use piton_ledger::{RunRow, owner_liveness};
 
 use super::resume::acquire;
-use crate::cli::{AbortArgs, DriveArgs};
+use crate::cli::AbortArgs;
 use crate::context::{Context, now};
+use crate::drive;
 use crate::error::{CommandError, Result};
-use crate::session::{self, Session};
 use crate::ui;
 
 /// Steps get their grace before they are killed; the driver answers after that.
@@ -132,14 +132,14 @@ fn end_alone(context: &Context, store: &mut Store, run_id: &str, event: RunAbort
     Ok(())
 }
 
-/// Drives a run that nobody drives just far enough to end what runs, then records the abort. `aside` if
-/// the run is set aside right after.
+/// Drives a run that nobody drives just far enough to end what runs, then records the abort.
+/// `archives` if the run is archived right after.
 fn drive_to_the_end(
     context: &Context,
     store: &mut Store,
     run_id: &str,
     event: RunAborted,
-    aside: bool,
+    archives: bool,
 ) -> Result<()> {
     let row = store.load(run_id)?.row;
     let lease = acquire(context, store, &row, false)?;
@@ -150,11 +150,8 @@ fn drive_to_the_end(
         return Err(CommandError::usage("run-over", format!("run {run_id} is {status} already")));
     }
     let plan = plan_of(store, &loaded)?;
-    let opening = vec![session::attached(context, &lease, &DriveArgs::default())];
-    let live = plan.clone();
-    let abort = Some(event);
-    let session = Session { abort, aside, ..Session::new(loaded, plan, live, opening) };
-    session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
+    let how = Drive::Abort { event, archives };
+    drive::drive_without_steps(context, store, loaded, plan, (&lease, false), how)?;
     Ok(())
 }
 

@@ -29,7 +29,7 @@ pub fn run(context: &Context, args: &CheckpointArgs) -> Result<()> {
     let loaded = store.load_row(row)?;
     request::refuse_unbegun(&loaded)?;
     let message = request::message(context, &loaded, &args.message)?;
-    let loaded = super::rewind::settled(context, &mut store, loaded)?;
+    let loaded = super::rewind::finish_wherever(context, &mut store, loaded)?;
     // Where the run works, not where the command was given: the two may be different work trees.
     let elsewhere = context.of_run(&loaded.state.root)?;
     let there = elsewhere.as_ref().unwrap_or(context);

@@ -15,7 +15,7 @@ use piton_protocols::lanes::shell_quote;
 use super::request::names;
 use crate::cli::DriveArgs;
 use crate::context::Context;
-use crate::session;
+use crate::drive;
 use crate::ui::text::sanitize;
 use crate::ui::{self, words};
 
@@ -188,7 +188,7 @@ fn vars(context: &Context, plan: &Plan, state: &RunState, path: &StepPath) -> Va
         attempt: step.map_or(0, |step| step.attempts) + 1,
         spec: plan.spec.clone(),
         title: plan.title.clone(),
-        root: session::root_of(context, state).to_string_lossy().into_owned(),
+        root: drive::root_of(context, state).to_string_lossy().into_owned(),
         failure_context: step.map(StepState::failure_text).unwrap_or_default(),
     }
 }

@@ -26,9 +26,9 @@ use serde::Serialize;
 
 use crate::cli::{DriveArgs, ImportArgs};
 use crate::context::{Context, now};
+use crate::drive;
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
-use crate::session;
 use crate::ui::{self, text::sanitize};
 use piton_world::read;
 
@@ -248,7 +248,7 @@ fn create(
     let lease =
         lease.ok_or_else(|| CommandError::failed("ledger", "a new run came without its lease"))?;
     // The run may have been driven from a ledger that is lost: the repository knows how often.
-    let lease = session::epoch::lift(context, store, &row, lease)?;
+    let lease = drive::epoch::lift(context, store, &row, lease)?;
     Ok((row, lease))
 }
 
@@ -265,10 +265,10 @@ fn take_over(
     let mut log = Log { state: RunState::default(), events: Vec::new() };
     log.add(super::run::created(context, plan, &row.run_id, None))?;
     let args = DriveArgs::default();
-    let mut rooms = session::rooms(context, &log.state, &args)
+    let mut rooms = drive::rooms(context, &log.state, &args)
         .ok_or_else(|| failed("there is no git repository".to_owned()))?;
     rooms.fence(lease.epoch)?;
-    let root = session::root_of(context, &log.state);
+    let root = drive::root_of(context, &log.state);
     let fence = Fence::raise(&root, &row.run_id, lease.epoch).map_err(|e| failed(e.to_string()))?;
     let current = || Git::at(&root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text().ok();
     let base = base.clone().or_else(current).unwrap_or_default();

@@ -9,8 +9,8 @@ use piton_engine::world::RoomTarget;
 
 use crate::cli::DriveArgs;
 use crate::context::{Context, now};
+use crate::drive;
 use crate::error::{CommandError, Result};
-use crate::session;
 use piton_world::rooms::GitRooms;
 
 /// The files of a workspace as they are now.
@@ -47,19 +47,19 @@ fn taken(
 
 /// The workspaces of a run, for whoever does not drive it.
 pub fn rooms(context: &Context, loaded: &Loaded) -> Result<GitRooms> {
-    let rooms = session::rooms(context, &loaded.state, &DriveArgs::default());
+    let rooms = drive::rooms(context, &loaded.state, &DriveArgs::default());
     rooms.ok_or_else(|| without_snapshots(context, loaded))
 }
 
 /// Refuses to look for files of a run that has none on record.
 pub fn refuse_without_snapshots(context: &Context, loaded: &Loaded) -> Result<()> {
-    let is_off = session::switched_off(context, &loaded.state);
+    let is_off = drive::switched_off(context, &loaded.state);
     let has_none = context.project.git_dir.is_none() || is_off;
     if has_none { Err(without_snapshots(context, loaded)) } else { Ok(()) }
 }
 
 fn without_snapshots(context: &Context, loaded: &Loaded) -> CommandError {
-    if context.project.git_dir.is_some() && session::switched_off(context, &loaded.state) {
+    if context.project.git_dir.is_some() && drive::switched_off(context, &loaded.state) {
         return CommandError::usage("no-checkpoint", "snapshots are switched off here")
             .hint("set `snapshots.enabled = true` in piton.toml");
     }
@@ -91,7 +91,7 @@ pub fn present(
 
 /// The files of every workspace of a run: the root, and each worktree of a lane.
 pub fn all(context: &Context, loaded: &Loaded) -> Result<Vec<(Option<LanePath>, SnapshotRef)>> {
-    if context.project.git_dir.is_none() || session::switched_off(context, &loaded.state) {
+    if context.project.git_dir.is_none() || drive::switched_off(context, &loaded.state) {
         return Ok(Vec::new());
     }
     let mut found = vec![(None, taken(context, loaded, None, None)?)];

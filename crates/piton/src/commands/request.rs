@@ -25,7 +25,7 @@ use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::redactor_of_run;
-use crate::{session, ui};
+use crate::{drive, ui};
 
 /// How long a command waits for the driver: it looks into its inbox many times a second, so only a
 /// stopped one takes longer, and a person should not be kept waiting for that.
@@ -255,7 +255,7 @@ pub fn send(
 ) -> Result<Sent> {
     refuse_unbegun(loaded)?;
     if !Context::driver_lives(&loaded.row) {
-        session::epoch::refuse_behind(context, store, &loaded.row.run_id)?;
+        drive::epoch::refuse_behind(context, store, &loaded.row.run_id)?;
     }
     let by = Context::who();
     let owner = Context::owner();

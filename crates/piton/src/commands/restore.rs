@@ -44,7 +44,7 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     let loaded = if args.dry_run {
         loaded
     } else {
-        rewind::settle(context, &mut store, loaded, args.takeover)?
+        rewind::finish(context, &mut store, loaded, args.takeover)?
     };
     let work = point.lane.as_ref().and_then(|l| loaded.state.lane(l)).and_then(|l| l.work.as_ref());
     if let (Some(lane), Some(work)) = (&point.lane, work)

@@ -2,7 +2,6 @@
 
 mod report;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use piton_core::event::{Event, StepRetried, Verdict};
@@ -11,7 +10,7 @@ use piton_core::state::{LaneState, Progress};
 use piton_core::{LanePath, Plan, RunState, Status, StepPath, apply};
 use piton_engine::resume::{Accepts, Check, Severity, check};
 use piton_engine::store::Loaded;
-use piton_engine::{Store, World as _};
+use piton_engine::{Drive, Gates, Leased, Store, World as _};
 use piton_ledger::{Acquire, Lease, RunRow, owner_liveness};
 
 use self::report::{all_reruns, report};
@@ -19,10 +18,9 @@ use super::request::unfinished;
 use super::{detach, dry_run};
 use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
+use crate::drive::{self, ticks};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
-use crate::session::ticks::{self, Ticks};
-use crate::session::{self, Session};
 use crate::ui;
 use piton_world::{kept, scratch_folders};
 
@@ -33,7 +31,7 @@ const RUNNING: &str = "is still running";
 
 /// Resumes a run.
 pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
-    session::split_lane(&mut args.drive)?;
+    drive::split_lane(&mut args.drive)?;
     super::detach::leave_terminal();
     let dry = args.drive.dry_run;
     // Nothing to go on with is no reason to make a ledger.
@@ -74,7 +72,7 @@ pub fn run(context: &Context, mut args: ResumeArgs) -> Result<()> {
     if archived {
         super::run::refuse_beside(context, &mut store, &loaded)?;
         ui::say(&format!("run {} was archived, and goes on", loaded.row.run_id));
-        session::bring_views_back(context, &loaded.state);
+        drive::bring_views_back(context, &loaded.state);
     }
     if args.drive.detach {
         return detach::spawn(context, &loaded.row.run_id, &args.drive);
@@ -97,16 +95,16 @@ fn go_on(context: &Context, store: &mut Store, loaded: Loaded, mut args: DriveAr
         let prepared = prepare(context, store, &run_id, &lease, &args, again);
         // What a person left for later in the questions that follow stays so.
         again = false;
-        let session = match prepared {
-            Ok(Some(session)) => session,
+        let leased = match prepared {
+            Ok(Some(leased)) => leased,
             other => {
                 store.ledger().release(loaded.row.run, lease.epoch, now().0)?;
                 return other.map(|_| ());
             }
         };
-        let ending = session::drive(context, store, session, lease.epoch, &args)?;
-        if !session::questions(context, store, &run_id, &ending)? {
-            return session::exit(&ending);
+        let ending = drive::drive(context, store, leased, &args)?;
+        if !drive::questions(context, store, &run_id, &ending)? {
+            return drive::exit(&ending);
         }
         args.takeover = false;
         loaded = store.load(&run_id)?;
@@ -120,7 +118,7 @@ pub fn acquire(
     row: &RunRow,
     takeover: bool,
 ) -> Result<Lease> {
-    session::epoch::refuse_behind(context, store, &row.run_id)?;
+    drive::epoch::refuse_behind(context, store, &row.run_id)?;
     let how = if takeover { Acquire::Takeover } else { Acquire::IfFree };
     let acquire = |store: &mut Store| match store.acquire(
         row,
@@ -153,7 +151,7 @@ pub fn acquire(
         }
         other => other.into(),
     })?;
-    session::epoch::lift(context, store, row, taken)
+    drive::epoch::lift(context, store, row, taken)
 }
 
 fn kill(pid: u32) -> bool {
@@ -169,19 +167,19 @@ fn prepare(
     lease: &Lease,
     args: &DriveArgs,
     again: bool,
-) -> Result<Option<Session>> {
+) -> Result<Option<Leased>> {
     let loaded = store.load(run_id)?;
     if loaded.seq == 0 {
         return super::run::begin(context, store, loaded, lease, args).map(Some);
     }
     let compared = compare(context, store, &loaded, args)?;
-    let Compared { mut check, live, open_gates, ticks } = compared;
+    let Compared { mut check, live, gates, ticks } = compared;
     // All steps done is not enough: a driver that died before it could leave left that to the next.
     // So is a rewind that was cut short.
     let left = loaded.state.verdict == Some(Verdict::Complete) && loaded.state.rewinding.is_none();
     if left && loaded.state.is_over() && check.events.is_empty() && !check.stops() {
         let_go(context, &loaded, lease, &check.plan)?;
-        session::write_views(context, store, &loaded, &check.plan, lease.epoch)?;
+        drive::write_views(context, store, &loaded, &check.plan, lease.epoch)?;
         say_complete(context, &loaded.state);
         return Ok(None);
     }
@@ -221,18 +219,18 @@ fn prepare(
     } else if store.plan_problem(&loaded.state)?.is_some() {
         store.mend_plan(&check.plan)?;
     }
-    let mut opening = vec![session::attached(context, lease, args)];
-    opening.extend(ticks.events);
+    let mut opening = vec![drive::attached(context, lease, args)];
+    opening.extend(ticks);
     opening.extend(resets_that_apply(&loaded.state, &opening[0], check.events));
-    let session = Session::new(loaded, check.plan, live, opening);
-    Ok(Some(Session { open_gates, doubted_gates: ticks.doubted, ..session }))
+    let (epoch, plan, drive) = (lease.epoch, check.plan, Drive::Run(gates));
+    Ok(Some(Leased { loaded, epoch, plan, live, opening, drive }))
 }
 
 /// Lets the keeper of a complete run go, and its temporary files, if its last driver could not.
 fn let_go(context: &Context, loaded: &Loaded, lease: &Lease, plan: &Plan) -> Result<()> {
     let dir = context.run_dir(&loaded.row.run_id);
     if piton_process::keeper_alive(&dir).is_some() || !scratch_folders(&dir).is_empty() {
-        let mut world = session::world(context, &loaded.state).with_keep(plan);
+        let mut world = drive::world(context, &loaded.state).with_keep(plan);
         world.attach(lease.epoch, &loaded.state.mark, &[])?;
         world.leave()?;
     }
@@ -272,8 +270,9 @@ fn resets_that_apply(state: &RunState, attached: &Event, events: Vec<Event>) -> 
 struct Compared {
     check: Check,
     live: Plan,
-    open_gates: BTreeMap<LanePath, Vec<String>>,
-    ticks: Ticks,
+    gates: Gates,
+    /// The ticks that count from now on.
+    ticks: Vec<Event>,
 }
 
 fn compare(
@@ -286,19 +285,18 @@ fn compare(
     if loaded.state.linked && !std::path::Path::new(&loaded.state.root).is_dir() {
         let message = format!("the work tree {} is gone", loaded.state.root);
         let check = Check::only(&recorded, "worktree-gone", message);
-        let (open_gates, ticks) = (BTreeMap::new(), Ticks::default());
-        return Ok(Compared { check, live: recorded, open_gates, ticks });
+        return Ok(Compared { check, live: recorded, gates: Gates::default(), ticks: Vec::new() });
     }
     let tasks = Some(recorded.task_worktrees);
     let file = PlanFile::of_run(context, &loaded.state.plan_path, tasks)?;
     let file = file.map(|file| file.masked_like(&recorded).closing_gates_of(&recorded));
-    let mut world = session::world(context, &loaded.state);
+    let mut world = drive::world(context, &loaded.state);
     let who = Context::who();
     let accepts = Accepts { plan: args.accept_plan, spec: args.accept_spec, by: &who };
     let now_plan = file.as_ref().map(|f| &f.recorded);
     let mut check = check(&loaded.state, &recorded, now_plan, accepts, &mut world)?;
-    session::check_selection(&check.plan, args)?;
-    let root = session::root_of(context, &loaded.state);
+    drive::check_selection(&check.plan, args)?;
+    let root = drive::root_of(context, &loaded.state);
     if root != std::path::Path::new(&loaded.state.root) {
         let (was, now) = (&loaded.state.root, root.display());
         let message =
@@ -307,14 +305,10 @@ fn compare(
     }
     in_flight(context, &loaded.state, &loaded.row.run_id, &mut check, args.accept_plan);
     let _ = world.now();
-    let mut ticks =
-        ticks::look(&root, (&check.plan, file.as_ref()), &loaded.state, args.accept_gates);
-    let open_gates = match &file {
-        Some(file) => file.open_gates.clone(),
-        None => std::mem::take(&mut ticks.open),
-    };
+    let (ticks, gates) =
+        ticks::check(&root, (&check.plan, file.as_ref()), &loaded.state, args.accept_gates);
     let live = file.map_or(recorded, |f| f.live);
-    Ok(Compared { check, live, open_gates, ticks })
+    Ok(Compared { check, live, gates, ticks })
 }
 
 /// The plan on record; the plan's file where that is lost and the file is still the same.
@@ -413,7 +407,7 @@ fn say_complete(context: &Context, state: &RunState) {
 fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs) -> Result<()> {
     if loaded.seq == 0 {
         let plan = super::run::plan_of_unbegun(context, &loaded.row)?;
-        session::check_selection(&plan.live, args)?;
+        drive::check_selection(&plan.live, args)?;
         ui::say(&format!("run {} has not begun: all of it would run", loaded.row.run_id));
         super::run::dry_run(context, &plan, args);
         return Ok(());

@@ -11,17 +11,16 @@ use piton_core::event::{Event, LaneMerged, MergedBy, RewindIntended, RewindKind}
 use piton_core::{LanePath, RunState, Status};
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
-use piton_engine::{Ending, Store};
+use piton_engine::{Drive, Ending, Store};
 
 pub use head::HeadLeft;
 pub use plan::Planned;
 pub use points::{Point, is_lane, lane_and_stage, named, none, of_stage, one, points, stage_of};
 
 use super::resume::acquire;
-use crate::cli::DriveArgs;
 use crate::context::Context;
+use crate::drive;
 use crate::error::{CommandError, Kind, Result};
-use crate::session::{self, Session};
 use crate::ui;
 
 /// The lanes of a run that share the project's root and have begun.
@@ -114,7 +113,7 @@ pub fn confirm(context: &Context, question: &str) -> Result<()> {
 
 /// Finishes, or takes back, what a rollback that was killed had begun: what follows is planned on
 /// files and steps as they then are.
-pub fn settle(
+pub fn finish(
     context: &Context,
     store: &mut Store,
     loaded: Loaded,
@@ -127,22 +126,20 @@ pub fn settle(
     let lease = acquire(context, store, &loaded.row, takeover)?;
     let loaded = store.load(&run_id)?;
     let plan = store.plan(&loaded.state)?;
-    let opening =
-        vec![session::attached(context, &lease, &DriveArgs { takeover, ..DriveArgs::default() })];
-    let session = Session { settle: true, ..Session::new(loaded, plan.clone(), plan, opening) };
-    session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
+    let how = Drive::FinishRewind;
+    drive::drive_without_steps(context, store, loaded, plan, (&lease, takeover), how)?;
     Ok(store.load(&run_id)?)
 }
 
 /// The same for a command that only asks something of a run, from wherever it is given.
-pub fn settled(context: &Context, store: &mut Store, loaded: Loaded) -> Result<Loaded> {
+pub fn finish_wherever(context: &Context, store: &mut Store, loaded: Loaded) -> Result<Loaded> {
     if loaded.state.rewinding.is_none() {
         return Ok(loaded);
     }
     let elsewhere = context.of_run(&loaded.state.root)?;
     let there = elsewhere.as_ref().unwrap_or(context);
     super::request::refuse_moved(there, &loaded)?;
-    settle(there, store, loaded, false)
+    finish(there, store, loaded, false)
 }
 
 /// Drives a run that nobody drives just far enough to carry a rewind out.
@@ -157,11 +154,8 @@ pub fn drive(
     let lease = acquire(context, store, &row, takeover).map_err(|error| driven(error, run_id))?;
     let loaded = store.load(run_id)?;
     let plan = store.plan(&loaded.state)?;
-    let opening =
-        vec![session::attached(context, &lease, &DriveArgs { takeover, ..DriveArgs::default() })];
-    let (live, before) = (plan.clone(), loaded.state.clone());
-    let session = Session { rewind: Some(rewind), ..Session::new(loaded, plan, live, opening) };
-    let ending = session::drive(context, store, session, lease.epoch, &DriveArgs::default())?;
+    let (before, how) = (loaded.state.clone(), Drive::Rewind(Box::new(rewind)));
+    let ending = drive::drive_without_steps(context, store, loaded, plan, (&lease, takeover), how)?;
     match &ending.refused {
         None => Ok(ending),
         Some(why) => Err(not_rewound(why, &meanwhile(&before, &ending.state))),

@@ -35,7 +35,7 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     let loaded = if args.dry_run {
         loaded
     } else {
-        rewind::settle(context, &mut store, loaded, args.takeover)?
+        rewind::finish(context, &mut store, loaded, args.takeover)?
     };
     // Without snapshots there is nothing to go back to: it says why.
     super::look::rooms(context, &loaded)?;
@@ -99,7 +99,7 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, planned: &rewind::P
             ui::say(&format!("  checkpoint path: {}", recorded_in(context, state).display()));
         }
     }
-    crate::session::say_lanes(context, state, piton_world::views::Told::RolledBack);
+    crate::drive::say_lanes(context, state, piton_world::views::Told::RolledBack);
     for path in kept {
         let path = ui::text::sanitize(&path);
         ui::say(&format!("  stays:           {path} (not made by this run; --exact removes it)"));
@@ -118,7 +118,7 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, planned: &rewind::P
 /// The file that has the checkpoints of a run: where it has no view, the ledger.
 fn recorded_in(context: &Context, state: &RunState) -> PathBuf {
     let file = context.project.root.join(&context.settings.lanes.checkpoints);
-    if crate::session::has_views(context, state) && file.exists() {
+    if crate::drive::has_views(context, state) && file.exists() {
         return file;
     }
     context.project.state_dir.join(piton_ledger::DATABASE_FILE)

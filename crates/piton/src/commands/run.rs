@@ -12,16 +12,16 @@ use piton_core::event::{Event, FileHash, RunCreated, Shape};
 use piton_core::lane::TaskWorktrees;
 use piton_core::{RunId, RunState, Status};
 use piton_engine::store::{Commit, Loaded};
-use piton_engine::{Store, World as _};
+use piton_engine::{Drive, Leased, Store, World as _};
 use piton_ledger::{Lease, NewRun, RunKey, RunRow};
 
 use self::phases::earlier_run;
 use super::{detach, resume};
 use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs};
 use crate::context::{Context, now};
+use crate::drive;
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
-use crate::session::{self, Session};
 use crate::ui;
 use piton_world::RealWorld;
 
@@ -41,7 +41,7 @@ pub fn run(context: &Context, args: RunArgs) -> Result<()> {
 }
 
 fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
-    session::split_lane(&mut args.drive)?;
+    drive::split_lane(&mut args.drive)?;
     if let (Some(to), false) = (&args.to, args.rollback) {
         let message = format!("`--to {to}` says how far `--rollback` goes, which is not given");
         return Err(
@@ -67,7 +67,7 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     // What a document leaves open was asked when the run began, and is not asked only to look.
     let asks = !args.resume && !args.rollback && !args.drive.dry_run;
     let plan = PlanFile::read_and(context, path, tasks, asks)?;
-    session::check_selection(&plan.live, &args.drive)?;
+    drive::check_selection(&plan.live, &args.drive)?;
     let mut store = match args.drive.dry_run.then(|| context.read_store()) {
         None => context.write_store()?,
         Some(Err(error)) if error.code == "no-ledger" => {
@@ -311,24 +311,32 @@ fn start(
     if !context.json {
         ui::say(&format!("run {}", row.run_id));
     }
-    let first = DriveArgs { takeover: false, ..args.drive.clone() };
-    let mut opening = vec![event, session::attached(context, &lease, &first)];
-    opening.extend(first_ticks(context, plan));
-    let (recorded, live) = (plan.recorded.clone(), plan.live.clone());
-    let session = Session::new(loaded, recorded, live, opening);
-    let session = Session { open_gates: plan.open_gates.clone(), ..session };
-    let ending = session::drive(context, store, session, lease.epoch, &args.drive)?;
-    if session::questions(context, store, &row.run_id, &ending)? {
+    let leased = first_drive(context, plan.clone(), event, loaded, &lease, &args.drive);
+    let ending = drive::drive(context, store, leased, &args.drive)?;
+    if drive::questions(context, store, &row.run_id, &ending)? {
         let again = ResumeArgs { run: Some(row.run_id), drive: args.drive.clone() };
         return resume::run(context, again);
     }
-    session::exit(&ending)
+    drive::exit(&ending)
 }
 
-/// The gates that are ticked before any step of a run began: all of them count.
-fn first_ticks(context: &Context, plan: &PlanFile) -> Vec<Event> {
-    let (root, both) = (&context.project.root, (&plan.recorded, Some(plan)));
-    session::ticks::look(root, both, &RunState::default(), false).events
+/// What the first driver of a run does. Gates that are ticked before any step began all count.
+fn first_drive(
+    context: &Context,
+    plan: PlanFile,
+    created: Event,
+    loaded: Loaded,
+    lease: &Lease,
+    args: &DriveArgs,
+) -> Leased {
+    let first = DriveArgs { takeover: false, ..args.clone() };
+    let mut opening = vec![created, drive::attached(context, lease, &first)];
+    let both = (&plan.recorded, Some(&plan));
+    let (ticks, gates) =
+        drive::ticks::check(&context.project.root, both, &RunState::default(), false);
+    opening.extend(ticks);
+    let PlanFile { recorded: plan, live, .. } = plan;
+    Leased { loaded, epoch: lease.epoch, plan, live, opening, drive: Drive::Run(gates) }
 }
 
 /// Begins a run whose driver died between creating it and recording its first event.
@@ -338,16 +346,12 @@ pub fn begin(
     loaded: Loaded,
     lease: &Lease,
     args: &DriveArgs,
-) -> Result<Session> {
+) -> Result<Leased> {
     let run_id = loaded.row.run_id.clone();
     let plan = plan_of_unbegun(context, &loaded.row)?;
     store.keep_plan(&plan.recorded)?;
     let created = created(context, &plan, &run_id, see_spec(context, &plan)?);
-    let first = DriveArgs { takeover: false, ..args.clone() };
-    let mut opening = vec![created, session::attached(context, lease, &first)];
-    opening.extend(first_ticks(context, &plan));
-    let session = Session::new(loaded, plan.recorded, plan.live, opening);
-    Ok(Session { open_gates: plan.open_gates, ..session })
+    Ok(first_drive(context, plan, created, loaded, lease, args))
 }
 
 /// The plan of a run that has not begun: its file is all there is.
@@ -369,7 +373,7 @@ fn see_spec(context: &Context, plan: &PlanFile) -> Result<Option<FileHash>> {
         &context.project.root,
         context.run_dir("none"),
         "none",
-        crate::session::TERMINAL,
+        drive::TERMINAL,
     );
     let seen = world.files(std::slice::from_ref(path))?;
     match seen.get(path).cloned().flatten() {
@@ -442,7 +446,7 @@ fn create(
                 let lease = row.owner.clone().ok_or_else(|| {
                     CommandError::failed("ledger", "a new run came without its lease")
                 })?;
-                let lease = session::epoch::lift(context, store, &row, lease)?;
+                let lease = drive::epoch::lift(context, store, &row, lease)?;
                 return Ok((row, lease));
             }
             Err(piton_engine::Error::Ledger(piton_ledger::Error::RunExists { .. }))

@@ -3,7 +3,6 @@
 //! The command people and prompts call most: it opens the ledger for reading, loads one run, prints.
 //! What would run again is named as far as small files tell; `piton resume --dry-run` looks at all.
 
-use std::io::IsTerminal as _;
 use std::thread;
 use std::time::Duration;
 
@@ -19,8 +18,8 @@ use super::log::size;
 use super::moved::{self, Moved};
 use crate::cli::StatusArgs;
 use crate::context::{Context, now};
+use crate::drive;
 use crate::error::Result;
-use crate::session;
 use crate::ui::glance::glance;
 use crate::ui::picture::Picture;
 use crate::ui::{self, Look};
@@ -48,8 +47,7 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
         std::mem::forget(loaded);
         return Ok(());
     }
-    let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb");
-    let draws = std::io::stdout().is_terminal() && !context.json && !dumb;
+    let draws = !context.json && ui::draws(&std::io::stdout());
     let (mut shown, mut picture) = (None, Picture::default());
     loop {
         // Elsewhere than on a terminal only what changed is worth a line.
@@ -146,8 +144,8 @@ fn rerun(
     }
     // A plan that is lost is for `piton doctor` to tell; the run can be looked at without.
     let Ok(plan) = store.plan(state) else { return Ok(Vec::new()) };
-    let mut world = session::world(context, state);
-    let root = session::root_of(context, state);
+    let mut world = drive::world(context, state);
+    let root = drive::root_of(context, state);
     let small = |path: &String| {
         std::fs::metadata(root.join(path)).map_or(true, |m| m.len() <= HASHED_BYTES_MAX)
     };
@@ -168,7 +166,7 @@ fn print(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun]) {
         ui::data(&text(context, loaded, lives, rerun, &Look::stdout()));
         return;
     }
-    let root = session::root_of(context, &loaded.state);
+    let root = drive::root_of(context, &loaded.state);
     let left = leftovers::of_run(&root, &loaded.state, false);
     let moved = moved::of_run(&root, &loaded.state);
     let status = ui::status_json::status(loaded, lives, rerun);
@@ -178,7 +176,7 @@ fn print(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun]) {
 
 /// All there is to say, without a newline at its end.
 fn text(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], look: &Look) -> String {
-    let root = session::root_of(context, &loaded.state);
+    let root = drive::root_of(context, &loaded.state);
     let left = leftovers::of_run(&root, &loaded.state, false);
     let mut tree = ui::tree::render(loaded, lives, rerun, now(), look);
     if let Some(bytes) = snapshot_bytes(context).filter(|bytes| *bytes > 0) {
@@ -198,6 +196,6 @@ fn text(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], look: 
 /// What snapshots take here, from file sizes; nothing without git.
 fn snapshot_bytes(context: &Context) -> Option<u64> {
     let common = context.project.common_dir.as_ref()?;
-    let cache = context.project.state_dir.join(session::CACHE_DIR);
+    let cache = context.project.state_dir.join(drive::CACHE_DIR);
     Some(piton_workspace::snapshot::packed(&cache, common))
 }

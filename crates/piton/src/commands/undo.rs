@@ -33,7 +33,7 @@ pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
     let loaded = if args.dry_run {
         loaded
     } else {
-        rewind::settle(context, &mut store, loaded, args.takeover)?
+        rewind::finish(context, &mut store, loaded, args.takeover)?
     };
     let act = picked(&loaded.state.undo, args.act)?;
     let made = reverse(act);

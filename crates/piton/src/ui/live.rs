@@ -54,8 +54,8 @@ impl Live {
         self
     }
 
-    /// Takes the tree off the screen, for example before a question; the next tick draws it again.
-    pub fn clear(&mut self) {
+    /// Takes the tree off the screen; the next tick draws it again.
+    fn clear(&mut self) {
         self.measure();
         let bytes = self.picture.clear(&self.look);
         self.write(&bytes);

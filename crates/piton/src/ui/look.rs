@@ -3,7 +3,7 @@
 //! Colour only adds: every status has a symbol or word of its own. `NO_COLOR`, `CLICOLOR` and
 //! `TERM=dumb` are obeyed through `anstream`; without a UTF-8 locale the symbols are ASCII.
 
-use std::io::IsTerminal as _;
+use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
 use anstream::{AutoStream, ColorChoice};
@@ -29,6 +29,11 @@ pub const PLAIN: Style = Style::new();
 const COLUMNS_ELSEWHERE: usize = 100_000;
 /// Size of a terminal that does not tell: what the oldest ones had.
 const SIZE_UNTOLD: (usize, usize) = (80, 24);
+
+/// Whether a live picture can be drawn on a stream.
+pub fn draws(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+}
 
 /// How output looks where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -35,7 +35,7 @@ use serde::Serialize;
 pub use ask::ask;
 pub use json::JsonStream;
 pub use live::Live;
-pub use look::Look;
+pub use look::{Look, draws};
 pub use plain::Plain;
 pub use summary::Tally;
 

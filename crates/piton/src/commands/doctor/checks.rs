@@ -19,8 +19,8 @@ use crate::commands::leftovers;
 use crate::commands::log::size;
 use crate::commands::show::history;
 use crate::context::Context;
+use crate::drive::epoch;
 use crate::error::CommandError;
-use crate::session::epoch;
 use crate::ui::lane_words;
 
 /// Below this a long run may not even write its ledger and logs.

@@ -8,8 +8,8 @@ use piton_ledger::{Acquire, Error, Open, Sqlite, owner_liveness};
 
 use crate::commands::request;
 use crate::context::{Context, now};
+use crate::drive::epoch;
 use crate::error::Result;
-use crate::session::epoch;
 use crate::ui;
 
 /// Accepts the ledger as it is.

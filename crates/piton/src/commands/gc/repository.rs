@@ -295,7 +295,7 @@ pub fn chaff(context: &Context, store: &mut Store, all: &[Standing], runs: &[Can
         dirs.extend(works.filter(|w| !w.removed).map(|w| PathBuf::from(&w.dir)));
         found.looks.extend(old_looks(root, &of_run(all, &run.row.run_id), state, now()));
     }
-    found.caches = vanished(&context.project.state_dir.join(crate::session::CACHE_DIR), &dirs);
+    found.caches = vanished(&context.project.state_dir.join(crate::drive::CACHE_DIR), &dirs);
     found
 }
 

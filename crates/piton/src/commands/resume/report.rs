@@ -18,7 +18,7 @@ use crate::cli::DriveArgs;
 use crate::commands::dry_run;
 use crate::commands::request::names;
 use crate::context::{Context, now};
-use crate::session;
+use crate::drive;
 use crate::ui;
 use piton_world::views::Told;
 
@@ -113,7 +113,7 @@ pub(super) fn report(
         "  start over:    piton run {} --fresh",
         context.plan_argument(&state.plan_path)
     ));
-    session::say_lanes(context, state, Told::Begun);
+    drive::say_lanes(context, state, Told::Begun);
     let word = if held.is_some() { "to run again: " } else { "runs again:   " };
     for rerun in &reruns {
         ui::say(&format!("  {word} {}: {}", rerun.step, ui::text::sanitize(&rerun.reason)));

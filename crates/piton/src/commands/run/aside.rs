@@ -13,9 +13,9 @@ use super::driven;
 use crate::cli::{DriveArgs, RunArgs};
 use crate::commands::{abort, request};
 use crate::context::Context;
+use crate::drive;
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
-use crate::session;
 use crate::ui;
 
 /// Refuses what could not start, before the run it would take the place of is set aside.
@@ -83,7 +83,7 @@ fn refusal(context: &Context, plan: &Plan, args: &DriveArgs, old: &Loaded) -> Op
     // What holds of the repository does not depend on the run; where it lies does.
     let mut state = old.state.clone();
     state.root = root.to_string_lossy().into_owned();
-    session::rooms(context, &state, args)?.refuses_worktrees()
+    drive::rooms(context, &state, args)?.refuses_worktrees()
 }
 
 /// The steps of a run that are at work although nobody drives it, in words.
@@ -109,13 +109,13 @@ pub fn archive(context: &Context, store: &mut Store, row: &RunRow) -> Result<()>
     let told = format!("archived {run}{ended}; `piton resume {run}` brings it back");
     // What still runs of it is ended first: nothing of a run that was set aside may go on.
     let ended = abort::end_steps(context, store, &row.run_id);
-    let archived = ended.and_then(|()| session::carry_out(store, &row.run_id, &Request::Archive));
+    let archived = ended.and_then(|()| drive::carry_out(store, &row.run_id, &Request::Archive));
     if let Err(error) = archived {
         // Of several who start the plan anew at once, one goes on and the others are told who does.
         let by_another = store.load(&row.run_id)?.state.ended == Some(Status::Archived);
         return if by_another { Ok(()) } else { Err(error) };
     }
-    session::set_views_aside(context, store, &row.run_id)?;
+    drive::set_views_aside(context, store, &row.run_id)?;
     ui::say(&told);
     Ok(())
 }

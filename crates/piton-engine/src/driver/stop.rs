@@ -1,44 +1,80 @@
-//! How a driver goes: what it records last, whom it tells, and what it leaves running.
+//! How a driver stops: what makes it (a signal, an abort, a rewind), what it records last, whom it
+//! tells, and what it leaves running.
 
 use piton_core::RunState;
-use piton_core::event::{DriverLeft, Event, TicksSeen, Verdict};
+use piton_core::event::{DriverLeft, Event, RunAborted, TicksSeen, Verdict};
 
-use super::{Driver, Ending, REFUSED};
+use super::{Drive, Driver};
+use crate::drive::Ending;
 use crate::error::Result;
 use crate::observer::Note;
+use crate::store::{REFUSED, describe};
 use crate::world::Notice;
 
 /// `SIGINT`: the one signal that lets running steps finish first.
 const SIGINT: i32 = 2;
 
+pub(super) struct Stop {
+    /// The signal that came.
+    pub(super) signal: Option<i32>,
+    /// Why running steps are being ended.
+    pub(super) ending: Option<&'static str>,
+    /// The abort to record at the end.
+    pub(super) abort: Option<Abort>,
+}
+
+/// An abort, and the request in the inbox that waits for it.
+pub(super) struct Abort {
+    pub(super) event: RunAborted,
+    pub(super) request: Option<i64>,
+}
+
+impl Stop {
+    pub(super) fn new(drive: &Drive) -> Self {
+        let abort = match drive {
+            Drive::Abort { event, .. } => Some(Abort { event: event.clone(), request: None }),
+            Drive::Run(_) | Drive::Rewind(_) | Drive::FinishRewind => None,
+        };
+        Self { signal: None, ending: None, abort }
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        self.signal.is_some() || self.ending.is_some()
+    }
+}
+
 impl Driver<'_> {
+    /// Whether this driver, or the next, goes on with what is under way.
+    pub(super) fn goes_on(&self) -> bool {
+        self.stop.abort.is_none() && !matches!(self.drive, Drive::Rewind(_))
+    }
+
     pub(super) fn signalled(&mut self, signal: i32) -> Result<()> {
-        let running = self.state.running().len().saturating_sub(self.hashing.len());
+        let running = self.state.running().len().saturating_sub(self.unrecorded.hashing.len());
         // A Ctrl-C that only lets steps finish is outdone by the signal that ends them.
-        if self.ending.is_none() || self.signal.is_none() {
-            self.signal = Some(signal);
+        if self.stop.ending.is_none() || self.stop.signal.is_none() {
+            self.stop.signal = Some(signal);
         }
-        if signal == SIGINT && !self.options.limits.draining {
-            self.options.limits.draining = true;
+        let is_first = !std::mem::replace(&mut self.options.limits.draining, true);
+        if signal == SIGINT && is_first {
             self.observer.note(&Note::Draining { running });
             return Ok(());
         }
-        self.options.limits.draining = true;
         self.end_all("a signal ended the run")
     }
 
     pub(super) fn end_all(&mut self, why: &'static str) -> Result<()> {
-        if self.ending.is_some() {
+        if self.stop.ending.is_some() {
             return Ok(());
         }
-        self.ending = Some(why);
+        self.stop.ending = Some(why);
         let running = self.state.running().len();
         if running > 0 {
             self.observer.note(&Note::Ending { running });
         }
-        self.options.limits.draining |= self.abort.is_some();
+        self.options.limits.draining |= self.stop.abort.is_some();
         // What was about to start must not start after everything was ended.
-        for order in std::mem::take(&mut self.orders) {
+        for order in std::mem::take(&mut self.dispatch.orders) {
             self.lost(&order.attempt, format!("{why} before it was started"))?;
         }
         self.world.end_all()
@@ -67,47 +103,47 @@ impl Driver<'_> {
         self.record(Event::TicksSeen(Box::new(seen)))
     }
 
-    /// Records how the driver goes, gives up the lease, tells the person, lets the keeper go.
-    pub(super) fn leave(mut self, verdict: Verdict) -> Result<Ending> {
-        let aborted = self.abort.take();
-        if let (Verdict::Complete, Some((_, Some(id)))) = (verdict, &aborted) {
-            self.answered.push((*id, format!("{REFUSED}the run is complete")));
+    /// Records how the driver goes, gives up the lease, tells the person, lets the keeper go. `refused`
+    /// is why a rewind was not carried out.
+    pub(super) fn leave(mut self, verdict: Verdict, refused: Option<String>) -> Result<Ending> {
+        let mut aborted = self.stop.abort.take();
+        if verdict == Verdict::Complete {
+            let late = aborted.take().and_then(|abort| abort.request);
+            self.run.answers.extend(late.map(|id| (id, format!("{REFUSED}the run is complete"))));
         }
-        let aborted = aborted.filter(|_| verdict != Verdict::Complete);
         let verdict = if aborted.is_some() { Verdict::Aborted } else { verdict };
         if aborted.is_some() {
-            self.give_up_stuck()?;
+            self.give_up_unsaved()?;
         }
         // What waits for a commit (acknowledgements) is sent before the last one.
         self.commit()?;
-        self.at = self.world.now();
+        self.clock.at = self.world.now();
         let head = self.world.head();
         self.doubt_ticks()?;
-        let signal = if verdict == Verdict::Interrupted { self.signal } else { None };
+        let signal = if verdict == Verdict::Interrupted { self.stop.signal } else { None };
         self.record(Event::DriverLeft(DriverLeft { verdict, head, signal, driven_until: None }))?;
-        if let Some((event, request)) = aborted {
-            let answer = crate::store::describe(&[Event::RunAborted(event.clone())]);
-            self.record(Event::RunAborted(event))?;
-            self.answered.extend(request.map(|id| (id, answer)));
+        if let Some(abort) = aborted {
+            let event = Event::RunAborted(abort.event);
+            let answer = describe(std::slice::from_ref(&event));
+            self.record(event)?;
+            self.run.answers.extend(abort.request.map(|id| (id, answer)));
         }
         let durable = self.append(true)?;
-        self.views();
-        self.tell(durable);
+        self.write_views();
+        self.show(durable);
         // That a run still is what it was is no news.
-        let is_news = self.options.notify && self.refused.is_none();
-        let notice = notice(&self.state, verdict).filter(|_| is_news);
-        if let Some(notice) = notice {
-            // The run's outcome is recorded; a person who can't be told does not change it.
-            if let Err(error) = self.world.notify(&notice) {
-                self.observer.note(&Note::Warning(format!("the notify command: {error}")));
-            }
+        let is_news = self.options.notify && refused.is_none();
+        // The run's outcome is recorded; a person who can't be told does not change it.
+        if let Some(notice) = notice(&self.state, verdict).filter(|_| is_news)
+            && let Err(error) = self.world.notify(&notice)
+        {
+            self.warn(format!("the notify command: {error}"));
         }
         let left = self.world.leave()?;
         if !left.is_empty() {
             self.observer.note(&Note::LeftoversEnded { names: left });
         }
-        let (state, seq, refused) = (self.state, self.seq, self.refused);
-        Ok(Ending { verdict, signal: self.signal, state, seq, refused })
+        Ok(Ending { verdict, signal: self.stop.signal, state: self.state, refused })
     }
 }
 

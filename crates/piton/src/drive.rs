@@ -6,16 +6,15 @@ mod questions;
 pub mod ticks;
 mod views;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use piton_core::event::{DriverAttached, Event, RunAborted, Verdict};
+use piton_core::event::{DriverAttached, Event, Verdict};
 use piton_core::plan::OnFailure;
 use piton_core::redact::Redactor;
-use piton_core::{LanePath, Limits, Plan, RunState, Timestamp};
+use piton_core::{Limits, Plan, RunState, Timestamp};
 use piton_engine::store::Loaded;
-use piton_engine::world::{Rewind, World as _};
-use piton_engine::{Driver, Ending, Observer, Options, Store};
+use piton_engine::{Drive, Driver, Ending, Leased, Observer, Options, Store, World as _};
 use piton_ledger::{HEARTBEAT_EVERY_MS, Lease};
 use piton_workspace::snapshot::Rules;
 
@@ -36,30 +35,6 @@ use piton_world::{RealWorld, Signals, Terminal, last_line};
 pub const CACHE_DIR: &str = "cache";
 /// The file in the folder of a run that its drivers lock while they act on the repository.
 const HANDS_FILE: &str = "hands";
-
-/// A run about to be driven: its lease is held.
-pub struct Session {
-    /// The run.
-    pub loaded: Loaded,
-    /// The plan as recorded.
-    pub plan: Plan,
-    /// The plan as steps start from it.
-    pub live: Plan,
-    /// What to record first.
-    pub opening: Vec<Event>,
-    /// An abort to carry out instead of going on.
-    pub abort: Option<RunAborted>,
-    /// Whether the run is set aside right after: then no way on is told.
-    pub aside: bool,
-    /// A rollback, restore or undo to carry out instead of going on.
-    pub rewind: Option<Rewind>,
-    /// Whether nothing but a rollback that was cut short is to be finished.
-    pub settle: bool,
-    /// Gates of the phase document that are open, for each lane that waits for them.
-    pub open_gates: BTreeMap<LanePath, Vec<String>>,
-    /// Those that are ticked, but perhaps by a step.
-    pub doubted_gates: BTreeMap<LanePath, Vec<String>>,
-}
 
 /// The event that says who drives now.
 pub fn attached(context: &Context, lease: &Lease, args: &DriveArgs) -> Event {
@@ -157,18 +132,16 @@ pub fn say_lanes(context: &Context, state: &RunState, told: Told) {
 pub fn drive(
     context: &Context,
     store: &mut Store,
-    session: Session,
-    epoch: u64,
+    mut leased: Leased,
     args: &DriveArgs,
 ) -> Result<Ending> {
-    let state = &session.opening_state();
-    let run_id = session.loaded.row.run_id.clone();
-    let run_dir = context.run_dir(&run_id);
+    let state = &opening_state(&leased);
+    let run_dir = context.run_dir(&leased.loaded.row.run_id);
     let signals = Signals::catch()
         .map_err(|e| CommandError::failed("signals", format!("signals can't be caught: {e}")))?;
     let mut rooms = rooms(context, state, args);
     if let Some(rooms) = &mut rooms {
-        rooms.take_over(epoch)?;
+        rooms.take_over(leased.epoch)?;
         // What was said is written down, and not by one that was taken over.
         let held = rooms.turn()?;
         let worktrees = state.lanes().any(|(_, lane)| !lane.isolation.is_in_place());
@@ -179,68 +152,59 @@ pub fn drive(
     }
     let mut folder = if rooms.is_none() { folder(context, state) } else { None };
     if let Some(folder) = &mut folder {
-        folder.take_over(epoch)?;
+        folder.take_over(leased.epoch)?;
     }
-    if session.loaded.seq > 0 {
+    if leased.loaded.seq > 0 {
         let viewed = rooms.as_mut().map(|rooms| rooms as &mut dyn Viewed);
         let viewed = viewed.or_else(|| folder.as_mut().map(|folder| folder as &mut dyn Viewed));
-        viewed.map_or(Ok(()), |v| bring_up(context, store, &session.loaded, &session.plan, v))?;
+        viewed.map_or(Ok(()), |v| bring_up(context, store, &leased.loaded, &leased.plan, v))?;
     }
     let mut world = world(context, state)
         .with_signals(signals)
-        .with_keep(&session.live)
+        .with_keep(&leased.live)
         .with_rooms(rooms)
         .with_folder(folder);
     // What takes a run back runs no step: ticks since the last one are a person's, if that ended well.
-    let steps = session.abort.is_none() && session.rewind.is_none() && !session.settle;
-    if steps || session.loaded.state.driven {
+    if matches!(leased.drive, Drive::Run(_)) || leased.loaded.state.driven {
         world = world.with_document(&state.plan_path);
     }
-    let mut plan = session.plan;
-    let mut live = session.live;
     if args.keep_going || state.keep_going {
-        plan.on_failure = OnFailure::Continue;
-        live.on_failure = OnFailure::Continue;
+        leased.plan.on_failure = OnFailure::Continue;
+        leased.live.on_failure = OnFailure::Continue;
     }
     // What was asked for when it began holds for whoever goes on.
     let retries = args.retries.or(state.retries);
-    let known = redactor_beside_keeper(context, &session.loaded.row.run_id);
-    let redactor = knowing(&known, &live, &context.settings.secrets);
+    let known = redactor_beside_keeper(context, &leased.loaded.row.run_id);
+    let redactor = knowing(&known, &leased.live, &context.settings.secrets);
     let options = Options {
         limits: Limits {
             jobs: args.jobs.unwrap_or(context.settings.jobs) as usize,
-            draining: false,
             phase: args.phase.clone(),
             lane: args.lane.clone(),
             checkpoints: world.rooms().is_some(),
-            unmerged: Vec::new(),
-            put_off: Vec::new(),
+            ..Limits::default()
         },
         retries,
         redactor,
-        abort: session.abort,
-        open_gates: session.open_gates,
-        doubted_gates: session.doubted_gates,
         merge_rounds: Some(context.settings.lanes.merge_rounds),
-        rewind: session.rewind,
-        settle: session.settle,
         notify: true,
     };
+    let is_archived = matches!(leased.drive, Drive::Abort { archives: true, .. });
     let mut tally = ui::Tally::default();
-    tally.no_way_on = session.aside;
+    tally.no_way_on = is_archived;
     // A command that ends a run answers with one object; its events are no answer.
-    let streams = context.json && options.abort.is_none();
-    let mut screen = if context.json && !streams {
-        Screen::Plain(ui::Plain::new())
+    let streams = context.json && !matches!(leased.drive, Drive::Abort { .. });
+    let draws = !context.json && ui::draws(&std::io::stderr());
+    let mut screen: Box<dyn Observer> = if streams {
+        Box::new(ui::JsonStream::new())
+    } else if draws {
+        Box::new(live(&world, &run_dir, &leased.live, retries, &options.redactor))
     } else {
-        screen(context, &world, &run_dir, &live, (retries, &options.redactor))
+        Box::new(ui::Plain::new())
     };
-    let ending = {
-        let mut both = ui::Both(screen.as_observer(), &mut tally);
-        Driver::new(store, &mut world, &mut both, plan, live, session.loaded, epoch, options)
-            .drive(session.opening)
-    };
-    screen.clear();
+    let mut both = ui::Both(screen.as_mut(), &mut tally);
+    let ending = Driver::drive(store, &mut world, &mut both, leased, options);
+    drop(screen);
     let ending = ending?;
     let logs = run_dir.join("logs");
     if ending.refused.is_some() {
@@ -250,90 +214,52 @@ pub fn drive(
     } else {
         let look = ui::Look::stderr();
         ui::say_as_is(tally.render(&ending.state, ending.verdict, &logs, &look).trim_end());
-        if ending.verdict != Verdict::RolledBack && !session.aside {
+        if ending.verdict != Verdict::RolledBack && !is_archived {
             say_lanes(context, &ending.state, Told::Stuck);
         }
     }
     Ok(ending)
 }
 
-impl Session {
-    /// A run about to go on.
-    pub fn new(loaded: Loaded, plan: Plan, live: Plan, opening: Vec<Event>) -> Self {
-        let (open_gates, doubted_gates) = (BTreeMap::new(), BTreeMap::new());
-        let (abort, aside, rewind, settle) = (None, false, None, false);
-        Self {
-            loaded,
-            plan,
-            live,
-            opening,
-            abort,
-            aside,
-            rewind,
-            settle,
-            open_gates,
-            doubted_gates,
-        }
-    }
-
-    /// The state as it will be once the opening events are applied; enough to find the root.
-    fn opening_state(&self) -> RunState {
-        let mut state = self.loaded.state.clone();
-        for event in &self.opening {
-            if let Event::RunCreated(_) = event {
-                // A state that can't take its creation is reported by the driver.
-                let _ = piton_core::apply(&mut state, now(), event);
-            }
-        }
-        state
-    }
-}
-
-/// What a driver's progress is shown on.
-enum Screen {
-    Live(Box<ui::Live>),
-    Plain(ui::Plain),
-    Json(ui::JsonStream),
-}
-
-impl Screen {
-    fn as_observer(&mut self) -> &mut dyn Observer {
-        match self {
-            Self::Live(live) => live.as_mut(),
-            Self::Plain(plain) => plain,
-            Self::Json(json) => json,
-        }
-    }
-
-    fn clear(&mut self) {
-        if let Self::Live(live) = self {
-            live.clear();
-        }
-    }
-}
-
-fn screen(
+/// Drives a run by its plan on record, just as far as it takes to do something else than its steps.
+pub fn drive_without_steps(
     context: &Context,
+    store: &mut Store,
+    loaded: Loaded,
+    plan: Plan,
+    (lease, takeover): (&Lease, bool),
+    how: Drive,
+) -> Result<Ending> {
+    let args = DriveArgs { takeover, ..DriveArgs::default() };
+    let opening = vec![attached(context, lease, &args)];
+    let (epoch, live) = (lease.epoch, plan.clone());
+    drive(context, store, Leased { loaded, epoch, plan, live, opening, drive: how }, &args)
+}
+
+/// The state as it will be once a run is created; enough to find the root.
+fn opening_state(leased: &Leased) -> RunState {
+    let mut state = leased.loaded.state.clone();
+    for event in leased.opening.iter().filter(|event| matches!(event, Event::RunCreated(_))) {
+        // A state that can't take its creation is reported by the driver.
+        let _ = piton_core::apply(&mut state, now(), event);
+    }
+    state
+}
+
+/// The live picture of a run that this process drives.
+fn live(
     world: &RealWorld,
-    run_dir: &std::path::Path,
+    run_dir: &Path,
     plan: &Plan,
-    (retries, redactor): (Option<u32>, &Redactor),
-) -> Screen {
-    use std::io::IsTerminal as _;
-    if context.json {
-        return Screen::Json(ui::JsonStream::new());
-    }
-    let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb");
-    if !std::io::stderr().is_terminal() || dumb {
-        return Screen::Plain(ui::Plain::new());
-    }
-    let (running, run_dir) = (world.running(), run_dir.to_owned());
-    let redactor = redactor.clone();
+    retries: Option<u32>,
+    redactor: &Redactor,
+) -> ui::Live {
+    let (running, run_dir, redactor) = (world.running(), run_dir.to_owned(), redactor.clone());
     let tail = Box::new(move |step: &piton_core::StepPath| {
         let begins = *running.borrow().get(step)?;
         last_line(&run_dir, step, begins, &redactor)
     });
-    Screen::Live(Box::new(ui::Live::new(tail).with_plan(plan, retries)))
+    ui::Live::new(tail).with_plan(plan, retries)
 }
 
 /// Takes a lane that was named as `PHASE/LANE` apart.

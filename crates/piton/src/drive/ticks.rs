@@ -12,44 +12,31 @@ use piton_core::event::{Event, TicksSeen};
 use piton_core::lane::Stage;
 use piton_core::state::LaneState;
 use piton_core::{LanePath, Plan, RunState};
+use piton_engine::Gates;
 use piton_protocols::lanes::phase;
 use piton_workspace::Git;
 
 use crate::context::Context;
 use crate::plan_file::PlanFile;
 
-/// What is to be said of ticks when a driver begins.
-#[derive(Debug, Default)]
-pub struct Ticks {
-    /// Those that count from now on.
-    pub events: Vec<Event>,
-    /// Gates that are ticked and do not count, for each lane that waits for them.
-    pub doubted: BTreeMap<LanePath, Vec<String>>,
-    /// Gates of a document that is gone, and that did not count before.
-    pub open: BTreeMap<LanePath, Vec<String>>,
-}
-
-/// Looks at the ticks of a run's document; `accepts` are all of them.
-pub fn look(
+/// Checks the ticks of a run's document; `accepts` are all of them. Gives what is to be recorded of those
+/// that count from now on, and the gates that lanes wait for.
+pub fn check(
     root: &Path,
     (plan, file): (&Plan, Option<&PlanFile>),
     state: &RunState,
     accepts: bool,
-) -> Ticks {
-    let frozen: BTreeSet<&String> = plan
-        .phases
-        .iter()
-        .flat_map(|phase| &phase.lanes)
-        .flat_map(|lane| &lane.rules.frozen)
-        .collect();
-    let mut found = Ticks::default();
-    if frozen.is_empty() {
-        return found;
-    }
-    let Some((ticked, document)) = file.and_then(|f| f.ticked.as_ref()) else {
-        found.open = waiting(plan, |gate| !state.ticks.contains(gate));
-        return found;
+) -> (Vec<Event>, Gates) {
+    let open = match file {
+        Some(file) => file.open_gates.clone(),
+        // Those of a document that is gone, and that did not count before.
+        None => waiting(plan, |gate| !state.ticks.contains(gate)),
     };
+    let Some((ticked, document)) = file.and_then(|f| f.ticked.as_ref()) else {
+        return (Vec::new(), Gates { open, ..Gates::default() });
+    };
+    let lanes = plan.phases.iter().flat_map(|phase| &phase.lanes);
+    let frozen: BTreeSet<&String> = lanes.flat_map(|lane| &lane.rules.frozen).collect();
     let new = ticked.iter().filter(|gate| frozen.contains(gate) && !state.ticks.contains(*gate));
     let is_doubted = |gate: &&String| {
         // A driver that died could not say what was ticked before.
@@ -57,6 +44,7 @@ pub fn look(
         !accepts && (at_work || through_lane(root, state, gate).is_some())
     };
     let (doubted, count): (Vec<&String>, Vec<&String>) = new.partition(is_doubted);
+    let mut events = Vec::new();
     if !count.is_empty() {
         let by = if accepts {
             format!("accepted by {}", Context::who())
@@ -65,10 +53,9 @@ pub fn look(
         };
         let gates = count.into_iter().cloned().collect();
         let seen = TicksSeen { gates, count: true, by, document: Some(document.clone()) };
-        found.events.push(Event::TicksSeen(Box::new(seen)));
+        events.push(Event::TicksSeen(Box::new(seen)));
     }
-    found.doubted = waiting(plan, |gate| doubted.contains(&gate));
-    found
+    (events, Gates { open, doubted: waiting(plan, |gate| doubted.contains(&gate)) })
 }
 
 /// The gates of each lane that are meant.

@@ -1,0 +1,39 @@
+//! What the keeper is sent once a commit is durable: attempts to start, and outcomes that are recorded.
+
+use piton_core::{Plan, RunState};
+use piton_formats::template;
+
+use crate::error::Result;
+use crate::order::{self, Order};
+use crate::world::{Attempt, World};
+
+pub(super) struct Dispatch {
+    /// The plan as its file says it, from which attempts start.
+    pub(super) live: Plan,
+    pub(super) orders: Vec<Order>,
+    pub(super) acks: Vec<Attempt>,
+}
+
+impl Dispatch {
+    /// Puts the start of an attempt into what follows the next commit, if its step is in the plan.
+    pub(super) fn order(
+        &mut self,
+        state: &RunState,
+        attempt: &Attempt,
+    ) -> Option<Result<(), template::Error>> {
+        let step = super::step_of(&self.live, state, &attempt.step)?;
+        let order = order::order(&self.live, state, step, attempt);
+        Some(order.map(|order| self.orders.push(order)))
+    }
+
+    /// Sends what waited for a commit.
+    pub(super) fn send(&mut self, world: &mut dyn World) -> Result<()> {
+        if !self.acks.is_empty() {
+            world.acknowledge(&std::mem::take(&mut self.acks))?;
+        }
+        if !self.orders.is_empty() {
+            world.start(std::mem::take(&mut self.orders))?;
+        }
+        Ok(())
+    }
+}

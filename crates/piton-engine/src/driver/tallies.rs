@@ -1,0 +1,24 @@
+//! What a driver counts, so that every loop ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use piton_core::{LanePath, StepPath};
+
+#[derive(Default)]
+pub(super) struct Tallies {
+    /// Steps that this driver has begun since a person last asked for further attempts.
+    pub(super) begun: BTreeSet<StepPath>,
+    /// Interruptions of each step since a person last asked for it.
+    pub(super) restarts: BTreeMap<StepPath, u32>,
+    /// Times each step ran again because its inputs were made anew.
+    pub(super) redone: BTreeMap<StepPath, u32>,
+    /// How much was done for each lane since it last started a step.
+    pub(super) acts: BTreeMap<LanePath, u32>,
+}
+
+/// Counts one more; whether that is too many.
+pub(super) fn exceeds<K: Clone + Ord>(tally: &mut BTreeMap<K, u32>, of: &K, max: u32) -> bool {
+    let count = tally.entry(of.clone()).or_default();
+    *count += 1;
+    *count > max
+}
