@@ -3,9 +3,7 @@
 //! An event that cannot follow the state is [`Illegal`], and the state stays as it was. Nothing here
 //! decides anything; [`crate::decide()`] does.
 
-use crate::event::{
-    Class, Event, Next, Outcome, RunCreated, Shape, StepFinished, StepStarted, Verdict,
-};
+use crate::event::{Event, RunCreated, Shape, StepFinished, StepStarted};
 use crate::id::{GateRef, LanePath, StepPath};
 use crate::state::{
     CHECKPOINTS_KEPT_MAX, Checkpoint, Decision, GateState, LaneState, PhaseState, Progress,
@@ -79,9 +77,6 @@ pub enum Illegal {
     /// A rewind ended that was never intended.
     #[error("no rollback, restore or undo is under way")]
     NotRewinding,
-    /// A part of the event was written by a newer program.
-    #[error("the event holds a value this version does not know; use the newer piton")]
-    Unknown,
 }
 
 /// Applies one event that happened at a time.
@@ -187,7 +182,6 @@ fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
         Event::DriverAttached(e) if e.epoch <= state.epoch => {
             Err(Illegal::Epoch { current: state.epoch, found: e.epoch })
         }
-        Event::DriverLeft(e) if e.verdict == Verdict::Unknown => Err(Illegal::Unknown),
         Event::StepStarted(e) => check_started(state, e),
         Event::StepFinished(e) => check_finished(state, e),
         Event::StepReset(e) => {
@@ -240,12 +234,7 @@ fn check_finished(state: &RunState, event: &StepFinished) -> Result<(), Illegal>
     if event.attempt != expected {
         return Err(Illegal::Attempt { step: event.step.clone(), expected, found: event.attempt });
     }
-    match &event.outcome {
-        Outcome::Unknown
-        | Outcome::Failed { class: Class::Unknown, .. }
-        | Outcome::Failed { next: Next::Unknown, .. } => Err(Illegal::Unknown),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 fn known_gate(state: &RunState, gate: &GateRef) -> Result<(), Illegal> {

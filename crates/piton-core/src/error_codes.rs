@@ -130,7 +130,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: "ledger-newer",
         title: "the ledger was written by a newer Piton",
-        cause: "Its format, or an event of the run, is newer than this program knows. It was not touched.",
+        cause: "Its format, or an event or the plan of the run, is newer than this program knows. It was not touched.",
         next: "Use the newer Piton.",
     },
     Entry {

@@ -1,7 +1,10 @@
 //! What happened: the only things that are written down, never edited.
 //!
-//! Tags and field names are frozen: they are on disk for ever. New fields get a default, new events a
-//! new tag. Every enum that is stored has a variant for what a newer program may have written.
+//! Tags, field names and the words of enums are frozen: they are on disk for ever. A new field gets a
+//! default, a new event a new tag, a new variant a new word. Readers pass over fields that they do not
+//! know. An event with a word that they do not know is refused by the codec as one of a newer program:
+//! the codec answers for all enums, so none has a variant that stands for such words and that somebody
+//! could act on. The same holds for recorded plans and requests.
 
 use serde::{Deserialize, Serialize};
 
@@ -220,9 +223,6 @@ pub enum Verdict {
     /// Work was taken back to an earlier checkpoint.
     #[serde(rename = "rolled_back")]
     RolledBack,
-    /// Written by a newer program.
-    #[serde(other, rename = "unknown")]
-    Unknown,
 }
 
 /// See [`Event::GateAsked`].

@@ -179,9 +179,6 @@ pub enum MergedBy {
     /// It stays on its branch.
     #[serde(rename = "none")]
     Kept,
-    /// Written by a newer program.
-    #[serde(other, rename = "unknown")]
-    Unknown,
 }
 
 /// The lane's work is in base.
@@ -315,9 +312,6 @@ pub enum RewindKind {
     /// An earlier act undone.
     #[serde(rename = "undo")]
     Undo,
-    /// Written by a newer program.
-    #[serde(other, rename = "unknown")]
-    Unknown,
 }
 
 /// The intent to take files back; committed before the first file changes. The files as they are

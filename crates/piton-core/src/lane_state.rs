@@ -313,7 +313,7 @@ impl From<RewindKind> for Act {
         match kind {
             RewindKind::Restore => Self::Restore,
             RewindKind::Undo => Self::Undo,
-            RewindKind::Rollback | RewindKind::Unknown => Self::Rollback,
+            RewindKind::Rollback => Self::Rollback,
         }
     }
 }

@@ -113,9 +113,6 @@ pub enum Outcome {
         /// By what.
         why: String,
     },
-    /// Written by a newer program.
-    #[serde(other, rename = "unknown")]
-    Unknown,
 }
 
 /// The kinds of failure; the kind decides what follows.
@@ -154,9 +151,6 @@ pub enum Class {
     /// The pull request could not be opened.
     #[serde(rename = "pull_request")]
     PullRequest,
-    /// Written by a newer program.
-    #[serde(other, rename = "unknown")]
-    Unknown,
 }
 
 /// What follows a failed attempt.
@@ -178,9 +172,6 @@ pub enum Next {
         /// Not before.
         until: Timestamp,
     },
-    /// Written by a newer program.
-    #[serde(other, rename = "unknown")]
-    Unknown,
 }
 
 /// Byte ranges of an attempt in its lane's two log files.

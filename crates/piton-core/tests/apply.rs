@@ -149,24 +149,6 @@ fn a_run_that_is_over_for_good_does_not_change() {
 }
 
 #[test]
-fn what_a_newer_program_wrote_is_refused_not_guessed() {
-    let outcomes = [
-        Outcome::Unknown,
-        failed(Class::Unknown, Next::Fail),
-        failed(Class::Command, Next::Unknown),
-    ];
-    for outcome in outcomes {
-        let mut run = Run::new(plan());
-        run.start(STEP, vec![]);
-        assert_eq!(run.apply(finished(STEP, 1, outcome, vec![])), Err(Illegal::Unknown));
-    }
-    let mut run = Run::new(plan());
-    let left =
-        DriverLeft { verdict: Verdict::Unknown, head: None, signal: None, driven_until: None };
-    assert_eq!(run.apply(Event::DriverLeft(left)), Err(Illegal::Unknown));
-}
-
-#[test]
 fn counters_follow_outcomes_and_a_grant_starts_them_over() {
     let mut run = Run::new(plan());
     let at = Timestamp(run.at.0 + 5_000);

@@ -281,8 +281,6 @@ fn events_of_a_lane_that_did_not_begin_are_illegal() {
     let nobody = Err(Illegal::NoLane(lane_path("P/Z")));
     assert_eq!(run.apply(begun("P/Z", Isolation::Worktree)), nobody);
     assert_eq!(run.apply(Event::Rewound(Rewound::default())), Err(Illegal::NotRewinding));
-    let mut run = done();
-    assert_eq!(run.apply(merged(LANE, MergedBy::Unknown)), Err(Illegal::Unknown));
 }
 
 fn limits() -> Limits {

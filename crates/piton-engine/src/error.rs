@@ -9,13 +9,11 @@ pub enum Error {
     /// The ledger refused or failed.
     #[error(transparent)]
     Ledger(#[from] piton_ledger::Error),
-    /// A stored event could not be read.
-    #[error("run {run_id}, event {seq}: {source}")]
+    /// A stored event or plan could not be read.
+    #[error("{place}: {source}")]
     Codec {
-        /// Which run.
-        run_id: String,
-        /// Which event.
-        seq: u64,
+        /// Which run and event.
+        place: String,
         /// Why.
         source: piton_formats::codec::Error,
     },

@@ -153,7 +153,8 @@ impl Store {
         let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
         let hash = state.plan_hash.clone().ok_or_else(|| Error::NoPlan(run_id.clone()))?;
         let body = self.ledger.blob(&hash.0)?.ok_or_else(|| Error::NoPlan(run_id.clone()))?;
-        serde_json::from_slice(&body).map_err(|_| Error::NoPlan(run_id))
+        codec::decode_plan(&body)
+            .map_err(|source| Error::Codec { place: format!("run {run_id}"), source })
     }
 
     /// Keeps a plan in place of one that was found damaged.
@@ -169,8 +170,8 @@ impl Store {
         if piton_core::hash::Sha::of(&body) != *hash {
             return Ok(Some("is damaged: it does not fit its hash"));
         }
-        let readable = serde_json::from_slice::<Plan>(&body).is_ok();
-        Ok((!readable).then_some("can't be read"))
+        // It is as it was kept: if it can't be read, it is not to be replaced.
+        self.plan(state).map(|_| None)
     }
 
     /// Appends events that were already applied to `state`, in one commit.
@@ -273,8 +274,7 @@ pub(crate) fn illegal(run_id: &str, seq: u64, source: piton_core::Illegal) -> Er
 
 fn decode(run_id: &str, e: &piton_ledger::StoredEvent) -> Result<(u64, Timestamp, Event)> {
     let event = codec::decode(&e.tag, e.version, &e.body).map_err(|source| Error::Codec {
-        run_id: run_id.to_owned(),
-        seq: e.seq,
+        place: format!("run {run_id}, event {}", e.seq),
         source,
     })?;
     Ok((e.seq, Timestamp(e.at), event))

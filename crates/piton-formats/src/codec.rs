@@ -1,30 +1,29 @@
-//! Events to bytes and back: frozen tags, a version each, JSON bodies.
+//! What the ledger stores, to bytes and back: events with frozen tags and a version each, plans,
+//! requests; all bodies are JSON.
 //!
-//! Readers tolerate fields they do not know; a tag or version they do not know is an error with the
-//! way out, because an event that is not understood must not be passed over. Tags are never reused.
+//! Readers tolerate a field that they do not know. A tag, a version or a word of an enum that they do
+//! not know is [`Error::Newer`], because what is not understood must neither be passed over nor be
+//! taken for damage. Tags and words are never reused.
 
-use piton_core::Event;
-use piton_core::event as e;
+use std::fmt::Arguments;
 
-/// The version of every body written today.
-const VERSION: u32 = 1;
+use piton_core::request::Request;
+use piton_core::{Event, Plan};
+use serde::de::DeserializeOwned;
 
-/// Why stored bytes are no event.
+mod words;
+
+/// Why stored bytes can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A tag or version of a newer program.
-    #[error("event `{tag}` of version {version} was written by a newer piton; use that one")]
-    Newer {
-        /// The tag.
-        tag: String,
-        /// The version.
-        version: u32,
-    },
-    /// A body that is not what its tag says.
-    #[error("event `{tag}` is damaged: {source}")]
+    /// A tag, version or word of a newer program.
+    #[error("{0}: it was written by a newer Piton; use that one")]
+    Newer(String),
+    /// A body that is not what it should be.
+    #[error("{item} is damaged: {source}")]
     Damaged {
-        /// The tag.
-        tag: String,
+        /// The tag of an event, or what else it is.
+        item: String,
         /// What the reader said.
         source: serde_json::Error,
     },
@@ -41,143 +40,105 @@ pub struct Encoded {
     pub body: Vec<u8>,
 }
 
-/// The frozen tag of an event.
-pub fn tag(event: &Event) -> &'static str {
-    match event {
-        Event::RunCreated(_) => "run.created",
-        Event::DriverAttached(_) => "driver.attached",
-        Event::DriverLeft(_) => "driver.left",
-        Event::StepStarted(_) => "step.started",
-        Event::StepFinished(_) => "step.finished",
-        Event::StepReset(_) => "step.reset",
-        Event::StepRetried(_) => "step.retried",
-        Event::StepSkipped(_) => "step.skipped",
-        Event::GateAsked(_) => "gate.asked",
-        Event::GateDecided(_) => "gate.decided",
-        Event::GateReopened(_) => "gate.reopened",
-        Event::PlanAccepted(_) => "plan.accepted",
-        Event::SpecAccepted(_) => "spec.accepted",
-        Event::TicksSeen(_) => "ticks.seen",
-        Event::CheckpointRecorded(_) => "checkpoint.recorded",
-        Event::BudgetExhausted(_) => "budget.exhausted",
-        Event::TimeSkipped(_) => "time.skipped",
-        Event::RunAborted(_) => "run.aborted",
-        Event::RunArchived(_) => "run.archived",
-        Event::LaneBegun(_) => "lane.begun",
-        Event::LaneBlocked(_) => "lane.blocked",
-        Event::LaneReady(_) => "lane.ready",
-        Event::StepProven(_) => "step.proven",
-        Event::LaneCommitted(_) => "lane.committed",
-        Event::LaneRebased(_) => "lane.rebased",
-        Event::LaneReopened(_) => "lane.reopened",
-        Event::MergeIntended(_) => "merge.intended",
-        Event::MergeMissed(_) => "merge.missed",
-        Event::LaneMerged(_) => "lane.merged",
-        Event::PullRequestOpened(_) => "pull_request.opened",
-        Event::LaneRemoved(_) => "lane.removed",
-        Event::LaneForked(_) => "lane.forked",
-        Event::LaneJoined(_) => "lane.joined",
-        Event::LaneImported(_) => "lane.imported",
-        Event::RewindIntended(_) => "rewind.intended",
-        Event::Rewound(_) => "rewind.done",
-    }
-}
+/// Makes everything that knows all events from one table of variant, frozen tag and version.
+macro_rules! events {
+    ($($variant:ident = $tag:literal, $version:literal;)+) => {
+        /// The frozen tag of every event, and the version of its body that is written today.
+        pub const TAGS: &[(&str, u32)] = &[$(($tag, $version)),+];
 
-/// Encodes an event for the ledger.
-pub fn encode(event: &Event) -> Encoded {
-    // Our own plain types serialise to memory without fail; `decode` would name an empty body.
-    let body = match event {
-        Event::RunCreated(x) => serde_json::to_vec(x),
-        Event::DriverAttached(x) => serde_json::to_vec(x),
-        Event::DriverLeft(x) => serde_json::to_vec(x),
-        Event::StepStarted(x) => serde_json::to_vec(x),
-        Event::StepFinished(x) => serde_json::to_vec(x),
-        Event::StepReset(x) => serde_json::to_vec(x),
-        Event::StepRetried(x) => serde_json::to_vec(x),
-        Event::StepSkipped(x) => serde_json::to_vec(x),
-        Event::GateAsked(x) => serde_json::to_vec(x),
-        Event::GateDecided(x) => serde_json::to_vec(x),
-        Event::GateReopened(x) => serde_json::to_vec(x),
-        Event::PlanAccepted(x) => serde_json::to_vec(x),
-        Event::SpecAccepted(x) => serde_json::to_vec(x),
-        Event::TicksSeen(x) => serde_json::to_vec(x),
-        Event::CheckpointRecorded(x) => serde_json::to_vec(x),
-        Event::BudgetExhausted(x) => serde_json::to_vec(x),
-        Event::TimeSkipped(x) => serde_json::to_vec(x),
-        Event::RunAborted(x) => serde_json::to_vec(x),
-        Event::RunArchived(x) => serde_json::to_vec(x),
-        Event::LaneBegun(x) => serde_json::to_vec(x),
-        Event::LaneBlocked(x) => serde_json::to_vec(x),
-        Event::LaneReady(x) => serde_json::to_vec(x),
-        Event::StepProven(x) => serde_json::to_vec(x),
-        Event::LaneCommitted(x) => serde_json::to_vec(x),
-        Event::LaneRebased(x) => serde_json::to_vec(x),
-        Event::LaneReopened(x) => serde_json::to_vec(x),
-        Event::MergeIntended(x) => serde_json::to_vec(x),
-        Event::MergeMissed(x) => serde_json::to_vec(x),
-        Event::LaneMerged(x) => serde_json::to_vec(x),
-        Event::PullRequestOpened(x) => serde_json::to_vec(x),
-        Event::LaneRemoved(x) => serde_json::to_vec(x),
-        Event::LaneForked(x) => serde_json::to_vec(x),
-        Event::LaneJoined(x) => serde_json::to_vec(x),
-        Event::LaneImported(x) => serde_json::to_vec(x),
-        Event::RewindIntended(x) => serde_json::to_vec(x),
-        Event::Rewound(x) => serde_json::to_vec(x),
-    }
-    .unwrap_or_default();
-    Encoded { tag: tag(event), version: VERSION, body }
-}
-
-/// Decodes an event of the ledger.
-pub fn decode(tag: &str, version: u32, body: &[u8]) -> Result<Event, Error> {
-    let newer = || Error::Newer { tag: tag.to_owned(), version };
-    if version > VERSION {
-        return Err(newer());
-    }
-    let event = match tag {
-        "run.created" => read::<e::RunCreated>(body).map(|x| Event::RunCreated(Box::new(x))),
-        "driver.attached" => read(body).map(Event::DriverAttached),
-        "driver.left" => read(body).map(Event::DriverLeft),
-        "step.started" => read(body).map(Event::StepStarted),
-        "step.finished" => read::<e::StepFinished>(body).map(|x| Event::StepFinished(Box::new(x))),
-        "step.reset" => read(body).map(Event::StepReset),
-        "step.retried" => read(body).map(Event::StepRetried),
-        "step.skipped" => read(body).map(Event::StepSkipped),
-        "gate.asked" => read(body).map(Event::GateAsked),
-        "gate.decided" => read(body).map(Event::GateDecided),
-        "gate.reopened" => read(body).map(Event::GateReopened),
-        "plan.accepted" => read::<e::PlanAccepted>(body).map(|x| Event::PlanAccepted(Box::new(x))),
-        "spec.accepted" => read(body).map(Event::SpecAccepted),
-        "ticks.seen" => read(body).map(Event::TicksSeen),
-        "checkpoint.recorded" => read(body).map(Event::CheckpointRecorded),
-        "budget.exhausted" => read(body).map(Event::BudgetExhausted),
-        "time.skipped" => read(body).map(Event::TimeSkipped),
-        "run.aborted" => read(body).map(Event::RunAborted),
-        "run.archived" => read(body).map(Event::RunArchived),
-        "lane.begun" => read::<e::LaneBegun>(body).map(|x| Event::LaneBegun(Box::new(x))),
-        "lane.blocked" => read(body).map(Event::LaneBlocked),
-        "lane.ready" => read::<e::LaneReady>(body).map(|x| Event::LaneReady(Box::new(x))),
-        "step.proven" => read(body).map(Event::StepProven),
-        "lane.committed" => read(body).map(Event::LaneCommitted),
-        "lane.rebased" => read(body).map(Event::LaneRebased),
-        "lane.reopened" => read::<e::LaneReopened>(body).map(|x| Event::LaneReopened(Box::new(x))),
-        "merge.intended" => read(body).map(Event::MergeIntended),
-        "merge.missed" => read(body).map(Event::MergeMissed),
-        "lane.merged" => read(body).map(Event::LaneMerged),
-        "pull_request.opened" => read(body).map(Event::PullRequestOpened),
-        "lane.removed" => read(body).map(Event::LaneRemoved),
-        "lane.forked" => read::<e::LaneForked>(body).map(|x| Event::LaneForked(Box::new(x))),
-        "lane.joined" => read::<e::LaneJoined>(body).map(|x| Event::LaneJoined(Box::new(x))),
-        "lane.imported" => read::<e::LaneImported>(body).map(|x| Event::LaneImported(Box::new(x))),
-        "rewind.intended" => {
-            read::<e::RewindIntended>(body).map(|x| Event::RewindIntended(Box::new(x)))
+        /// The frozen tag of an event.
+        pub fn tag(event: &Event) -> &'static str {
+            match event {
+                $(Event::$variant(_) => $tag,)+
+            }
         }
-        "rewind.done" => read(body).map(Event::Rewound),
-        _ => return Err(newer()),
+
+        /// Encodes an event for the ledger.
+        pub fn encode(event: &Event) -> Encoded {
+            match event {
+                $(Event::$variant(x) => Encoded { tag: $tag, version: $version, body: write(x) },)+
+            }
+        }
+
+        /// Decodes an event of the ledger.
+        pub fn decode(tag: &str, version: u32, body: &[u8]) -> Result<Event, Error> {
+            let item = format_args!("`{tag}`");
+            match tag {
+                $($tag => read(item, (version, $version), body).map(Event::$variant),)+
+                _ => Err(Error::Newer(format!("this Piton does not know the event {item}"))),
+            }
+        }
     };
-    event.map_err(|source| Error::Damaged { tag: tag.to_owned(), source })
 }
 
-fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, serde_json::Error> {
-    serde_json::from_slice(body)
+events! {
+    RunCreated = "run.created", 1;
+    DriverAttached = "driver.attached", 1;
+    DriverLeft = "driver.left", 1;
+    StepStarted = "step.started", 1;
+    StepFinished = "step.finished", 1;
+    StepReset = "step.reset", 1;
+    StepRetried = "step.retried", 1;
+    StepSkipped = "step.skipped", 1;
+    StepProven = "step.proven", 1;
+    GateAsked = "gate.asked", 1;
+    GateDecided = "gate.decided", 1;
+    GateReopened = "gate.reopened", 1;
+    PlanAccepted = "plan.accepted", 1;
+    SpecAccepted = "spec.accepted", 1;
+    TicksSeen = "ticks.seen", 1;
+    CheckpointRecorded = "checkpoint.recorded", 1;
+    BudgetExhausted = "budget.exhausted", 1;
+    TimeSkipped = "time.skipped", 1;
+    RunAborted = "run.aborted", 1;
+    RunArchived = "run.archived", 1;
+    LaneBegun = "lane.begun", 1;
+    LaneBlocked = "lane.blocked", 1;
+    LaneReady = "lane.ready", 1;
+    LaneCommitted = "lane.committed", 1;
+    LaneRebased = "lane.rebased", 1;
+    LaneReopened = "lane.reopened", 1;
+    LaneMerged = "lane.merged", 1;
+    LaneRemoved = "lane.removed", 1;
+    LaneForked = "lane.forked", 1;
+    LaneJoined = "lane.joined", 1;
+    LaneImported = "lane.imported", 1;
+    MergeIntended = "merge.intended", 1;
+    MergeMissed = "merge.missed", 1;
+    PullRequestOpened = "pull_request.opened", 1;
+    RewindIntended = "rewind.intended", 1;
+    Rewound = "rewind.done", 1;
+}
+
+/// Decodes a plan that the ledger keeps.
+pub fn decode_plan(body: &[u8]) -> Result<Plan, Error> {
+    read(format_args!("the recorded plan"), (1, 1), body)
+}
+
+/// Decodes a request of an inbox; what else is in there was put there by a newer program.
+pub fn decode_request(tag: &str, version: u32, body: &[u8]) -> Result<Request, Error> {
+    if tag != Request::TAG {
+        return Err(Error::Newer(format!("this Piton does not know the request `{tag}`")));
+    }
+    read(format_args!("the request"), (version, Request::VERSION), body)
+}
+
+fn write(body: &impl serde::Serialize) -> Vec<u8> {
+    // Our own plain types serialise to memory without fail; `decode` would name an empty body.
+    serde_json::to_vec(body).unwrap_or_default()
+}
+
+fn read<T: DeserializeOwned>(
+    item: Arguments<'_>,
+    (found, known): (u32, u32),
+    body: &[u8],
+) -> Result<T, Error> {
+    if found > known {
+        let message = format!("{item} has version {found}, and this Piton knows {known}");
+        return Err(Error::Newer(message));
+    }
+    serde_json::from_slice(body).map_err(|source| match words::unknown::<T>(body) {
+        Some(word) => Error::Newer(format!("{item} says `{word}`, which this Piton does not know")),
+        None => Error::Damaged { item: item.to_string(), source },
+    })
 }

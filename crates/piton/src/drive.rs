@@ -292,7 +292,7 @@ pub fn check_selection(plan: &Plan, args: &DriveArgs) -> Result<()> {
 pub fn exit(ending: &Ending) -> Result<()> {
     let kind = match ending.verdict {
         Verdict::Complete | Verdict::SelectionDone | Verdict::RolledBack => return Ok(()),
-        Verdict::Failed | Verdict::Aborted | Verdict::Unknown => Kind::Failed,
+        Verdict::Failed | Verdict::Aborted => Kind::Failed,
         Verdict::Waiting => Kind::Waiting,
         Verdict::Blocked => Kind::Blocked,
         Verdict::Budget => Kind::Budget,

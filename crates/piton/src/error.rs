@@ -160,7 +160,7 @@ impl From<piton_engine::Error> for CommandError {
             E::TakenOver => {
                 Self::new(Kind::Driven, "run-taken-over", error.to_string()).hint(TAKEN_OVER_NEXT)
             }
-            E::Codec { source: piton_formats::codec::Error::Newer { .. }, .. } => {
+            E::Codec { source: piton_formats::codec::Error::Newer(_), .. } => {
                 Self::new(Kind::Blocked, "ledger-newer", error.to_string())
             }
             E::Codec { .. } | E::Illegal { .. } | E::NoPlan(_) => {

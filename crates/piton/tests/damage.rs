@@ -6,6 +6,7 @@ mod common;
 use std::fs;
 
 use common::Project;
+use piton_core::hash::Sha;
 use piton_ledger::DATABASE_FILE;
 use rusqlite::Connection;
 
@@ -85,6 +86,11 @@ fn a_run_whose_events_cannot_be_read_is_not_gone_on_with() {
     for (damage, code, next) in [
         ("tag = 'step.dreamt'", "ledger-newer", "next: use the newer Piton"),
         ("version = 9", "ledger-newer", "next: use the newer Piton"),
+        (
+            r#"tag = 'driver.left', body = CAST('{"verdict":"enlightened"}' AS BLOB)"#,
+            "ledger-newer",
+            "next: use the newer Piton",
+        ),
         ("body = x'7b'", "ledger-content", "restore the last backup"),
     ] {
         let project = failed_run();
@@ -285,6 +291,33 @@ fn a_recorded_plan_that_was_lost_is_named_and_put_back_from_its_file() {
         change(damage);
         project.piton(&["run", "plan.toml", "--fresh"]).exits(1);
     }
+}
+
+/// Lost: an older program would take the plan of a newer one for damaged, and replace it.
+#[test]
+fn a_plan_that_a_newer_program_recorded_is_left_as_it_is() {
+    let project = failed_run();
+    project.wait_quiet();
+    let conn = Connection::open(project.state_dir().join(DATABASE_FILE)).unwrap();
+    let recorded = || {
+        let of = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        conn.query_row("SELECT hash, CAST(body AS TEXT) FROM blobs", (), of).unwrap()
+    };
+    let (old, body): (String, String) = recorded();
+    let body = body.replace(r#""on_failure":"stop""#, r#""on_failure":"improvise""#);
+    let new = Sha::of(body.as_bytes()).0;
+    conn.execute("UPDATE blobs SET hash = ?1, body = CAST(?2 AS BLOB)", (&new, &body)).unwrap();
+    for table in ["events", "snapshots"] {
+        let sql = "SET body = CAST(replace(CAST(body AS TEXT), ?1, ?2) AS BLOB)";
+        conn.execute(&format!("UPDATE {table} {sql}"), (&old, &new)).unwrap();
+    }
+    for command in [&["resume", "r"][..], &["abort", "r"], &["run", "plan.toml", "--resume"]] {
+        let said = project.piton(command).exits(4).says("ledger-newer");
+        said.says("run r: the recorded plan says `improvise`");
+    }
+    project.piton(&["status", "r"]).exits(0).says("1/2 steps");
+    project.piton(&["doctor"]).exits(1).says("next: use the newer Piton");
+    assert_eq!(recorded(), (new, body));
 }
 
 /// Lost: steps of a run whose recorded plan is gone could only be ended by hand.

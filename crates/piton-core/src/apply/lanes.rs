@@ -26,7 +26,6 @@ pub fn check(state: &RunState, event: &Event) -> Result<(), Illegal> {
         Event::LaneReopened(e) => (&e.lane, true),
         Event::MergeIntended(e) => (&e.lane, true),
         Event::MergeMissed(e) => (&e.lane, true),
-        Event::LaneMerged(e) if e.by == MergedBy::Unknown => return Err(Illegal::Unknown),
         Event::LaneMerged(e) => (&e.lane, true),
         Event::PullRequestOpened(e) => (&e.lane, true),
         Event::LaneRemoved(e) => (&e.lane, true),
@@ -242,7 +241,7 @@ pub fn finished(state: &mut RunState, at: Timestamp, event: &StepFinished) {
             let failure = Failure { class: *class, error, next: *next, retries, context, of_lane };
             record_failure(work, at, number, event, failure);
         }
-        Outcome::Interrupted { .. } | Outcome::Unknown => {}
+        Outcome::Interrupted { .. } => {}
     };
     tasks::with_whole(state, &event.step.lane(), |work| ended(work, context.clone(), false));
     with(state, &event.step.lane(), |work| {

@@ -24,7 +24,7 @@ pub fn rewound(state: &mut RunState, at: Timestamp, event: &Rewound) {
     match intent.kind {
         RewindKind::Undo => undone(state, at, &intent),
         RewindKind::Restore => remember(state, at, &intent, Act::Restore, Vec::new(), Vec::new()),
-        RewindKind::Rollback | RewindKind::Unknown => rolled_back(state, at, &intent),
+        RewindKind::Rollback => rolled_back(state, at, &intent),
     }
 }
 

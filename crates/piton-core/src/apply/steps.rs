@@ -72,7 +72,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
                 lines: lines.clone(),
             });
             step.progress = match *next {
-                Next::Fail | Next::Unknown => {
+                Next::Fail => {
                     step.failures += 1;
                     Progress::Failed
                 }
@@ -95,7 +95,7 @@ pub(super) fn finish(state: &mut RunState, at: Timestamp, event: &StepFinished) 
                 }
             };
         }
-        Outcome::Interrupted { .. } | Outcome::Unknown => {
+        Outcome::Interrupted { .. } => {
             step.interruptions += 1;
             step.interrupted = true;
             step.progress = Progress::Pending;

@@ -3,6 +3,7 @@
 use piton_core::event::RunAborted;
 use piton_core::request::{self, Request};
 use piton_core::{Event, Timestamp};
+use piton_formats::codec;
 
 use super::Driver;
 use super::stop::Abort;
@@ -23,7 +24,7 @@ impl Driver<'_> {
             if waiting || self.run.answers.iter().any(|(id, _)| *id == asked.id) {
                 continue;
             }
-            let wish = serde_json::from_slice::<Request>(&asked.body);
+            let wish = codec::decode_request(&asked.tag, asked.version, &asked.body);
             if let (Ok(Request::Abort { cancel, .. }), Some(Abort { event, request: id @ None })) =
                 (&wish, abort)
                 && event.cancel == *cancel
@@ -54,7 +55,7 @@ impl Driver<'_> {
                     Some(why) => format!("{REFUSED}{why}"),
                     None => self.carry_out(&request, &asked.from, Timestamp(asked.at))?,
                 },
-                Err(error) => format!("{REFUSED}the request is not understood: {error}"),
+                Err(error) => format!("{REFUSED}{error}"),
             };
             self.observer.note(&Note::Request { answer: answer.clone() });
             self.run.answers.push((asked.id, answer));

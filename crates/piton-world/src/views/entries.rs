@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use piton_core::event::{
     Class, DriverLeft, LaneMerged, LaneReopened, MergedBy, Next, Outcome, RewindIntended,
-    RewindKind, RunCreated, StepFinished, Verdict,
+    RunCreated, StepFinished, Verdict,
 };
 use piton_core::lane::{TESTS_STEP, TaskOf, VALIDATION_LANE};
+use piton_core::lane_state::Act;
 use piton_core::shell::joined;
 use piton_core::{Event, GateRef, LanePath, StepPath, Timestamp};
 use piton_protocols::lanes::naming::NONE;
@@ -223,9 +224,7 @@ impl Log<'_> {
             Verdict::Waiting | Verdict::Blocked | Verdict::Budget => {
                 ("run_stopped", Status::Blocked)
             }
-            Verdict::Interrupted | Verdict::Aborted | Verdict::Unknown => {
-                ("run_stopped", Status::Error)
-            }
+            Verdict::Interrupted | Verdict::Aborted => ("run_stopped", Status::Error),
         };
         self.run(word, status, signal)
     }
@@ -256,7 +255,6 @@ impl Log<'_> {
             Outcome::Interrupted { why } => {
                 self.task(step, "task_failed", Status::Error, why.clone())
             }
-            Outcome::Unknown => Vec::new(),
         };
         if let Some(first) = all.first_mut() {
             let tests = || Some(joined(&event.tests)).filter(|tests| !tests.is_empty());
@@ -275,7 +273,7 @@ impl Log<'_> {
 
     fn merged(&self, event: &LaneMerged) -> Vec<Entry> {
         let (status, how) = match event.by {
-            MergedBy::Queue | MergedBy::Unknown => (Status::Ok, ""),
+            MergedBy::Queue => (Status::Ok, ""),
             MergedBy::PullRequest => (Status::Ok, "through its pull request"),
             MergedBy::Nothing => (Status::Skipped, "there was nothing to merge"),
             MergedBy::Kept => (Status::Skipped, "it stays on its branch"),
@@ -287,11 +285,7 @@ impl Log<'_> {
     }
 
     fn rewinding(&self, event: &RewindIntended) -> Vec<Entry> {
-        let word = match event.kind {
-            RewindKind::Restore => "restore",
-            RewindKind::Undo => "undo",
-            RewindKind::Rollback | RewindKind::Unknown => "rollback",
-        };
+        let word = Act::from(event.kind).as_str();
         let notes = format!("to {}, by {}", event.to, event.by);
         let notes = said(&notes, &leaving(event).unwrap_or_default());
         if event.lanes.is_empty() {

@@ -259,7 +259,7 @@ fn finish(loaded: &Loaded, end: End) -> Result<()> {
 fn exit(left: &DriverLeft) -> Result<()> {
     let kind = match left.verdict {
         Verdict::Complete | Verdict::SelectionDone | Verdict::RolledBack => return Ok(()),
-        Verdict::Failed | Verdict::Aborted | Verdict::Unknown => Kind::Failed,
+        Verdict::Failed | Verdict::Aborted => Kind::Failed,
         Verdict::Waiting => Kind::Waiting,
         Verdict::Blocked => Kind::Blocked,
         Verdict::Budget => Kind::Budget,

@@ -75,7 +75,7 @@ pub fn event(event: &Event) -> String {
             let what = match e.kind {
                 RewindKind::Restore => "restoring files of",
                 RewindKind::Undo => "undoing",
-                RewindKind::Rollback | RewindKind::Unknown => "rolling back to",
+                RewindKind::Rollback => "rolling back to",
             };
             let tasks =
                 piton_world::views::leaving(e).map_or(String::new(), |words| format!("; {words}"));
@@ -109,7 +109,7 @@ pub fn cut_short(state: &RunState) -> Option<String> {
     let what = match intent.kind {
         RewindKind::Restore => "a restore of",
         RewindKind::Undo => "an undo of the",
-        RewindKind::Rollback | RewindKind::Unknown => "a rollback to",
+        RewindKind::Rollback => "a rollback to",
     };
     let (to, run) = (sanitize(&intent.to), super::words::run_id(state));
     let text = format!("{what} {to} was cut short: `piton resume {run}` finishes it");

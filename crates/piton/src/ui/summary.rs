@@ -276,7 +276,7 @@ fn status_of(state: &RunState, verdict: Verdict) -> Status {
         Verdict::Blocked | Verdict::Budget => Status::Blocked,
         Verdict::Aborted => state.ended.unwrap_or(Status::Aborted),
         Verdict::RolledBack => Status::RolledBack,
-        Verdict::Interrupted | Verdict::Unknown => Status::Interrupted,
+        Verdict::Interrupted => Status::Interrupted,
     }
 }
 
@@ -330,9 +330,7 @@ fn commands_after(state: &RunState, verdict: Verdict) -> Vec<String> {
             all.insert(1, undo);
             all
         }
-        Verdict::Interrupted | Verdict::SelectionDone | Verdict::Aborted | Verdict::Unknown => {
-            vec![resume]
-        }
+        Verdict::Interrupted | Verdict::SelectionDone | Verdict::Aborted => vec![resume],
     }
 }
 

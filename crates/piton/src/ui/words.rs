@@ -111,7 +111,6 @@ fn finished(at: Timestamp, e: &StepFinished) -> String {
             format!("failed: {}{}", failure(*class, e.exit_code, error), after(at, *next))
         }
         Outcome::Interrupted { why } => format!("interrupted: {}", sanitize(why)),
-        Outcome::Unknown => "ended in a way that only a newer piton knows".to_owned(),
     }
 }
 
@@ -159,7 +158,7 @@ fn after(at: Timestamp, next: Next) -> String {
     match next {
         Next::Retry { at: point } => format!("; retry {}", until(point)),
         Next::Wait { until: point } => format!("; goes on {}", until(point)),
-        Next::Fail | Next::Unknown => String::new(),
+        Next::Fail => String::new(),
     }
 }
 
@@ -195,7 +194,6 @@ fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Interrupted => "was interrupted",
         Verdict::Aborted => "was ended by a person",
         Verdict::RolledBack => "was taken back",
-        Verdict::Unknown => "ended in a way that only a newer piton knows",
     }
 }
 

@@ -135,7 +135,6 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
 
 /// The cached state must be what the events add up to; the flag says whether they could be read.
 fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<(Finding, bool)> {
-    const RESTORE: &str = "copy the ledger's directory away, then restore the last backup";
     const REPORT: &str = "copy the ledger with `piton doctor --backup FILE` and report it";
     let run = &loaded.row.run_id;
     let mut state = RunState::default();
@@ -152,11 +151,7 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<(Finding, bool)
     let mut next = REPORT;
     let problem = match (replayed, illegal) {
         (Err(error), _) => {
-            next = if error.code == "ledger-newer" {
-                "use the newer Piton that wrote it"
-            } else {
-                RESTORE
-            };
+            next = next_after(&error);
             error.message
         }
         (_, Some(illegal)) => illegal,
@@ -171,6 +166,14 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<(Finding, bool)
     Some((Finding::error(format!("run {run}: {problem}")).next(next), whole))
 }
 
+/// What to do about something in the ledger that can't be read.
+fn next_after(error: &CommandError) -> &'static str {
+    if error.code == "ledger-newer" {
+        return "use the newer Piton that wrote it";
+    }
+    "copy the ledger's directory away, then restore the last backup"
+}
+
 /// The plan on record must be the one that was kept: a run that may go on needs it.
 fn recorded_plan(context: &Context, store: &mut Store, loaded: &Loaded) -> Option<Finding> {
     let (run, state) = (&loaded.row.run_id, &loaded.state);
@@ -179,7 +182,10 @@ fn recorded_plan(context: &Context, store: &mut Store, loaded: &Loaded) -> Optio
     }
     let problem = match store.plan_problem(state) {
         Ok(problem) => problem?.to_owned(),
-        Err(error) => format!("can't be read: {error}"),
+        Err(error) => {
+            let error = CommandError::from(error);
+            return Some(Finding::error(&*error.message).next(next_after(&error)));
+        }
     };
     let what = format!("run {run}: the plan on record {problem}");
     let typed = context.plan_argument(&state.plan_path);

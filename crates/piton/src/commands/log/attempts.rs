@@ -67,7 +67,6 @@ impl Attempts {
             Outcome::Succeeded => "succeeded",
             Outcome::Failed { .. } => "failed",
             Outcome::Interrupted { .. } => "interrupted",
-            Outcome::Unknown => "unknown",
         });
         if e.logs.is_empty() {
             if matches!(e.outcome, Outcome::Interrupted { .. }) {

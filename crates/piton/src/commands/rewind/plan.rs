@@ -260,17 +260,12 @@ impl Planned {
 
     /// As data.
     fn json(&self) -> Value {
-        let kind = match self.kind {
-            RewindKind::Restore => "restore",
-            RewindKind::Undo => "undo",
-            RewindKind::Rollback | RewindKind::Unknown => "rollback",
-        };
         let rooms: Vec<Value> = self.rooms.iter().map(|room| room.json(self.kind)).collect();
         let bases: Vec<Value> = self.bases.iter().map(BasePlan::json).collect();
         let again: Vec<String> = self.again.iter().map(ToString::to_string).collect();
         json!({
             "run_id": self.run_id,
-            "plan": kind,
+            "plan": Act::from(self.kind).as_str(),
             "to": self.to,
             "something_to_do": self.something,
             "refused": self.refused,

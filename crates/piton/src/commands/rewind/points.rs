@@ -2,9 +2,9 @@
 //!
 //! A name that could mean several is never guessed at: all it could mean are told.
 
-use piton_core::event::{Event, RewindKind};
+use piton_core::event::Event;
 use piton_core::lane::{Missed, SnapshotRef, Stage};
-use piton_core::lane_state::StageRecord;
+use piton_core::lane_state::{Act, StageRecord};
 use piton_core::state::LaneState;
 use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Store;
@@ -91,7 +91,7 @@ fn of_event(state: &RunState, (seq, at): (u64, Timestamp), event: &Event, found:
         }
         Event::RewindIntended(e) => {
             for r in &e.rooms {
-                let name = format!("before-{}-{seq}", word(e.kind));
+                let name = format!("before-{}-{seq}", Act::from(e.kind).as_str());
                 add(r.lane.clone(), &r.present, name, None);
             }
         }
@@ -101,14 +101,6 @@ fn of_event(state: &RunState, (seq, at): (u64, Timestamp), event: &Event, found:
             }
         }
         _ => {}
-    }
-}
-
-fn word(kind: RewindKind) -> &'static str {
-    match kind {
-        RewindKind::Restore => "restore",
-        RewindKind::Undo => "undo",
-        RewindKind::Rollback | RewindKind::Unknown => "rollback",
     }
 }
 

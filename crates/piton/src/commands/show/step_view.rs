@@ -155,7 +155,7 @@ fn finish(attempt: &mut Attempt, at: String, e: &StepFinished) {
             attempt.lines.clone_from(lines);
             attempt.next_at = match next {
                 Next::Retry { at } | Next::Wait { until: at } => Some(time::rfc3339(*at)),
-                Next::Fail | Next::Unknown => None,
+                Next::Fail => None,
             };
             "failed"
         }
@@ -163,7 +163,6 @@ fn finish(attempt: &mut Attempt, at: String, e: &StepFinished) {
             attempt.error = Some(why.clone());
             "interrupted"
         }
-        Outcome::Unknown => "unknown",
     };
 }
 
