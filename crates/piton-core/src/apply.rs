@@ -20,7 +20,7 @@ mod steps;
 mod tasks;
 
 /// Stamps cached states: a state made by another version of this file is not used.
-pub const APPLY_VERSION: u32 = 21;
+pub const APPLY_VERSION: u32 = 22;
 
 /// An event that cannot follow the state it meets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -123,6 +123,7 @@ fn create(state: &mut RunState, at: Timestamp, created: &RunCreated) -> Result<(
     }
     *state = RunState {
         run_id: Some(created.run_id.clone()),
+        protocol: created.protocol.clone(),
         plan_path: created.plan_path.clone(),
         plan_hash: Some(created.plan_hash.clone()),
         title: created.title.clone(),

@@ -404,6 +404,12 @@ pub const TABLE: &[Entry] = &[
         next: "`piton explain` lists all.",
     },
     Entry {
+        code: "unknown-protocol",
+        title: "a protocol that this piton does not know",
+        cause: "A plan names a protocol that there is not, or a run follows one that a newer piton, or one with more protocols, began it with.",
+        next: "Correct `protocol` in the plan; go on with a run by the piton that began it.",
+    },
+    Entry {
         code: "unreadable-file",
         title: "the file cannot be read",
         cause: "The file to look at is not there, is no file, is too large, or belongs to somebody else.",

@@ -122,6 +122,8 @@ impl Event {
 pub struct RunCreated {
     /// The stable name.
     pub run_id: RunId,
+    /// The protocol that it follows.
+    pub protocol: ProtocolRef,
     /// Path of the plan, relative to the project's root where it lies below it.
     pub plan_path: String,
     /// Hash of the plan as resolved.
@@ -143,6 +145,17 @@ pub struct RunCreated {
     pub head: Option<String>,
     /// The plan's structure.
     pub shape: Shape,
+}
+
+/// The protocol of a run, as recorded when it was created: nothing is guessed afterwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProtocolRef {
+    /// Its frozen name.
+    pub id: String,
+    /// Its version.
+    pub version: u32,
+    /// The protocol that reads the run's plan: a `plan.toml` may follow another than its reader.
+    pub reader: String,
 }
 
 /// See [`Event::DriverAttached`].

@@ -29,6 +29,9 @@ pub const UNKNOWN_WORK: &str = ": what this lane does is not known";
 pub struct Plan {
     /// What people call it.
     pub title: String,
+    /// The protocol that its runs follow, where it names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
     /// The document the work is measured against.
     pub spec: Option<String>,
     /// What a failed step does to the rest.

@@ -17,6 +17,7 @@ use crate::event::{
 use crate::hash::Sha;
 use crate::id::{GateRef, StepPath};
 use crate::lane::TESTS_STEP;
+use crate::plan::Plan;
 use crate::state::{Progress, RunState, StepState};
 use crate::status::Status;
 
@@ -187,6 +188,16 @@ pub fn gates(state: &RunState) -> Vec<(GateRef, String)> {
         }
     }
     found
+}
+
+/// Whether a ticked box says something new: lanes wait for a gate of that name, or it is the place of
+/// one that nobody decided about. A tick counts once: what was decided later stands.
+pub fn awaits_tick(plan: &Plan, state: &RunState, name: &str) -> bool {
+    let mut lanes = plan.phases.iter().flat_map(|phase| &phase.lanes);
+    let is_open = |place: &GateRef| state.gates.get(place).is_none_or(|g| g.decision.is_none());
+    let waits = lanes.any(|lane| lane.rules.frozen.iter().any(|gate| gate == name))
+        || gates(state).iter().any(|(place, _)| place.0 == name && is_open(place));
+    waits && !state.ticks.contains(name)
 }
 
 /// Finds the gate a person means, by place or by text.

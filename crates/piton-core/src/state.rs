@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{FileHash, RewindIntended, Verdict};
+use crate::event::{FileHash, ProtocolRef, RewindIntended, Verdict};
 use crate::hash::Sha;
 use crate::id::{GateRef, LanePath, RunId, StepPath};
 use crate::lane::{Isolation, SnapshotRef, TaskOf, VALIDATION_LANE, VALIDATION_STEP};
@@ -28,6 +28,8 @@ pub const CHECKPOINTS_KEPT_MAX: usize = 50;
 pub struct RunState {
     /// Its name; empty before the first event.
     pub run_id: Option<RunId>,
+    /// The protocol that it follows.
+    pub protocol: ProtocolRef,
     /// Path of its plan.
     pub plan_path: String,
     /// Hash of its plan.

@@ -296,6 +296,11 @@ pub static PLAN: Section = Section::new(
     &[
         &[
             key("title", Kind::Text, "what people call it (the name of the file)"),
+            key(
+                "protocol",
+                Kind::Text,
+                "the protocol its runs follow (`lanes` with a lane in a worktree, else `plain`)",
+            ),
             key("spec", Kind::Path, "the document the work is measured against"),
         ],
         SHARED,

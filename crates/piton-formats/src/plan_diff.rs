@@ -205,8 +205,12 @@ fn other(old: &Plan, new: &Plan) -> Vec<String> {
     if old.title != new.title {
         found.push(format!("title: `{}` is now `{}`", old.title, new.title));
     }
+    let text = |value: &Option<String>| value.as_deref().unwrap_or("none").to_owned();
+    if old.protocol != new.protocol {
+        let (was, is) = (text(&old.protocol), text(&new.protocol));
+        found.push(format!("protocol: {was} is now {is}; a run keeps the one it began with"));
+    }
     if old.spec != new.spec {
-        let text = |spec: &Option<String>| spec.as_deref().unwrap_or("none").to_owned();
         found.push(format!("spec: {} is now {}", text(&old.spec), text(&new.spec)));
     }
     if old.on_failure != new.on_failure {

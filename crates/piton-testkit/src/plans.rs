@@ -101,6 +101,7 @@ pub fn plan(phases: Vec<Phase>) -> Plan {
     });
     Plan {
         title: "A plan".to_owned(),
+        protocol: None,
         spec: None,
         on_failure: OnFailure::Stop,
         budgets: Budgets::default(),

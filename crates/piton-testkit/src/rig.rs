@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use piton_core::event::{DriverAttached, Event, FileHash, RunAborted, RunCreated, Shape, Verdict};
+use piton_core::event::{
+    DriverAttached, Event, FileHash, ProtocolRef, RunAborted, RunCreated, Shape, Verdict,
+};
 use piton_core::request::Request;
 use piton_core::{Limits, Millis, Plan, RunId, RunState, Timestamp};
 use piton_engine::resume::{Accepts, Check, check};
@@ -152,6 +154,7 @@ impl Rig {
             });
         Event::RunCreated(Box::new(RunCreated {
             run_id: RunId(RUN_ID.to_owned()),
+            protocol: ProtocolRef::default(),
             plan_path: "plan.toml".to_owned(),
             plan_hash: self.plan.hash(),
             title: self.plan.title.clone(),

@@ -32,10 +32,8 @@ use piton_engine::world::{
     Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, Rooms, SealError, World,
 };
 use piton_engine::{Error, Result};
-use piton_formats::plan::PLAN_BYTES_MAX;
 use piton_process::logs::{AttemptLog, Selection};
 use piton_process::protocol::{Dropped, Range};
-use piton_protocols::lanes::phase;
 use piton_workspace::Project;
 
 pub use scratch::folders as scratch_folders;
@@ -51,6 +49,9 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 /// Where the output of running steps begins in their lanes' logs, for whoever shows it live.
 pub type Running = Rc<RefCell<BTreeMap<StepPath, (u64, u64)>>>;
+
+/// Finds the boxes that people ticked in files of a protocol, and the file that has them.
+pub type Inputs = Box<dyn Fn() -> Option<(Vec<String>, Sha)>>;
 
 /// What a terminal knows and shows: libraries neither print nor look up a time zone.
 #[derive(Clone, Copy)]
@@ -77,8 +78,8 @@ pub struct RealWorld {
     notify: Option<Command>,
     /// What Piton writes in the project itself: no glob means it.
     own: Vec<PathBuf>,
-    /// The phase document, where the plan is one.
-    document: Option<PathBuf>,
+    /// Finds the boxes that people ticked.
+    inputs: Option<Inputs>,
     signals: Option<Signals>,
     keeper: keeper::Connection,
     running: Running,
@@ -115,7 +116,7 @@ impl RealWorld {
             run_id: run_id.to_owned(),
             notify: None,
             own: Vec::new(),
-            document: None,
+            inputs: None,
             signals: None,
             running: Running::default(),
             began: Instant::now(),
@@ -142,11 +143,10 @@ impl RealWorld {
         self
     }
 
-    /// Says what the plan's file is: the boxes of a phase document are looked at.
+    /// Says how the boxes are found that people tick in the files of the run's protocol.
     #[must_use]
-    pub fn with_document(mut self, plan_path: &str) -> Self {
-        let path = self.root.join(plan_path);
-        self.document = Some(path).filter(|p| p.extension().is_none_or(|e| e != "toml"));
+    pub fn with_inputs(mut self, inputs: Inputs) -> Self {
+        self.inputs = Some(inputs);
         self
     }
 
@@ -275,9 +275,7 @@ impl World for RealWorld {
     }
 
     fn ticked(&mut self) -> Option<(Vec<String>, Sha)> {
-        let text = read::text(self.document.as_ref()?, PLAN_BYTES_MAX).ok()?;
-        let (document, _) = phase::inspect("", &text);
-        Some((document.ticked(), Sha::of(text.as_bytes())))
+        self.inputs.as_ref()?()
     }
 
     fn utc_offset_secs(&mut self) -> i32 {

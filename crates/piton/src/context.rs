@@ -7,6 +7,7 @@ mod lost;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
+use piton_core::RunState;
 use piton_core::redact::{Names, Redactor};
 use piton_engine::Store;
 use piton_formats::diagnostic::Diagnostic;
@@ -14,9 +15,11 @@ use piton_formats::settings::Settings;
 use piton_formats::sink;
 use piton_formats::template::quote_for_shell;
 use piton_ledger::{Liveness, Open, Owner, RunRow, Sqlite, owner_liveness};
+use piton_protocols::{Protocol, Table, find};
 use piton_workspace::Project;
 
 use crate::error::{CommandError, Kind, Result};
+use crate::ui;
 pub use piton_world::now;
 use piton_world::read;
 
@@ -27,6 +30,8 @@ const SETTINGS_BYTES_MAX: usize = 1 << 20;
 
 /// What a command works with.
 pub struct Context {
+    /// The protocols that it knows.
+    pub table: &'static Table,
     /// The project.
     pub project: Project,
     /// The folder that paths are read from: where the command was called, or the root of a run that
@@ -63,7 +68,12 @@ impl Context {
     /// Finds project and settings from a folder. With `lenient`, settings that can't be read are
     /// told and the defaults hold: nobody must be kept from looking at a run, or ending it, by a
     /// typing error.
-    pub fn new(cwd: &Path, json: bool, yes: bool, lenient: bool) -> Result<Self> {
+    pub fn new(
+        table: &'static Table,
+        cwd: &Path,
+        (json, yes): (bool, bool),
+        lenient: bool,
+    ) -> Result<Self> {
         let project = Project::of_person(cwd)
             .map_err(|e| CommandError::failed("no-project", e.to_string()))?;
         let environment: Vec<(String, String)> = std::env::vars_os()
@@ -83,10 +93,10 @@ impl Context {
         let settings = match read {
             Err(error) if lenient => {
                 if !error.message.is_empty() {
-                    crate::ui::say(&error.message);
+                    ui::say(&error.message);
                 }
                 let warning = format!("warning: {SETTINGS_FILE} is not used: defaults hold here");
-                crate::ui::say(&warning);
+                ui::say(&warning);
                 let secrets = Names { more: words_in_quotes(&path), ..Names::default() };
                 Settings { secrets, ..Settings::default() }
             }
@@ -95,7 +105,18 @@ impl Context {
         let redactor = knowing(&settings.secrets);
         let interactive = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         let (cwd, stands) = (cwd.to_owned(), cwd.to_owned());
-        Ok(Self { project, cwd, stands, settings, redactor, json, yes, interactive, leniency })
+        Ok(Self {
+            table,
+            project,
+            cwd,
+            stands,
+            settings,
+            redactor,
+            json,
+            yes,
+            interactive,
+            leniency,
+        })
     }
 
     /// The same from where a run was started, if that is another work tree of this project: its
@@ -105,7 +126,8 @@ impl Context {
         if root == self.project.root || !root.is_dir() {
             return Ok(None);
         }
-        let mut other = Self::new(root, self.json, self.yes, self.leniency != Leniency::Strict)?;
+        let mut other =
+            Self::new(self.table, root, (self.json, self.yes), self.leniency != Leniency::Strict)?;
         other.stands.clone_from(&self.stands);
         let real = |c: &Self| c.project.state_dir.canonicalize().ok();
         Ok((real(&other) == real(self)).then_some(other))
@@ -120,6 +142,29 @@ impl Context {
         let real = |project: &Project| project.state_dir.canonicalize().ok();
         root.is_dir()
             && Project::of_person(root).is_ok_and(|other| real(&other) == real(&self.project))
+    }
+
+    /// The protocol that a run recorded under a name: the one it follows, or the one that reads its plan.
+    pub fn protocol(&self, state: &RunState, id: &str) -> Result<&'static dyn Protocol> {
+        let version = state.protocol.version;
+        let known =
+            find(self.table, id).filter(|p| p.id() != state.protocol.id || p.version() >= version);
+        known.ok_or_else(|| {
+            let run = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+            let message = format!("run {run} follows the protocol `{id}` (version {version}), which this piton does not know");
+            CommandError::new(Kind::Blocked, "unknown-protocol", message).hint("use the piton that began the run, or a newer one")
+        })
+    }
+
+    /// Whether a person can be asked, and is not a program that reads JSON.
+    pub fn can_ask(&self) -> bool {
+        self.interactive && !self.json
+    }
+
+    /// Asks for a yes; no where nobody can be asked.
+    pub fn confirms(&self, question: &str) -> bool {
+        let choices = [('y', "yes"), ('n', "no")];
+        self.can_ask() && ui::ask(question, &choices, Some('n'), &mut || false) == Some('y')
     }
 
     /// Whether the settings could not be read, and the defaults hold.

@@ -166,7 +166,9 @@ pub fn drive(
         .with_folder(folder);
     // What takes a run back runs no step: ticks since the last one are a person's, if that ended well.
     if matches!(leased.drive, Drive::Run(_)) || leased.loaded.state.driven {
-        world = world.with_document(&state.plan_path);
+        let (root, plan_path) = (root_of(context, state), state.plan_path.clone());
+        let protocol = context.protocol(state, &state.protocol.id)?;
+        world = world.with_inputs(Box::new(move || ticks::ticked(protocol, &root, &plan_path)));
     }
     if args.keep_going || state.keep_going {
         leased.plan.on_failure = OnFailure::Continue;

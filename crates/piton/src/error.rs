@@ -4,6 +4,7 @@
 use std::fmt;
 
 use piton_ledger::Owner;
+use piton_protocols::protocol::Refusal;
 
 /// What a driver that lost its run can still do.
 const TAKEN_OVER_NEXT: &str = "nothing more was done here; watch the run with `piton attach`";
@@ -116,6 +117,13 @@ impl fmt::Display for CommandError {
 }
 
 impl std::error::Error for CommandError {}
+
+impl From<Refusal> for CommandError {
+    fn from(refusal: Refusal) -> Self {
+        let kind = if refusal.blocked { Kind::Blocked } else { Kind::Usage };
+        refusal.remedies.into_iter().fold(Self::new(kind, refusal.code, refusal.cause), Self::hint)
+    }
+}
 
 impl From<piton_ledger::Error> for CommandError {
     fn from(error: piton_ledger::Error) -> Self {

@@ -1,26 +1,30 @@
 //! Plans as files: reading them, naming them, keeping their secrets out of the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use piton_core::hash::Sha;
+use piton_core::event::ProtocolRef;
 use piton_core::lane::{LaneRules, TaskWorktrees};
 use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{Names, REPLACEMENT, Redactor, VALUE_BYTES_MIN};
-use piton_core::{LanePath, Plan, StepPath};
+use piton_core::{LanePath, Plan, RunState, StepPath};
 use piton_formats::plan::{PLAN_BYTES_MAX, PROMPT_BYTES_MAX};
 use piton_formats::{Diagnostic, Input, read_plan, sink};
-use piton_protocols::lanes::phase;
+use piton_protocols::Protocol;
+use piton_protocols::protocol::{Need, Reading, Source, Unreadable, claimed, followed};
 
 use crate::cli;
 use crate::commands::document_error;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
+use crate::ui;
 use piton_world::read;
 
-pub mod phase_document;
+mod asking;
 
 /// Longest part of a run's name that comes from its plan: the time and a number follow.
 const NAME_CHARS_MAX: usize = 40;
@@ -34,134 +38,126 @@ pub struct PlanFile {
     pub live: Plan,
     /// The same without secrets: what is recorded, hashed and compared.
     pub recorded: Plan,
-    /// Gates of a phase document that are open, for each lane that waits for them.
+    /// The protocol that its runs follow.
+    pub protocol: ProtocolRef,
+    /// The one that read it.
+    pub reader: &'static dyn Protocol,
+    /// What its runs are called, where its file does not name them.
+    name: Option<String>,
+    /// Gates that are open, for each lane that waits for them.
     pub open_gates: BTreeMap<LanePath, Vec<String>>,
-    /// The id of the phase, where the plan is a phase document.
-    pub phase: Option<String>,
-    /// Gates of a phase document whose boxes are ticked, and its bytes.
-    pub ticked: Option<(Vec<String>, Sha)>,
-    /// Other phases that lanes of a phase document depend on.
-    pub needed_phases: Vec<(LanePath, String)>,
+    /// Work of other plans that lanes depend on.
+    pub needs: Vec<Need>,
+}
+
+/// How a plan is read.
+#[derive(Clone, Copy, Default)]
+pub struct How {
+    /// The protocol that reads it; the one that is surest of it where none is on record.
+    pub reader: Option<&'static dyn Protocol>,
+    /// Whether tasks get worktrees of their own, over the settings.
+    pub tasks: Option<TaskWorktrees>,
+    /// Whether a person may be asked what it leaves open.
+    pub asks: bool,
 }
 
 impl PlanFile {
-    /// Reads a plan from where the person is; `tasks` says over the settings whether tasks get
-    /// worktrees of their own.
-    pub fn read(context: &Context, path: &Path, tasks: Option<TaskWorktrees>) -> Result<Self> {
-        Self::read_and(context, path, tasks, true)
-    }
-
-    /// Reads a plan; `asks` lets a person be asked what a document leaves open.
-    pub fn read_and(
-        context: &Context,
-        path: &Path,
-        tasks: Option<TaskWorktrees>,
-        asks: bool,
-    ) -> Result<Self> {
-        let full = context.cwd.join(path);
-        let opened = File::open(&full).and_then(|file| read::up_to(file, PLAN_BYTES_MAX));
-        let bytes = opened.map_err(|e| {
-            CommandError::usage("plan-unreadable", format!("{}: {e}", path.display()))
+    /// Reads a plan from where the person is.
+    pub fn read(context: &Context, path: &Path, how: How) -> Result<Self> {
+        let (full, file) = (context.cwd.join(path), path.display().to_string());
+        let unreadable = |why: &dyn Display| {
+            CommandError::usage("plan-unreadable", format!("{file}: {why}"))
                 .hint("name the file of a plan, such as plan.toml")
-        })?;
-        let text = sink::utf8(&path.display().to_string(), bytes).map_err(|found| {
+        };
+        let opened = File::open(&full).and_then(|file| read::up_to(file, PLAN_BYTES_MAX));
+        let text = match opened {
+            Err(e) if e.kind() == ErrorKind::IsADirectory => None,
+            opened => Some(sink::utf8(&file, opened.map_err(|e| unreadable(&e))?)),
+        };
+        let text = text.transpose().map_err(|found| {
             let redactor = context.redactor_of_text(&found.text);
             document_error(&found.problems, &found.text, context.json, &redactor)
         })?;
-        let root = &context.project.root;
-        if phase::is_phase(&text) && full.extension().is_none_or(|e| e != "toml") {
-            let tasks = tasks.unwrap_or(context.settings.lanes.task_worktrees);
-            return phase_document::read(context, path, &full, &text, (tasks, asks));
-        }
-        if tasks == Some(TaskWorktrees::On) {
-            let message =
-                format!("{} has no tasks: they are parts of phase documents", path.display());
-            return Err(CommandError::usage("task-worktrees", message).hint(
-                "leave out `--task-worktrees on`; lanes of a plan have worktrees of their own",
-            ));
-        }
-        let input = Input {
-            file: &path.display().to_string(),
-            text: &text,
-            settings: &context.settings,
-            git: context.project.git_dir.is_some(),
-            read: &|name| read::text(&root.join(name), PROMPT_BYTES_MAX),
-        };
+        let reading = reading(context, &file, text.as_deref(), how);
+        let text = text.as_deref().unwrap_or_default();
         // Only made where something is said: it costs more than reading a good plan.
-        let redactor = || context.redactor_of_text(&text);
-        let (mut live, warnings) = read_plan(&input)
-            .map_err(|problems| document_error(&problems, &text, context.json, &redactor()))?;
-        let warnings = not_told(warnings);
+        let redactor = || context.redactor_of_text(text);
+        let (reader, reading) = reading.map_err(|why| match why {
+            None => unreadable(&"is a folder"),
+            Some(Unreadable::Problems(found)) => {
+                document_error(&found, text, context.json, &redactor())
+            }
+            Some(Unreadable::Refused(refusal)) => refusal.into(),
+        })?;
+        let warnings = not_told(&reading.warnings);
         if !warnings.is_empty() {
-            crate::ui::diagnostics(&warnings, &text, &redactor());
+            ui::diagnostics(&warnings, text, &redactor());
         }
-        // A title that was not given comes from the path; the same plan named another way is the
-        // same plan.
-        if live.title.is_empty() {
-            live.title = stem(&full);
-        }
-        Self::of(context, &full, live)
+        Self::of(context, &full, reader, asking::settled(context, reading, how.asks)?)
     }
 
     /// A plan of a file, with its secrets taken out of what is recorded.
-    fn of(context: &Context, full: &Path, live: Plan) -> Result<Self> {
+    fn of(
+        context: &Context,
+        full: &Path,
+        reader: &'static dyn Protocol,
+        reading: Reading,
+    ) -> Result<Self> {
+        let Reading { plan: mut live, name, open_gates, needs, .. } = reading;
+        // A title that was not given comes from the path; the same plan named another way is the
+        // same plan.
+        if live.title.is_empty() {
+            live.title = stem(full);
+        }
+        let protocol = followed(context.table, reader, &live, &context.settings);
+        let protocol = protocol.map_err(|name| {
+            let known: Vec<&str> = context.table.iter().map(|p| p.id()).collect();
+            CommandError::usage("unknown-protocol", format!("there is no protocol `{name}`"))
+                .hint(format!("the plan may name one of: {}", known.join(", ")))
+        })?;
         let redactor = knowing(&context.redactor, &live, &context.settings.secrets);
         refuse_secret_paths(&live, &redactor)?;
         let recorded = without_secrets(&live, &redactor);
         let path = recorded_path(&context.project.root, full);
-        let (open_gates, needed_phases) = (BTreeMap::new(), Vec::new());
-        let (phase, ticked) = (None, None);
-        Ok(Self { path, live, recorded, open_gates, phase, ticked, needed_phases })
+        Ok(Self { path, live, recorded, protocol, reader, name, open_gates, needs })
     }
 
-    /// The same with the needs of the recorded plan that a gate, closed since by the lane that
-    /// provides it, has taken away: a ticked box is no change of the plan.
+    /// The plan as a run knows it: without what the run changed in its file, and with the same secrets
+    /// taken out.
     #[must_use]
-    pub fn closing_gates_of(mut self, recorded: &Plan) -> Self {
-        if self.phase.is_none() {
-            return self;
+    pub fn like(self, recorded: &Plan) -> Self {
+        let mut file = self.masked_like(recorded);
+        for plan in [&mut file.recorded, &mut file.live] {
+            file.reader.as_recorded(plan, recorded);
         }
-        for plan in [&mut self.recorded, &mut self.live] {
-            let provides =
-                |path: &LanePath| recorded.lane(path).is_some_and(|l| !l.rules.provides.is_empty());
-            for phase in &mut plan.phases {
-                for lane in &mut phase.lanes {
-                    let path = LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
-                    let Some(old) = recorded.lane(&path) else { continue };
-                    let only_less = lane.needs.iter().all(|n| old.needs.contains(n))
-                        && old.needs.iter().all(|n| lane.needs.contains(n) || provides(n));
-                    if only_less {
-                        lane.needs.clone_from(&old.needs);
-                        lane.rules.frozen.clone_from(&old.rules.frozen);
-                        lane.rules.alone = old.rules.alone;
-                    }
-                }
-            }
-        }
-        self
+        file
     }
 
-    /// Reads the plan of a run, if its file is still there; `tasks` is what the run was begun with.
+    /// Reads the plan of a run again, if its file is still there, by the protocol that read it first.
     pub fn of_run(
         context: &Context,
-        recorded_path: &str,
+        state: &RunState,
         tasks: Option<TaskWorktrees>,
     ) -> Result<Option<Self>> {
-        let full = context.project.root.join(recorded_path);
+        let full = context.project.root.join(&state.plan_path);
         // A pipe that a plan came through once says nothing any more, and would be waited for.
-        if !full.is_file() {
+        if !full.is_file() && !full.is_dir() {
             return Ok(None);
         }
+        let reader = match &state.run_id {
+            Some(_) => Some(context.protocol(state, &state.protocol.reader)?),
+            None => None,
+        };
         let shown = full.strip_prefix(&context.cwd).map(Path::to_owned).unwrap_or(full);
         // What was asked when the run began is on record.
-        Self::read_and(context, &shown, tasks, false).map(Some)
+        Self::read(context, &shown, How { reader, tasks, asks: false }).map(Some)
     }
 
     /// The same with what the recorded plan had taken out taken out too, and with nothing taken out that
     /// it holds: a process that does not know those secrets must neither take the plan for a changed one
     /// nor record them, and one that knows more must not take it for a changed one either.
     #[must_use]
-    pub fn masked_like(mut self, recorded: &Plan) -> Self {
+    fn masked_like(mut self, recorded: &Plan) -> Self {
         let Self { recorded: plan, live, .. } = &mut self;
         mask([&mut plan.title], [&mut live.title], [&mut recorded.title.clone()]);
         for (phase, live) in plan.phases.iter_mut().zip(&mut live.phases) {
@@ -188,9 +184,9 @@ impl PlanFile {
 
     /// What a run of this plan, or of one lane of it, is called before the time is added.
     pub fn name(&self, lane: Option<&str>) -> String {
-        if let Some(phase) = &self.phase {
+        if let Some(name) = &self.name {
             let lane = lane.map(|lane| format!("-{lane}")).unwrap_or_default();
-            return fit_for_id(&format!("{phase}{lane}"));
+            return fit_for_id(&format!("{name}{lane}"));
         }
         let path = Path::new(&self.path);
         let stem = stem(path);
@@ -201,6 +197,25 @@ impl PlanFile {
         };
         fit_for_id(&name)
     }
+}
+
+/// A plan, and the protocol that read it; no reason where none claims it.
+pub fn reading(
+    context: &Context,
+    file: &str,
+    text: Option<&str>,
+    how: How,
+) -> Result<(&'static dyn Protocol, Reading), Option<Unreadable>> {
+    let source = Source {
+        file,
+        text,
+        read: &|name| read::text(&context.project.root.join(name), PROMPT_BYTES_MAX),
+        settings: &context.settings,
+        git: context.project.git_dir.is_some(),
+        task_worktrees: how.tasks,
+    };
+    let reader = how.reader.or_else(|| claimed(context.table, &source)).ok_or(None)?;
+    Ok((reader, reader.read(&source).map_err(Some)?))
 }
 
 impl From<cli::TaskWorktrees> for TaskWorktrees {
@@ -215,9 +230,9 @@ impl From<cli::TaskWorktrees> for TaskWorktrees {
 
 /// The warnings that were not told yet: a command may read its plan more than once, under several
 /// names.
-fn not_told(warnings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+fn not_told(warnings: &[Diagnostic]) -> Vec<Diagnostic> {
     let key = |w: &Diagnostic| format!("{}:{}:{}:{}", w.line, w.column, w.code, w.message);
-    warnings.into_iter().filter(|w| is_news(key(w))).collect()
+    warnings.iter().filter(|w| is_news(key(w))).cloned().collect()
 }
 
 /// Whether something is said for the first time by this process.
@@ -389,6 +404,8 @@ fn is_masked(recorded: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use piton_protocols::plain::Plain;
+
     use super::*;
 
     /// Lost: a secret in a test command would reach the ledger by the way of the lane's rules.
@@ -409,10 +426,11 @@ mod tests {
             path: "p.toml".to_owned(),
             live: live.clone(),
             recorded: live,
+            protocol: ProtocolRef::default(),
+            reader: &Plain,
+            name: None,
             open_gates: BTreeMap::new(),
-            phase: None,
-            ticked: None,
-            needed_phases: Vec::new(),
+            needs: Vec::new(),
         };
         assert_eq!(
             unknowing.clone().masked_like(&recorded).recorded.phases[0].lanes[0].rules,

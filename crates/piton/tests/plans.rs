@@ -493,3 +493,20 @@ fn a_plan_with_a_byte_order_mark_and_crlf_runs() {
     project.piton(&["run", "plan.toml"]).exits(0);
     assert_eq!(project.read("ran.txt"), "one\ntwo\n");
 }
+
+/// Lost: nobody could say which protocol a run follows, or a wrong name would be passed over.
+#[test]
+fn a_plan_names_the_protocol_of_its_runs() {
+    let project = Project::new();
+    let phase = "[[phase]]\nid = \"P\"\nrun = \"true\"\n";
+    let follows = |run: &str| project.status_json(run)["protocol"].clone();
+    project.write("plan.toml", phase);
+    project.piton(&["run", "plan.toml", "--run-id", "a"]).exits(0);
+    assert_eq!(follows("a"), serde_json::json!({"id": "plain", "version": 1, "reader": "plain"}));
+    project.write("plan.toml", &format!("protocol = \"lanes\"\n{phase}"));
+    project.piton(&["run", "plan.toml", "--fresh", "--run-id", "b"]).exits(0);
+    assert_eq!(follows("b"), serde_json::json!({"id": "lanes", "version": 1, "reader": "plain"}));
+    project.write("plan.toml", &format!("protocol = \"lane\"\n{phase}"));
+    let refused = project.piton(&["run", "plan.toml", "--fresh"]).exits(2);
+    refused.says("there is no protocol `lane`").says("lanes, plain");
+}

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use piton_core::event::{
-    DriverAttached, DriverLeft, Facts, LogRanges, Outcome, RunCreated, Shape, StepFinished,
-    StepReset, StepStarted, Verdict,
+    DriverAttached, DriverLeft, Facts, LogRanges, Outcome, ProtocolRef, RunCreated, Shape,
+    StepFinished, StepReset, StepStarted, Verdict,
 };
 use piton_core::{Event, Millis, Plan, RunId, RunState, StepPath, Timestamp, apply};
 use piton_engine::Store;
@@ -68,6 +68,7 @@ impl Driven {
         let row = store.create(&new, &plan, &owner).map_err(|e| e.to_string())?;
         let created = RunCreated {
             run_id: RunId(RUN.to_owned()),
+            protocol: ProtocolRef::default(),
             plan_path: "plan.toml".to_owned(),
             plan_hash: plan.hash(),
             title: "Bench".to_owned(),

@@ -2,8 +2,8 @@
 #![expect(dead_code, reason = "each test file uses its own part of this one")]
 
 use piton_core::event::{
-    Class, DriverAttached, Event, Facts, FileHash, LogRanges, Next, Outcome, RunCreated, Shape,
-    StepFinished, StepStarted,
+    Class, DriverAttached, Event, Facts, FileHash, LogRanges, Next, Outcome, ProtocolRef,
+    RunCreated, Shape, StepFinished, StepStarted,
 };
 use piton_core::hash::Sha;
 use piton_core::{Illegal, Millis, Plan, RunId, RunState, StepPath, Timestamp, apply};
@@ -27,6 +27,7 @@ pub fn file(path: &str, text: &str) -> FileHash {
 pub fn created(plan: &Plan) -> Event {
     Event::RunCreated(Box::new(RunCreated {
         run_id: RunId("run-1".to_owned()),
+        protocol: ProtocolRef::default(),
         plan_path: "plan.toml".to_owned(),
         plan_hash: plan.hash(),
         title: plan.title.clone(),

@@ -3,6 +3,7 @@
 
 use piton_core::RunState;
 use piton_core::event::{DriverLeft, Event, RunAborted, TicksSeen, Verdict};
+use piton_core::request::awaits_tick;
 
 use super::{Drive, Driver};
 use crate::drive::Ending;
@@ -83,18 +84,11 @@ impl Driver<'_> {
     /// Records boxes of gates that were ticked while this driver was at work: a person may have done
     /// it, or a step, and nobody can tell.
     fn doubt_ticks(&mut self) -> Result<()> {
-        let lanes = || self.plan.phases.iter().flat_map(|phase| &phase.lanes);
-        if lanes().all(|lane| lane.rules.frozen.is_empty()) {
-            return Ok(());
-        }
         let Some((ticked, document)) = self.world.ticked() else { return Ok(()) };
-        let is_known = |gate: &String| {
-            let RunState { ticks, doubted, .. } = &self.state;
-            ticks.contains(gate) || doubted.contains(gate)
+        let is_new = |gate: &String| {
+            awaits_tick(&self.plan, &self.state, gate) && !self.state.doubted.contains(gate)
         };
-        let matters = |gate: &String| lanes().any(|lane| lane.rules.frozen.contains(gate));
-        let gates: Vec<String> =
-            ticked.into_iter().filter(|gate| matters(gate) && !is_known(gate)).collect();
+        let gates: Vec<String> = ticked.into_iter().filter(is_new).collect();
         if gates.is_empty() {
             return Ok(());
         }

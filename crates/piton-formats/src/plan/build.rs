@@ -89,6 +89,7 @@ pub(super) struct Builder<'a, 't> {
 pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>) -> Draft {
     let settings = input.settings;
     let title = root.text("title", sink).map_or_else(|| file_stem(input.file), |title| title.value);
+    let protocol = root.text("protocol", sink).map(|protocol| protocol.value);
     let has_spec = root.key_span("spec").is_some();
     let spec = root.text("spec", sink).and_then(|spec| check_path("spec", &spec, sink));
     let on_failure = settings::read_on_failure(root, sink).unwrap_or(settings.on_failure);
@@ -111,8 +112,15 @@ pub(super) fn build(root: &Node<'_, '_>, input: &Input<'_>, sink: &mut Sink<'_>)
         None => settings.defaults.clone(),
     };
     let phases = builder.phases(root, &defaults);
-    let task_worktrees = TaskWorktrees::Off;
-    let plan = Plan { title, spec, on_failure, budgets, phases: Vec::new(), task_worktrees };
+    let plan = Plan {
+        title,
+        protocol,
+        spec,
+        on_failure,
+        budgets,
+        phases: Vec::new(),
+        task_worktrees: TaskWorktrees::Off,
+    };
     Draft { plan, phases }
 }
 

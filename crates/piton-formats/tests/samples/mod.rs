@@ -11,9 +11,9 @@ use piton_core::event::{
     GateAsked, GateDecided, GateReopened, LaneBegun, LaneBlocked, LaneCommitted, LaneForked,
     LaneImported, LaneJoined, LaneMerged, LaneReady, LaneRebased, LaneRemoved, LaneReopened,
     LogRanges, MergeIntended, MergeMissed, MergedBy, Next, Outcome, Outstanding, PlanAccepted,
-    PullRequestOpened, Revert, RewindIntended, RewindKind, RewindRoom, Rewound, RunAborted,
-    RunArchived, RunCreated, Shape, SpecAccepted, StepFinished, StepProven, StepReset, StepRetried,
-    StepSkipped, StepStarted, TicksSeen, TimeSkipped, Verdict,
+    ProtocolRef, PullRequestOpened, Revert, RewindIntended, RewindKind, RewindRoom, Rewound,
+    RunAborted, RunArchived, RunCreated, Shape, SpecAccepted, StepFinished, StepProven, StepReset,
+    StepRetried, StepSkipped, StepStarted, TicksSeen, TimeSkipped, Verdict,
 };
 use piton_core::hash::Sha;
 use piton_core::lane::{Isolation, Missed, SnapshotRef, Stage, StageStatus};
@@ -198,6 +198,7 @@ fn imported() -> LaneImported {
 fn created(run_id: &str, plan: &Plan) -> Event {
     Event::RunCreated(Box::new(RunCreated {
         run_id: RunId(text(run_id)),
+        protocol: ProtocolRef { id: text("lanes"), version: 1, reader: text("plain") },
         plan_path: text("plan.toml"),
         plan_hash: plan.hash(),
         title: plan.title.clone(),

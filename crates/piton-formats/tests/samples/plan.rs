@@ -77,6 +77,7 @@ pub fn plan() -> Plan {
     };
     Plan {
         title: text("A plan"),
+        protocol: Some(text("lanes")),
         spec: Some(text("spec.md")),
         on_failure: OnFailure::Continue,
         budgets: Budgets::default(),

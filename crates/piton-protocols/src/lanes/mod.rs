@@ -7,19 +7,62 @@ pub mod checkpoints;
 pub mod fix;
 pub mod naming;
 pub mod phase;
+mod read;
 pub mod report;
 pub mod run_log;
+mod start;
 pub mod time;
 
 pub use piton_formats::template::quote_for_shell as shell_quote;
 
-use crate::protocol::Protocol;
+use piton_core::hash::Sha;
+use piton_core::{Plan, RunState};
+use piton_formats::settings::{Settings, Views};
+
+use crate::protocol::{Claim, Protocol, Reader, Reading, Source, Start, Unreadable};
 
 /// The lanes protocol.
+#[derive(Debug)]
 pub struct Lanes;
 
 impl Protocol for Lanes {
     fn id(&self) -> &'static str {
         "lanes"
+    }
+
+    fn claim(&self, source: &Source<'_>) -> Claim {
+        let is_phase = || source.text.is_some_and(phase::is_phase);
+        if !source.has_extension("toml") && is_phase() { Claim::Content } else { Claim::No }
+    }
+
+    fn read(&self, source: &Source<'_>) -> Result<Reading, Unreadable> {
+        read::read(source)
+    }
+
+    fn adopts(&self, plan: &Plan, settings: &Settings) -> bool {
+        let mut lanes = plan.phases.iter().flat_map(|phase| &phase.lanes);
+        settings.lanes.views == Views::On || lanes.any(|l| !l.rules.isolation.is_in_place())
+    }
+
+    fn as_recorded(&self, plan: &mut Plan, recorded: &Plan) {
+        read::with_gates_of(plan, recorded);
+    }
+
+    fn start(&self, plan: &Plan, earlier: &RunState) -> Start {
+        start::start(plan, earlier)
+    }
+
+    fn is_needed(&self, run: &RunState, need: &str) -> bool {
+        start::holds(run, need)
+    }
+
+    fn retries_on_resume(&self) -> bool {
+        true
+    }
+
+    fn inputs(&self, plan_path: &str, read: &Reader<'_>) -> Option<(Vec<String>, Sha)> {
+        let text = read(plan_path).ok()?;
+        let (document, _) = phase::inspect("", &text);
+        Some((document.ticked(), Sha::of(text.as_bytes())))
     }
 }

@@ -21,12 +21,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use piton_core::event::Shape;
+use piton_core::event::{ProtocolRef, Shape};
 use piton_core::lane::Isolation;
 use piton_core::{Event, LanePath, Plan, RunState, Status, Timestamp};
 use piton_engine::world::Rooms;
+use piton_protocols::Protocol as _;
 use piton_protocols::lanes::checkpoints::{Book, OwnRecord};
-use piton_protocols::lanes::{naming, time};
+use piton_protocols::lanes::{Lanes, naming, time};
 use piton_workspace::beneath::Spot;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
@@ -190,8 +191,8 @@ impl Views {
 
     /// Says what the plan's file is: a phase document becomes one of the views.
     #[must_use]
-    pub fn with_plan(mut self, plan_path: &str) -> Self {
-        self.look_at_plan(plan_path);
+    pub fn with_plan(mut self, protocol: &ProtocolRef, plan_path: &str) -> Self {
+        self.look_at_plan(protocol, plan_path);
         self
     }
 
@@ -214,7 +215,7 @@ impl Views {
 
     /// Writes all views; what is as it should be is not touched.
     pub fn write(&mut self, plan: &Plan, state: &RunState) -> io::Result<()> {
-        self.look_at_plan(&state.plan_path);
+        self.look_at_plan(&state.protocol, &state.plan_path);
         self.isolated |= state.lanes().any(|(_, lane)| lane.isolation == Isolation::Worktree);
         self.last_at = state.last_at;
         let Some(run_id) = state.run_id.as_ref().filter(|_| self.is_wanted()) else {
@@ -348,15 +349,13 @@ impl Views {
     /// What the contract wants to be said of the lanes that are meant; nothing where no view is
     /// written.
     pub fn prompt(&mut self, state: &RunState, told: Told) -> Vec<String> {
-        self.look_at_plan(&state.plan_path);
+        self.look_at_plan(&state.protocol, &state.plan_path);
         self.isolated |= state.lanes().any(|(_, lane)| lane.isolation == Isolation::Worktree);
         if self.is_wanted() { prompt(&self.root, &self.paths, state, told) } else { Vec::new() }
     }
 
-    fn look_at_plan(&mut self, plan_path: &str) {
-        let is_document =
-            |path: &str| Path::new(path).extension().is_some_and(|e| e.eq_ignore_ascii_case("md"));
-        self.document = Some(plan_path.to_owned()).filter(|path| is_document(path));
+    fn look_at_plan(&mut self, protocol: &ProtocolRef, plan_path: &str) {
+        self.document = (protocol.reader == Lanes.id()).then(|| plan_path.to_owned());
     }
 
     /// Learns from an event whether the run has views.
@@ -367,7 +366,7 @@ impl Views {
         };
         let shape = match event {
             Event::RunCreated(e) => {
-                self.look_at_plan(&e.plan_path);
+                self.look_at_plan(&e.protocol, &e.plan_path);
                 &e.shape
             }
             Event::PlanAccepted(e) => &e.shape,

@@ -167,6 +167,7 @@ fn plan_of(store: &mut Store, loaded: &Loaded) -> Result<Plan> {
     ));
     Ok(Plan {
         title: loaded.state.title.clone(),
+        protocol: None,
         spec: None,
         on_failure: OnFailure::default(),
         budgets: Budgets::default(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use piton_protocols::Table;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cli::DemoArgs;
@@ -57,7 +58,7 @@ pub fn run(context: &Context, args: &DemoArgs) -> Result<()> {
     ui::say("\n== 2. Driver, keeper and steps are killed at once, then resumed");
     let mut driver = scratch.piton(&["run", "plan.toml", "--fresh", "--run-id", "demo-2"])?;
     scratch.wait_for("demo-2/build/api/server")?;
-    scratch.kill_everything("demo-2", driver.id())?;
+    scratch.kill_everything(context.table, "demo-2", driver.id())?;
     let _ = driver.wait();
     ui::say("   killed everything while build/api/server runs");
     scratch.resume("demo-2")?;
@@ -150,8 +151,8 @@ impl Scratch {
         counts
     }
 
-    fn kill_everything(&self, run_id: &str, driver: u32) -> Result<()> {
-        let context = Context::new(&self.dir, false, true, false)?;
+    fn kill_everything(&self, table: &'static Table, run_id: &str, driver: u32) -> Result<()> {
+        let context = Context::new(table, &self.dir, (false, true), false)?;
         let state = context.read_store()?.load(run_id)?.state;
         let keeper = piton_process::keeper_alive(&context.run_dir(run_id));
         kill(driver);

@@ -184,7 +184,7 @@ fn prepare(
         return Ok(None);
     }
     if again {
-        check.events.extend(retries(&loaded.state, args));
+        check.events.extend(retries(context, &loaded.state, args)?);
     }
     if let Some(resume) = report(context, &loaded, &check, args) {
         ui::drive_json(&serde_json::json!({ "resume": resume }));
@@ -237,23 +237,24 @@ fn let_go(context: &Context, loaded: &Loaded, lease: &Lease, plan: &Plan) -> Res
     Ok(())
 }
 
-/// Gives failed steps of lanes that follow the recovery contract new attempts: there, resuming is
-/// how a person says that what failed was put right. Of others, naming the lane says the same.
-fn retries(state: &RunState, args: &DriveArgs) -> Vec<Event> {
-    let document = std::path::Path::new(&state.plan_path).extension().is_some_and(|e| e == "md");
+/// Gives failed steps new attempts where that is what resuming means to the run's protocol. Of others,
+/// naming the lane says that what failed was put right.
+fn retries(context: &Context, state: &RunState, args: &DriveArgs) -> Result<Vec<Event>> {
+    let protocol = context.protocol(state, &state.protocol.id)?;
+    if !protocol.retries_on_resume() && args.lane.is_none() {
+        return Ok(Vec::new());
+    }
     let meant = |path: &LanePath, lane: &LaneState| {
         args.phase.as_ref().is_none_or(|p| *p == path.phase)
             && args.lane.as_ref().is_none_or(|l| l == lane.whole())
     };
-    let lanes = state.lanes().filter(|(path, lane)| {
-        meant(path, lane) && (document || args.lane.is_some() || !lane.isolation.is_in_place())
-    });
+    let lanes = state.lanes().filter(|(path, lane)| meant(path, lane));
     let failed = lanes.flat_map(|(path, lane)| {
         let steps = lane.steps.iter().filter(|s| s.progress == Progress::Failed);
         steps.map(move |s| StepPath::new(&path.phase, &path.lane, &s.id))
     });
     let by = Context::who();
-    failed.map(|step| Event::StepRetried(StepRetried { step, by: by.clone() })).collect()
+    Ok(failed.map(|step| Event::StepRetried(StepRetried { step, by: by.clone() })).collect())
 }
 
 fn live_hash(loaded: &Loaded) -> piton_core::hash::Sha {
@@ -288,8 +289,8 @@ fn compare(
         return Ok(Compared { check, live: recorded, gates: Gates::default(), ticks: Vec::new() });
     }
     let tasks = Some(recorded.task_worktrees);
-    let file = PlanFile::of_run(context, &loaded.state.plan_path, tasks)?;
-    let file = file.map(|file| file.masked_like(&recorded).closing_gates_of(&recorded));
+    let file = PlanFile::of_run(context, &loaded.state, tasks)?;
+    let file = file.map(|file| file.like(&recorded));
     let mut world = drive::world(context, &loaded.state);
     let who = Context::who();
     let accepts = Accepts { plan: args.accept_plan, spec: args.accept_spec, by: &who };
@@ -305,8 +306,10 @@ fn compare(
     }
     in_flight(context, &loaded.state, &loaded.row.run_id, &mut check, args.accept_plan);
     let _ = world.now();
+    let protocol = context.protocol(&loaded.state, &loaded.state.protocol.id)?;
+    let open = file.as_ref().map(|file| file.open_gates.clone());
     let (ticks, gates) =
-        ticks::check(&root, (&check.plan, file.as_ref()), &loaded.state, args.accept_gates);
+        ticks::check(protocol, &root, (&check.plan, open), &loaded.state, args.accept_gates);
     let live = file.map_or(recorded, |f| f.live);
     Ok(Compared { check, live, gates, ticks })
 }
@@ -316,7 +319,7 @@ fn recorded(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<Pla
     let state = &loaded.state;
     let Some(problem) = store.plan_problem(state)? else { return Ok(store.plan(state)?) };
     let lost = format!("the plan on record of run {} {problem}", loaded.row.run_id);
-    let file = PlanFile::of_run(context, &state.plan_path, None)?.map(|file| file.recorded);
+    let file = PlanFile::of_run(context, state, None)?.map(|file| file.recorded);
     let typed = context.plan_argument(&state.plan_path);
     if let Some(plan) = file.filter(|plan| Some(plan.hash()) == state.plan_hash) {
         ui::say(&format!("warning: {lost}; {typed} is the same plan and takes its place"));
@@ -406,14 +409,14 @@ fn say_complete(context: &Context, state: &RunState) {
 
 fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs) -> Result<()> {
     if loaded.seq == 0 {
-        let plan = super::run::plan_of_unbegun(context, &loaded.row)?;
+        let plan = super::run::plan_of_unbegun(context, loaded)?;
         drive::check_selection(&plan.live, args)?;
         ui::say(&format!("run {} has not begun: all of it would run", loaded.row.run_id));
         super::run::dry_run(context, &plan, args);
         return Ok(());
     }
     let mut check = compare(context, store, loaded, args)?.check;
-    check.events.extend(retries(&loaded.state, args));
+    check.events.extend(retries(context, &loaded.state, args)?);
     let resume = report(context, loaded, &check, args);
     let mut state = loaded.state.clone();
     for event in &check.events {

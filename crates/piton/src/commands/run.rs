@@ -14,6 +14,7 @@ use piton_core::{RunId, RunState, Status};
 use piton_engine::store::{Commit, Loaded};
 use piton_engine::{Drive, Leased, Store, World as _};
 use piton_ledger::{Lease, NewRun, RunKey, RunRow};
+use piton_protocols::protocol::Start;
 
 use self::phases::earlier_run;
 use super::{detach, resume};
@@ -21,7 +22,7 @@ use crate::cli::{DriveArgs, ResumeArgs, RollbackArgs, RunArgs};
 use crate::context::{Context, now};
 use crate::drive;
 use crate::error::{CommandError, Kind, Result};
-use crate::plan_file::PlanFile;
+use crate::plan_file::{How, PlanFile};
 use crate::ui;
 use piton_world::RealWorld;
 
@@ -66,7 +67,7 @@ fn run_plan(context: &Context, mut args: RunArgs) -> Result<()> {
     let tasks = args.task_worktrees.map(TaskWorktrees::from);
     // What a document leaves open was asked when the run began, and is not asked only to look.
     let asks = !args.resume && !args.rollback && !args.drive.dry_run;
-    let plan = PlanFile::read_and(context, path, tasks, asks)?;
+    let plan = PlanFile::read(context, path, How { tasks, asks, reader: None })?;
     drive::check_selection(&plan.live, &args.drive)?;
     let mut store = match args.drive.dry_run.then(|| context.read_store()) {
         None => context.write_store()?,
@@ -181,7 +182,11 @@ fn wants_resume(
     if Context::driver_lives(row) {
         return Err(driven(row));
     }
-    if !context.interactive || context.json {
+    let earlier = store.load(&row.run_id)?.state;
+    if plan.reader.start(&plan.live, &earlier) == Start::Resume {
+        return Ok(true);
+    }
+    if !context.can_ask() {
         let message = format!("run {} of {} is unfinished", row.run_id, plan.path);
         let typed = context.plan_argument(&plan.path);
         return Err(CommandError::new(Kind::Blocked, "run-unfinished", message)
@@ -252,6 +257,7 @@ pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
 pub fn created(context: &Context, plan: &PlanFile, run_id: &str, spec: Option<FileHash>) -> Event {
     Event::RunCreated(Box::new(RunCreated {
         run_id: RunId(run_id.to_owned()),
+        protocol: plan.protocol.clone(),
         plan_path: plan.path.clone(),
         plan_hash: plan.recorded.hash(),
         title: plan.recorded.title.clone(),
@@ -294,8 +300,7 @@ fn start(
     let loaded = Loaded { row: row.clone(), state, seq: 0 };
     if args.drive.detach {
         let (mut state, at) = (RunState::default(), now());
-        piton_core::apply(&mut state, at, &event)
-            .map_err(|e| CommandError::failed("ledger-content", e.to_string()))?;
+        piton_core::apply(&mut state, at, &event).map_err(illegal)?;
         store.append(&Commit {
             row: &row,
             epoch: lease.epoch,
@@ -311,7 +316,7 @@ fn start(
     if !context.json {
         ui::say(&format!("run {}", row.run_id));
     }
-    let leased = first_drive(context, plan.clone(), event, loaded, &lease, &args.drive);
+    let leased = first_drive(context, plan.clone(), event, loaded, &lease, &args.drive)?;
     let ending = drive::drive(context, store, leased, &args.drive)?;
     if drive::questions(context, store, &row.run_id, &ending)? {
         let again = ResumeArgs { run: Some(row.run_id), drive: args.drive.clone() };
@@ -320,7 +325,7 @@ fn start(
     drive::exit(&ending)
 }
 
-/// What the first driver of a run does. Gates that are ticked before any step began all count.
+/// What the first driver of a run does. Boxes that are ticked before any step began all count.
 fn first_drive(
     context: &Context,
     plan: PlanFile,
@@ -328,15 +333,21 @@ fn first_drive(
     loaded: Loaded,
     lease: &Lease,
     args: &DriveArgs,
-) -> Leased {
+) -> Result<Leased> {
+    let state = piton_core::replay([(now(), &created)]).map_err(illegal)?;
+    let protocol = context.protocol(&state, &state.protocol.id)?;
+    let PlanFile { recorded: plan, live, open_gates, .. } = plan;
+    let root = &context.project.root;
+    let (ticks, gates) =
+        drive::ticks::check(protocol, root, (&plan, Some(open_gates)), &state, false);
     let first = DriveArgs { takeover: false, ..args.clone() };
     let mut opening = vec![created, drive::attached(context, lease, &first)];
-    let both = (&plan.recorded, Some(&plan));
-    let (ticks, gates) =
-        drive::ticks::check(&context.project.root, both, &RunState::default(), false);
     opening.extend(ticks);
-    let PlanFile { recorded: plan, live, .. } = plan;
-    Leased { loaded, epoch: lease.epoch, plan, live, opening, drive: Drive::Run(gates) }
+    Ok(Leased { loaded, epoch: lease.epoch, plan, live, opening, drive: Drive::Run(gates) })
+}
+
+fn illegal(error: piton_core::Illegal) -> CommandError {
+    CommandError::failed("ledger-content", error.to_string())
 }
 
 /// Begins a run whose driver died between creating it and recording its first event.
@@ -348,16 +359,16 @@ pub fn begin(
     args: &DriveArgs,
 ) -> Result<Leased> {
     let run_id = loaded.row.run_id.clone();
-    let plan = plan_of_unbegun(context, &loaded.row)?;
+    let plan = plan_of_unbegun(context, &loaded)?;
     store.keep_plan(&plan.recorded)?;
     let created = created(context, &plan, &run_id, see_spec(context, &plan)?);
-    Ok(first_drive(context, plan, created, loaded, lease, args))
+    first_drive(context, plan, created, loaded, lease, args)
 }
 
 /// The plan of a run that has not begun: its file is all there is.
-pub fn plan_of_unbegun(context: &Context, row: &RunRow) -> Result<PlanFile> {
-    let RunRow { run_id, plan: path, .. } = row;
-    PlanFile::of_run(context, path, None)?.ok_or_else(|| {
+pub fn plan_of_unbegun(context: &Context, loaded: &Loaded) -> Result<PlanFile> {
+    let RunRow { run_id, plan: path, .. } = &loaded.row;
+    PlanFile::of_run(context, &loaded.state, None)?.ok_or_else(|| {
         let message = format!("run {run_id} never began, and its plan {path} is not there");
         CommandError::new(Kind::Blocked, "resume-blocked", message)
             .hint("put the plan back, or start another one with `piton run PLAN`")

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use piton_core::Timestamp;
+use piton_core::event::ProtocolRef;
 use piton_core::summary::{progress, run_status};
 use piton_engine::Store;
 use piton_ledger::RunRow;
@@ -27,6 +28,7 @@ struct Listed {
     steps_done: Option<usize>,
     steps_total: Option<usize>,
     plan: String,
+    protocol: Option<ProtocolRef>,
     title: String,
     root: String,
     driver: Option<String>,
@@ -69,6 +71,7 @@ fn list(store: &mut Store, row: RunRow, load: bool) -> Listed {
     let loaded = loaded.ok().flatten();
     let steps = loaded.as_ref().map(|l| progress(&l.state));
     Listed {
+        protocol: loaded.as_ref().map(|l| l.state.protocol.clone()),
         status: loaded.map_or(row.status, |l| run_status(&l.state, lives).to_string()),
         steps_done: steps.map(|(done, _)| done),
         steps_total: steps.map(|(_, total)| total),
@@ -153,6 +156,7 @@ mod tests {
             steps_done: Some(done),
             steps_total: Some(12),
             plan: "plan.toml".to_owned(),
+            protocol: None,
             title: String::new(),
             root: String::new(),
             driver: None,

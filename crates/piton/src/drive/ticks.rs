@@ -1,47 +1,51 @@
-//! Which ticked gates of a phase document count: those a person ticked, not those of a step.
+//! Which ticked boxes of a protocol's files count: those a person ticked, not those of a step.
 //!
-//! A document does not say who ticked a box. What was ticked before the first step of a run, or while
+//! A box closes a gate that lanes wait for, or approves the gate of a place. A file does not say who ticked a box. What was ticked before the first step of a run, or while
 //! nobody drove it, is a person's. What came while steps were at work, or with the commit of a lane,
 //! may be a step's own: it counts once a person says so. Gates that a lane provides are not looked at
 //! here: who needs one waits for that lane, whatever its box says.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use piton_core::event::{Event, TicksSeen};
+use piton_core::hash::Sha;
 use piton_core::lane::Stage;
+use piton_core::request::{self, Request};
 use piton_core::state::LaneState;
 use piton_core::{LanePath, Plan, RunState};
 use piton_engine::Gates;
-use piton_protocols::lanes::phase;
+use piton_formats::plan::PLAN_BYTES_MAX;
+use piton_protocols::Protocol;
 use piton_workspace::Git;
+use piton_world::read;
 
 use crate::context::Context;
-use crate::plan_file::PlanFile;
 
-/// Checks the ticks of a run's document; `accepts` are all of them. Gives what is to be recorded of those
-/// that count from now on, and the gates that lanes wait for.
+/// The boxes that are ticked in the files of a run's protocol below a folder.
+pub fn ticked(protocol: &dyn Protocol, root: &Path, plan_path: &str) -> Option<(Vec<String>, Sha)> {
+    protocol.inputs(plan_path, &|path| read::text(&root.join(path), PLAN_BYTES_MAX))
+}
+
+/// Checks the ticks of a run; `accepts` are all of them. Gives what is to be recorded of those that
+/// count from now on, and the gates that lanes wait for; `open` are those that its plan's file says.
 pub fn check(
+    protocol: &dyn Protocol,
     root: &Path,
-    (plan, file): (&Plan, Option<&PlanFile>),
+    (plan, open): (&Plan, Option<BTreeMap<LanePath, Vec<String>>>),
     state: &RunState,
     accepts: bool,
 ) -> (Vec<Event>, Gates) {
-    let open = match file {
-        Some(file) => file.open_gates.clone(),
-        // Those of a document that is gone, and that did not count before.
-        None => waiting(plan, |gate| !state.ticks.contains(gate)),
-    };
-    let Some((ticked, document)) = file.and_then(|f| f.ticked.as_ref()) else {
+    // Of a file that is gone, those that did not count before.
+    let open = open.unwrap_or_else(|| waiting(plan, |gate| !state.ticks.contains(gate)));
+    let Some((ticked, document)) = ticked(protocol, root, &state.plan_path) else {
         return (Vec::new(), Gates { open, ..Gates::default() });
     };
-    let lanes = plan.phases.iter().flat_map(|phase| &phase.lanes);
-    let frozen: BTreeSet<&String> = lanes.flat_map(|lane| &lane.rules.frozen).collect();
-    let new = ticked.iter().filter(|gate| frozen.contains(gate) && !state.ticks.contains(*gate));
+    let new = ticked.iter().filter(|gate| request::awaits_tick(plan, state, gate));
     let is_doubted = |gate: &&String| {
         // A driver that died could not say what was ticked before.
         let at_work = state.driven || state.doubted.contains(*gate);
-        !accepts && (at_work || through_lane(root, state, gate).is_some())
+        !accepts && (at_work || through_lane(protocol, root, state, gate).is_some())
     };
     let (doubted, count): (Vec<&String>, Vec<&String>) = new.partition(is_doubted);
     let mut events = Vec::new();
@@ -51,9 +55,20 @@ pub fn check(
         } else {
             "found ticked in the document".to_owned()
         };
+        let decide = |gate: &&String| Request::Decide {
+            gate: (*gate).clone(),
+            approved: true,
+            message: by.clone(),
+        };
+        // A gate that only lanes wait for has no place, and is not decided about.
+        let decided = count
+            .iter()
+            .filter_map(|gate| request::turn(state, &decide(gate), &Context::who()).ok());
+        let decided: Vec<Event> = decided.flatten().collect();
         let gates = count.into_iter().cloned().collect();
-        let seen = TicksSeen { gates, count: true, by, document: Some(document.clone()) };
+        let seen = TicksSeen { gates, count: true, by, document: Some(document) };
         events.push(Event::TicksSeen(Box::new(seen)));
+        events.extend(decided);
     }
     (events, Gates { open, doubted: waiting(plan, |gate| doubted.contains(&gate)) })
 }
@@ -75,11 +90,19 @@ fn waiting(plan: &Plan, is_meant: impl Fn(&String) -> bool) -> BTreeMap<LanePath
 }
 
 /// The lane whose commit has a gate ticked that was open where the lane began.
-fn through_lane(root: &Path, state: &RunState, gate: &str) -> Option<LanePath> {
+fn through_lane(
+    protocol: &dyn Protocol,
+    root: &Path,
+    state: &RunState,
+    gate: &str,
+) -> Option<LanePath> {
     let closed = |commit: &str| {
-        let name = format!("{commit}:./{}", state.plan_path);
-        let text = Git::at(root).args(["show", &name]).text().unwrap_or_default();
-        phase::inspect("", &text).0.ticked().iter().any(|closed| closed == gate)
+        let show = |path: &str| {
+            let text = Git::at(root).args(["show", &format!("{commit}:./{path}")]).text();
+            Ok(text.unwrap_or_default())
+        };
+        let ticked = protocol.inputs(&state.plan_path, &show);
+        ticked.is_some_and(|(boxes, _)| boxes.iter().any(|closed| closed == gate))
     };
     let brings = |lane: &LaneState| {
         let work = lane.work.as_deref().filter(|work| !work.isolation.is_in_place())?;

@@ -37,7 +37,7 @@ pub fn views(context: &Context, state: &RunState) -> Views {
     let history = move || history(&ledger_dir, &run_id).unwrap_or_default();
     let others = move || all_records(&state_dir, &at, &of, mode, &own);
     Views::new(&root, &context.project.state_dir, paths, mode)
-        .with_plan(&state.plan_path)
+        .with_plan(&state.protocol, &state.plan_path)
         .with_others(Box::new(others))
         .with_history(Box::new(history))
 }
@@ -92,8 +92,7 @@ fn all_records(
 
 /// Whether a run follows the lanes protocol.
 fn is_lanes(state: &RunState) -> bool {
-    let isolated = state.lanes().any(|(_, lane)| !lane.isolation.is_in_place());
-    isolated || Path::new(&state.plan_path).extension().is_some_and(|e| e == "md")
+    state.protocol.id == "lanes"
 }
 
 /// The lanes of a run without snapshots; nothing where it has no views.

@@ -5,7 +5,7 @@
 
 mod lanes;
 
-use piton_core::event::{Class, FileHash};
+use piton_core::event::{Class, FileHash, ProtocolRef};
 use piton_core::evidence::Rerun;
 use piton_core::id::LanePath;
 use piton_core::lane::TaskOf;
@@ -29,6 +29,7 @@ pub struct Document<'a> {
     run_id: &'a str,
     title: &'a str,
     plan: &'a str,
+    protocol: &'a ProtocolRef,
     status: Status,
     current: Option<StepPath>,
     phases: Vec<Phase<'a>>,
@@ -129,6 +130,7 @@ pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) ->
         run_id: &row.run_id,
         title: &state.title,
         plan: &state.plan_path,
+        protocol: &state.protocol,
         status: run,
         current: current(state).filter(|_| state.ended.is_none()),
         phases: phases(state, run),

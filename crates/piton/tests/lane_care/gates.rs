@@ -99,3 +99,18 @@ fn a_tick_of_a_lane_that_is_merged_later_does_not_close_a_gate() {
     assert!(!scene.room("SL-2").exists());
     scene.resume(&["--accept-gates"]).exits(0);
 }
+
+/// Lost: a document with another ending would run, and its gates would never be ticked.
+#[test]
+fn gates_are_ticked_whatever_the_document_is_called() {
+    let gates = format!("## Interface Freeze Gates\n\n- [ ] {GATE}: the interface\n\n");
+    let provides = LaneDoc { index: &["Interfaces provided: IF-0-P1-API"], ..lane("SL-1") };
+    let scene = Scene::with(&document(&gates, &[provides], ""), "");
+    let project = &scene.project;
+    project.git(&["mv", DOCUMENT, "plans/P1.markdown"]);
+    project.commit();
+    project.piton(&["run", "plans/P1.markdown"]).exits(0);
+    assert!(project.read("plans/P1.markdown").contains(&format!("- [x] {GATE}")));
+    let listed = project.piton(&["runs", "--json"]).exits(0).json();
+    assert_eq!(listed[0]["protocol"]["id"], "lanes");
+}

@@ -212,6 +212,7 @@ impl Builder<'_> {
         let title = if self.phase.title.is_empty() { &self.phase.id } else { &self.phase.title };
         let plan = Plan {
             title: title.clone(),
+            protocol: None,
             spec: self.defaults.spec.clone(),
             on_failure: self.defaults.on_failure,
             budgets: self.defaults.budgets.clone(),

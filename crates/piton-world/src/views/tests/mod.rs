@@ -256,7 +256,7 @@ fn a_log_is_made_whole_wherever_it_was_cut_and_foreign_lines_stay() {
     // What was torn is completed by the next line that is logged, too.
     let (last, torn) = (run.events.last().unwrap(), whole.len() - 20);
     std::fs::write(run.log(), &whole[..torn]).unwrap();
-    let mut views = run.views().with_plan("phase.md");
+    let mut views = run.views().with_plan(&run::protocol("phase.md"), "phase.md");
     assert!(views.log(RUN, &[(last.0, last.1, &last.2)]));
     views.write_log(RUN).unwrap();
     assert_eq!(text(&run.log()), whole);
@@ -315,6 +315,7 @@ fn views_are_written_only_for_runs_that_want_them() {
         let mut views = Views::new(dir.path(), dir.path(), ViewPaths::default(), mode);
         let mut state = run.state.clone();
         plan_path.clone_into(&mut state.plan_path);
+        state.protocol = run::protocol(plan_path);
         views.write(&run.plan, &state).unwrap();
         dir.path().join(".claude").exists()
     };

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use piton_core::budget::Budgets;
 use piton_core::event::{
     Class, DriverAttached, Facts, LaneBegun, LaneCommitted, LaneMerged, LaneReady, LaneRemoved,
-    LogRanges, MergeIntended, MergedBy, Next, Outcome, RunCreated, Shape, StepFinished,
-    StepStarted,
+    LogRanges, MergeIntended, MergedBy, Next, Outcome, ProtocolRef, RunCreated, Shape,
+    StepFinished, StepStarted,
 };
 use piton_core::lane::{Isolation, LaneRules, Role, TaskWorktrees, VALIDATION_LANE};
 use piton_core::plan::{Command, Lane, OnFailure, Phase, Step, Work};
@@ -62,6 +62,7 @@ fn plan() -> Plan {
         Phase { id: "P1".to_owned(), needs: Vec::new(), after: Vec::new(), gate: None, lanes };
     Plan {
         title: "Foundation".to_owned(),
+        protocol: None,
         spec: None,
         on_failure: OnFailure::Stop,
         budgets: Budgets::default(),
@@ -74,6 +75,12 @@ pub fn path(lane: &str) -> LanePath {
     LanePath { phase: "P1".to_owned(), lane: lane.to_owned() }
 }
 
+/// The protocol of a run whose plan is called so.
+pub fn protocol(plan_path: &str) -> ProtocolRef {
+    let reader = if plan_path == "plan.toml" { "plain" } else { "lanes" };
+    ProtocolRef { id: "lanes".to_owned(), version: 1, reader: reader.to_owned() }
+}
+
 impl Run {
     /// A run that was just created, of a plan with this path.
     pub fn new(plan_path: &str) -> Self {
@@ -81,6 +88,7 @@ impl Run {
         let plan = plan();
         let created = RunCreated {
             run_id: RunId(RUN.to_owned()),
+            protocol: protocol(plan_path),
             plan_path: plan_path.to_owned(),
             plan_hash: plan.hash(),
             title: plan.title.clone(),

@@ -13,11 +13,11 @@ use piton_protocols::lanes::{naming, phase};
 use crate::cli::ImportArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
-use crate::plan_file::PlanFile;
+use crate::plan_file::{How, PlanFile};
 use piton_world::read;
 
 /// The records of others are about lanes: their tasks had no worktrees of their own.
-const OFF: Option<TaskWorktrees> = Some(TaskWorktrees::Off);
+const OFF: How = How { reader: None, tasks: Some(TaskWorktrees::Off), asks: true };
 
 /// Where phase documents are looked for.
 const PLANS_DIR: &str = "plans";

@@ -7,12 +7,14 @@ use std::path::Path;
 use piton_core::state::Progress;
 use piton_core::summary::run_status;
 use piton_core::{RunState, Status};
+use piton_formats::Severity;
 use piton_formats::plan::PLAN_BYTES_MAX;
 use piton_protocols::lanes::fix::fix_tasks;
-use piton_protocols::lanes::phase;
+use piton_protocols::protocol::Unreadable;
 
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::plan_file::{self, How};
 use crate::ui;
 use piton_world::read;
 
@@ -54,7 +56,7 @@ fn stopped(context: &Context, plan: &Path, error: Option<&CommandError>) -> Opti
 
 /// The newest run of a plan, as it stands.
 fn newest_run(context: &Context, plan: &Path) -> Option<(String, RunState)> {
-    let path = crate::plan_file::recorded_path(&context.project.root, &context.cwd.join(plan));
+    let path = plan_file::recorded_path(&context.project.root, &context.cwd.join(plan));
     let mut store = context.read_store().ok()?;
     let row = store.runs().ok()?.into_iter().find(|row| row.plan == path)?;
     let loaded = store.load_row(row).ok()?;
@@ -76,21 +78,20 @@ fn reason(run_id: &str, state: &RunState, status: Status) -> String {
     held.unwrap_or_else(|| format!("run {run_id} is {status}"))
 }
 
-/// Why the document of the next phase can't be run.
+/// Why the plan of the next phase can't be run.
 fn unreadable(context: &Context, next: &Path) -> Option<String> {
-    let (full, shown) = (context.cwd.join(next), next.display());
-    let text = match read::text(&full, PLAN_BYTES_MAX) {
-        Ok(text) => text,
-        Err(error) => return Some(format!("{shown} cannot be read: {error}")),
+    let (full, shown) = (context.cwd.join(next), next.display().to_string());
+    let why = match read::text(&full, PLAN_BYTES_MAX) {
+        Err(error) => error.to_string(),
+        Ok(text) => match plan_file::reading(context, &shown, Some(&text), How::default()) {
+            Ok(_) => return None,
+            Err(Some(Unreadable::Refused(refusal))) => refusal.cause,
+            Err(Some(Unreadable::Problems(found))) => {
+                let mut errors = found.into_iter().filter(|p| p.severity == Severity::Error);
+                errors.next().map(|p| p.message).unwrap_or_default()
+            }
+            Err(None) => "no protocol knows it".to_owned(),
+        },
     };
-    if full.extension().is_some_and(|e| e == "toml") {
-        return None;
-    }
-    match phase::read(&shown.to_string(), &text) {
-        Ok(_) => None,
-        Err(problems) => {
-            let first = problems.first().map(|p| p.message.clone()).unwrap_or_default();
-            Some(format!("{shown} cannot be read: {first}"))
-        }
-    }
+    Some(format!("{shown} cannot be read: {why}"))
 }
