@@ -3,6 +3,7 @@
 //! Pure like the core and the formats: nothing here opens a file, reads the environment or asks the
 //! time. The program hands in texts and states, and carries out what comes back.
 
+pub mod import;
 pub mod inspect;
 pub mod lanes;
 pub mod plain;

@@ -18,6 +18,8 @@ use piton_core::{LanePath, Plan, RunState};
 use piton_formats::Diagnostic;
 use piton_formats::settings::Settings;
 
+use crate::import::ForeignRun;
+use crate::inspect::Format;
 use crate::lanes::Lanes;
 use crate::plain::Plain;
 
@@ -45,6 +47,11 @@ pub trait Protocol: Sync + Debug {
     /// Takes out of a plan that was read again what a run of it changed in its file.
     fn as_recorded(&self, _plan: &mut Plan, _recorded: &Plan) {}
 
+    /// The formats of its files, for `piton inspect`.
+    fn formats(&self) -> &'static [Format] {
+        &[]
+    }
+
     /// What an earlier run of the same file means for a plan.
     fn start(&self, _plan: &Plan, _earlier: &RunState) -> Start {
         Start::Ask
@@ -60,6 +67,16 @@ pub trait Protocol: Sync + Debug {
         false
     }
 
+    /// The runs that another tool recorded in a file; nothing where it is no such file.
+    fn import(&self, _file: &str, _text: &str) -> Option<Imported> {
+        None
+    }
+
+    /// Tells whether a text is the plan of a phase that such a run is about.
+    fn is_plan_of(&self, _text: &str, _phase: &str) -> bool {
+        false
+    }
+
     /// The boxes that are ticked in its files, and the bytes of the file that has them: each is named
     /// as lanes wait for it, or as the place of the gate that it approves. `read` gives a file of the
     /// project.
@@ -70,6 +87,9 @@ pub trait Protocol: Sync + Debug {
 
 /// Reads a file, given its path from the project's root.
 pub type Reader<'a> = dyn Fn(&str) -> io::Result<String> + 'a;
+
+/// The runs of a file and what is wrong with it; or why nothing of it can be used.
+pub type Imported = Result<(Vec<ForeignRun>, Vec<Diagnostic>), Box<Diagnostic>>;
 
 /// What a person named, and all that a protocol may need to read it.
 #[derive(Clone, Copy)]

@@ -2,6 +2,7 @@
 //! is read again.
 
 use piton_core::Timestamp;
+use piton_protocols::TABLE;
 use piton_protocols::inspect::inspect;
 use piton_protocols::lanes::checkpoints::{self, OwnRecord, Stage, Status};
 use piton_protocols::lanes::phase;
@@ -108,7 +109,7 @@ proptest! {
     #[test]
     fn any_text_is_read_without_harm(text in pieces()) {
         for file in ["p.md", "checkpoints.json", "x.jsonl"] {
-            let found = inspect(file, text.as_bytes());
+            let found = inspect(TABLE, file, text.as_bytes());
             let lines = text.split('\n').count();
             prop_assert!(found.problems.iter().all(|p| (1..=lines).contains(&p.line)));
         }
@@ -126,7 +127,7 @@ proptest! {
 
     #[test]
     fn bytes_that_are_no_text_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        inspect("checkpoints.json", &bytes);
+        inspect(TABLE, "checkpoints.json", &bytes);
     }
 
     #[test]

@@ -1,71 +1,55 @@
 //! Tells what a protocol file is and what it says, for `piton inspect`.
 //!
-//! One table of formats: each claims a file by its content, or for want of content by its name, and
-//! then reads it. A new format is one entry and one file. Nothing is changed, nothing is guessed: a
-//! file that no format claims is none of them.
-
-mod lanes;
+//! The formats are those of the protocols in the table: each claims a file by its content, or for want
+//! of content by its name, and then reads it. Nothing is changed, nothing is guessed: a file that no
+//! format claims is none of them.
 
 #[cfg(test)]
 mod tests;
 
 use serde_json::{Value, json};
 
+use crate::protocol::{Claim, Table};
 use piton_formats::diagnostic::{Diagnostic, Severity, code};
 use piton_formats::sink::{self, Sink};
 
 /// A file to look at.
 #[derive(Clone, Copy, Debug)]
-struct Source<'a> {
+pub struct Source<'a> {
     /// As the person named it.
-    file: &'a str,
+    pub file: &'a str,
     /// Its text; bytes that are none are replaced.
-    text: &'a str,
+    pub text: &'a str,
 }
 
 impl Source<'_> {
     /// The file's own name, in lower case.
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         self.file.rsplit(['/', '\\']).next().unwrap_or_default().to_lowercase()
     }
 }
 
-/// How sure a format is of a file; the surest reads it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Claim {
-    /// It is something else.
-    No,
-    /// It is called like one, and nothing in it says otherwise.
-    Name,
-    /// It looks like one.
-    Content,
-}
-
 /// What a format made of a file.
-struct Reading {
-    problems: Vec<Diagnostic>,
-    data: Value,
-    /// For a person, line by line.
-    summary: Vec<String>,
+#[derive(Debug)]
+pub struct Reading {
+    /// What is wrong with it.
+    pub problems: Vec<Diagnostic>,
+    /// What it says.
+    pub data: Value,
+    /// The same for a person, line by line.
+    pub summary: Vec<String>,
 }
 
 /// A format: its name, what it claims, how it reads.
-struct Format {
-    name: &'static str,
-    claim: fn(&Source<'_>) -> Claim,
-    read: fn(&Source<'_>) -> Reading,
+#[derive(Debug)]
+pub struct Format {
+    /// Such as `lanes/phase`.
+    pub name: &'static str,
+    /// How sure it is of a file.
+    pub claim: fn(&Source<'_>) -> Claim,
+    /// Reads one.
+    pub read: fn(&Source<'_>) -> Reading,
 }
-
-/// All formats; of two that are equally sure the first reads.
-const FORMATS: &[Format] = &[
-    Format { name: "lanes/phase", claim: lanes::claim_phase, read: lanes::read_phase },
-    Format {
-        name: "lanes/checkpoints",
-        claim: lanes::claim_checkpoints,
-        read: lanes::read_checkpoints,
-    },
-    Format { name: "lanes/run-log", claim: lanes::claim_run_log, read: lanes::read_run_log },
-];
 
 /// What a file is and says.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,14 +86,15 @@ impl Inspection {
 }
 
 /// Looks at a file; `file` is its name as the person gave it.
-pub fn inspect(file: &str, bytes: &[u8]) -> Inspection {
+pub fn inspect(table: &Table, file: &str, bytes: &[u8]) -> Inspection {
     let text = String::from_utf8_lossy(bytes);
     let source = Source { file, text: &text };
-    let claimed = FORMATS.iter().map(|format| ((format.claim)(&source), format));
+    let formats: Vec<&Format> = table.iter().flat_map(|protocol| protocol.formats()).collect();
+    let claimed = formats.iter().map(|format| ((format.claim)(&source), format));
     // `rev`, because of equals the last is taken and the first shall be.
     let best =
         claimed.rev().max_by_key(|(claim, _)| *claim).filter(|(claim, _)| *claim > Claim::No);
-    let Some((_, format)) = best else { return unknown(&source) };
+    let Some((_, format)) = best else { return unknown(&source, &formats) };
     let reading = (format.read)(&source);
     let mut problems = reading.problems;
     if matches!(text, std::borrow::Cow::Owned(_))
@@ -121,8 +106,8 @@ pub fn inspect(file: &str, bytes: &[u8]) -> Inspection {
     Inspection { format, problems, data: reading.data, summary: reading.summary }
 }
 
-fn unknown(source: &Source<'_>) -> Inspection {
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+fn unknown(source: &Source<'_>, formats: &[&Format]) -> Inspection {
+    let names: Vec<&str> = formats.iter().map(|format| format.name).collect();
     let mut sink = Sink::new(source.file, source.text);
     let hint = format!("known are {}", names.join(", "));
     sink.error(code::UNKNOWN_FORMAT, &(0..0), "the file is of no known format", hint);

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::TABLE;
 
 const PHASE: &str = "# P1: T\n## Interface Freeze Gates\n- [x] IF-0-P1-A: a\n\
     ## Lane Index\n- SL-1 -- One\n  - Depends on: IF-0-P1-A\n  - Blocks: SL-2\n\
@@ -17,7 +18,7 @@ const LOG: &str = "{\"ts\":\"2026-01-02T01:16:39Z\",\"run_id\":\"r\",\"lane\":\"
     {\"ts\":\"2026-01-02T01:16:40Z\",\"run_id\":\"r\",\"lane\":\"SL-1\",\"event\":\"lane_start\",\"status\":\"ok\"}\n";
 
 fn seen(file: &str, text: &str) -> Value {
-    inspect(file, text.as_bytes()).to_json()
+    inspect(TABLE, file, text.as_bytes()).to_json()
 }
 
 #[test]
@@ -36,7 +37,7 @@ fn a_phase_document_has_the_documented_keys() {
         },
     });
     assert_eq!(seen("any.txt", PHASE), wanted);
-    let summary = inspect("any.txt", PHASE.as_bytes()).summary.join("\n");
+    let summary = inspect(TABLE, "any.txt", PHASE.as_bytes()).summary.join("\n");
     assert!(summary.contains("(One): 1 task, ready") && summary.contains("(Two): 2 tasks, "));
 }
 
@@ -106,7 +107,7 @@ fn files_are_known_by_content_and_empty_or_damaged_ones_by_name() {
         ("plan.md", "# Plan\n## Phase 1: x\n", None),
         ("x", "", None),
     ] {
-        assert_eq!(inspect(file, text.as_bytes()).format, format, "{file}: {text}");
+        assert_eq!(inspect(TABLE, file, text.as_bytes()).format, format, "{file}: {text}");
     }
     let none = seen("x", "");
     assert_eq!(
@@ -119,7 +120,7 @@ fn files_are_known_by_content_and_empty_or_damaged_ones_by_name() {
 fn bytes_that_are_no_text_are_reported_where_they_stand() {
     let mut bytes = PHASE.as_bytes().to_vec();
     bytes.extend_from_slice(b"ok\n\xff\n");
-    let found = inspect("p.md", &bytes);
+    let found = inspect(TABLE, "p.md", &bytes);
     assert_eq!(found.format, Some("lanes/phase"));
     assert!(!found.is_valid());
     assert_eq!(found.problems[0].line, 17);

@@ -5,6 +5,8 @@
 
 pub mod checkpoints;
 pub mod fix;
+mod import;
+mod inspect;
 pub mod naming;
 pub mod phase;
 mod read;
@@ -19,7 +21,8 @@ use piton_core::hash::Sha;
 use piton_core::{Plan, RunState};
 use piton_formats::settings::{Settings, Views};
 
-use crate::protocol::{Claim, Protocol, Reader, Reading, Source, Start, Unreadable};
+use crate::inspect::Format;
+use crate::protocol::{Claim, Imported, Protocol, Reader, Reading, Source, Start, Unreadable};
 
 /// The lanes protocol.
 #[derive(Debug)]
@@ -48,6 +51,10 @@ impl Protocol for Lanes {
         read::with_gates_of(plan, recorded);
     }
 
+    fn formats(&self) -> &'static [Format] {
+        inspect::FORMATS
+    }
+
     fn start(&self, plan: &Plan, earlier: &RunState) -> Start {
         start::start(plan, earlier)
     }
@@ -58,6 +65,17 @@ impl Protocol for Lanes {
 
     fn retries_on_resume(&self) -> bool {
         true
+    }
+
+    fn import(&self, file: &str, text: &str) -> Option<Imported> {
+        let text_only = text.trim_start_matches('\u{feff}').trim_start();
+        let is_list = text_only.is_empty() || text_only.starts_with('[');
+        is_list.then(|| import::runs(file, text))
+    }
+
+    fn is_plan_of(&self, text: &str, phase: &str) -> bool {
+        phase::is_phase(text)
+            && phase::read("", text).is_ok_and(|(found, _)| phase::plan_id(&found.id) == phase)
     }
 
     fn inputs(&self, plan_path: &str, read: &Reader<'_>) -> Option<(Vec<String>, Sha)> {

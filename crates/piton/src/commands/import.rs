@@ -1,16 +1,14 @@
-//! `piton import`: a run that another tool recorded in `checkpoints.json` becomes one of ours.
+//! `piton import`: a run that another tool recorded in a file of its protocol becomes one of ours.
 //!
 //! The file is read, never written here; once the run goes on, its records are kept up like our own,
 //! and fields of others stay in them. What the records do not tell is said, not guessed.
 
 mod lane;
 mod plan;
-mod stand;
 
 use std::path::Path;
 
 use piton_core::id::is_valid_id;
-use piton_core::lane_state::StageRecord;
 use piton_core::shell::git;
 use piton_core::{Event, LanePath, RunState, Status, apply};
 use piton_engine::Store;
@@ -18,12 +16,13 @@ use piton_engine::store::Commit;
 use piton_engine::world::Rooms as _;
 use piton_formats::template::quote_for_shell;
 use piton_ledger::{Lease, NewRun, RunRow};
-use piton_protocols::lanes::checkpoints::{self, CHECKPOINTS_BYTES_MAX, Record};
-use piton_protocols::lanes::naming;
+use piton_protocols::Protocol;
+use piton_protocols::import::{ForeignLane, ForeignRun};
 use piton_workspace::Git;
 use piton_workspace::refs::{self, Fence};
 use serde::Serialize;
 
+use super::inspect::FILE_BYTES_MAX;
 use crate::cli::{DriveArgs, ImportArgs};
 use crate::context::{Context, now};
 use crate::drive;
@@ -46,30 +45,22 @@ struct Taken {
     unknown: Vec<String>,
 }
 
-/// What is taken over.
-struct Source<'s> {
-    records: &'s [Record],
-    /// The branch that the work goes to, where the records say it.
-    base: Option<String>,
-}
-
 /// Takes a run over.
 pub fn run(context: &Context, args: &ImportArgs) -> Result<()> {
     if context.project.git_dir.is_none() {
         return Err(CommandError::usage("no-repository", "there is no git repository here")
             .hint("call it where the lanes of the run were made"));
     }
-    let records = read(context, &args.file)?;
+    let (protocol, runs) = read(context, &args.file)?;
     let mut store = context.write_store()?;
-    let wanted = choose(&mut store, &records, args)?;
-    refuse_known(&mut store, args, &wanted)?;
-    let records: Vec<Record> = records.into_iter().filter(|r| r.run_id == wanted).collect();
-    let base = base_of(context, args, &records)?;
-    let run_id = free_id(&mut store, &wanted)?;
-    let (plan, mut remarks) = plan::find(context, args, &run_id, &records)?;
+    let wanted = choose(&mut store, runs, args)?;
+    refuse_known(&mut store, args, &wanted.id)?;
+    let base = base_of(context, args, &wanted)?;
+    let run_id = free_id(&mut store, &wanted.id)?;
+    let (plan, mut remarks) = plan::find(context, args, &run_id, (protocol, &wanted))?;
     let (row, lease) = create(context, &mut store, &plan, &run_id)?;
-    let from = Source { records: &records, base };
-    let taken = take_over(context, &mut store, &plan, (&row, &lease), &from, &mut remarks);
+    remarks.extend(left_out(&wanted, &plan));
+    let taken = take_over(context, &mut store, &plan, (&row, &lease), (wanted.lanes, base));
     let taken = match taken {
         Ok(taken) => taken,
         Err(error) => {
@@ -83,60 +74,60 @@ pub fn run(context: &Context, args: &ImportArgs) -> Result<()> {
     Ok(())
 }
 
-/// The records of the file that can be used; what is wrong with others is said.
-fn read(context: &Context, file: &Path) -> Result<Vec<Record>> {
+/// The runs of the file, by the protocol that knows it; what is wrong with records is said.
+fn read(context: &Context, file: &Path) -> Result<(&'static dyn Protocol, Vec<ForeignRun>)> {
     let name = file.display().to_string();
-    let unreadable = |why: String| {
+    let unreadable = |why: &str| {
         CommandError::usage("unreadable-file", format!("{name}: {why}"))
-            .hint(format!("name the file of the records, such as {}", naming::CHECKPOINTS_PATH))
+            .hint("name the file of the records, such as checkpoints.json")
     };
     let full = context.cwd.join(file);
-    let text = read::text(&full, CHECKPOINTS_BYTES_MAX).map_err(|e| unreadable(e.to_string()))?;
-    if let Err(problem) = checkpoints::read(&name, &text) {
-        return Err(super::document_error(&[*problem], &text, context.json, &context.redactor));
+    let text = read::text(&full, FILE_BYTES_MAX).map_err(|error| unreadable(&error.to_string()))?;
+    let mut found = context.table.iter().filter_map(|p| Some((*p, p.import(&name, &text)?)));
+    match found.next() {
+        None => Err(unreadable("no protocol has records of runs in such a file")),
+        Some((protocol, Ok((runs, problems)))) => {
+            ui::diagnostics(&problems, &text, &context.redactor);
+            Ok((protocol, runs))
+        }
+        Some((_, Err(problem))) => {
+            Err(super::document_error(&[*problem], &text, context.json, &context.redactor))
+        }
     }
-    let (mut records, problems) = checkpoints::inspect(&name, &text);
-    ui::diagnostics(&problems, &text, &context.redactor);
-    records.retain(|record| record.missing().is_empty());
-    Ok(records)
 }
 
 /// The run that is meant: the one named, or the only one that is not known here.
-fn choose(store: &mut Store, records: &[Record], args: &ImportArgs) -> Result<String> {
-    let mut ids: Vec<&str> = Vec::new();
-    for record in records {
-        if !ids.contains(&record.run_id.as_str()) {
-            ids.push(&record.run_id);
-        }
-    }
-    if let Some(named) = &args.run_id {
-        if ids.contains(&named.as_str()) {
-            return Ok(named.clone());
-        }
-        let message = format!("{} has no records of run `{named}`", args.file.display());
-        return Err(CommandError::usage("no-run", message)
-            .hint(format!("it has: {}", sanitize(&ids.join(", ")))));
-    }
+fn choose(store: &mut Store, runs: Vec<ForeignRun>, args: &ImportArgs) -> Result<ForeignRun> {
+    let ids: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
     let mut unknown = Vec::new();
     for id in &ids {
         if known_as(store, id)?.is_none() {
             unknown.push(*id);
         }
     }
-    match (unknown.as_slice(), ids.as_slice()) {
-        ([one], _) | ([], [one]) => Ok((*one).to_owned()),
-        ([], []) => Err(no_run(args, "has no run")),
-        ([], _) => {
+    let wanted = match (&args.run_id, unknown.as_slice(), ids.as_slice()) {
+        (Some(named), ..) if ids.contains(&named.as_str()) => named.clone(),
+        (Some(named), ..) => {
+            let message = format!("{} has no records of run `{named}`", args.file.display());
+            return Err(CommandError::usage("no-run", message)
+                .hint(format!("it has: {}", sanitize(&ids.join(", ")))));
+        }
+        (None, [one], _) | (None, [], [one]) => (*one).to_owned(),
+        (None, [], []) => return Err(no_run(args, "has no run")),
+        (None, [], _) => {
             let mut error = no_run(args, "has no run that is not here already");
             for id in ids.iter().take(KNOWN_TOLD_MAX) {
                 let name = known_as(store, id)?.map(|row| row.run_id).unwrap_or_default();
                 error = error.hint(format!("go on with `piton resume {name}`"));
             }
-            Err(error)
+            return Err(error);
         }
-        (many, _) => Err(CommandError::usage("no-run", "the file has several runs")
-            .hint(format!("name one with `--run-id`: {}", sanitize(&many.join(", "))))),
-    }
+        (None, many, _) => {
+            return Err(CommandError::usage("no-run", "the file has several runs")
+                .hint(format!("name one with `--run-id`: {}", sanitize(&many.join(", ")))));
+        }
+    };
+    Ok(runs.into_iter().find(|run| run.id == wanted).unwrap_or_default())
 }
 
 fn no_run(args: &ImportArgs, why: &str) -> CommandError {
@@ -183,28 +174,17 @@ fn refuse_known(store: &mut Store, args: &ImportArgs, wanted: &str) -> Result<()
 }
 
 /// The branch that the work of the run goes to, as its records say; nothing where they do not.
-fn base_of(context: &Context, args: &ImportArgs, records: &[Record]) -> Result<Option<String>> {
-    let of = |r: &Record, name: &str| r.text(name).filter(|text| !text.trim().is_empty());
-    let named = records.iter().filter_map(|r| {
-        let branch = of(r, "base_branch").or_else(|| of(r, "target_branch"))?;
-        Some(branch.trim().trim_start_matches("refs/heads/").to_owned())
-    });
-    let mut all: Vec<String> = Vec::new();
-    for branch in named {
-        if !all.contains(&branch) {
-            all.push(branch);
-        }
-    }
+fn base_of(context: &Context, args: &ImportArgs, run: &ForeignRun) -> Result<Option<String>> {
     let file = args.file.display();
-    let (branch, more) = match all.as_slice() {
+    let branch = match run.bases.as_slice() {
         [] => return Ok(None),
-        [one, more @ ..] => (one, more),
+        [one] => one,
+        many => {
+            let message = format!("the records have several base branches: {}", many.join(", "));
+            return Err(CommandError::usage("base-branch", sanitize(&message))
+                .hint(format!("a run has one: correct `base_branch` in {file}")));
+        }
     };
-    if !more.is_empty() {
-        let message = format!("the records have several base branches: {}", all.join(", "));
-        return Err(CommandError::usage("base-branch", sanitize(&message))
-            .hint(format!("a run has one: correct `base_branch` in {file}")));
-    }
     if refs::value(&context.project.root, &format!("refs/heads/{branch}")).is_none() {
         // A name that begins like an option is one only to programs.
         let make = sanitize(&git(None, &["branch", "--", branch, "COMMIT"]));
@@ -258,8 +238,7 @@ fn take_over(
     store: &mut Store,
     plan: &PlanFile,
     (row, lease): (&RunRow, &Lease),
-    Source { records, base }: &Source<'_>,
-    remarks: &mut Vec<String>,
+    (mut lanes, base): (Vec<ForeignLane>, Option<String>),
 ) -> Result<Vec<Taken>> {
     let failed = |why: String| CommandError::failed("world", why);
     let mut log = Log { state: RunState::default(), events: Vec::new() };
@@ -271,13 +250,12 @@ fn take_over(
     let root = drive::root_of(context, &log.state);
     let fence = Fence::raise(&root, &row.run_id, lease.epoch).map_err(|e| failed(e.to_string()))?;
     let current = || Git::at(&root).args(["symbolic-ref", "-q", "--short", "HEAD"]).text().ok();
-    let base = base.clone().or_else(current).unwrap_or_default();
+    let base = base.or_else(current).unwrap_or_default();
     let mut taken = Vec::new();
-    let lanes: Vec<LanePath> = log.state.lanes().map(|(path, _)| path).collect();
-    for path in &lanes {
-        let of_lane = |r: &&Record| r.lane != naming::NONE && plan::lane_of(r) == *path;
-        let own: Vec<&Record> = records.iter().filter(of_lane).collect();
-        let Some(planned) = plan.recorded.lane(path).filter(|_| !own.is_empty()) else { continue };
+    let paths: Vec<LanePath> = log.state.lanes().map(|(path, _)| path).collect();
+    for path in &paths {
+        let Some(at) = lanes.iter().position(|lane| lane.path == *path) else { continue };
+        let Some(planned) = plan.recorded.lane(path) else { continue };
         let mut found = lane::Import {
             root: &root,
             scratch: &context.project.state_dir,
@@ -286,7 +264,7 @@ fn take_over(
             path,
             planned,
             base: &base,
-            records: &own,
+            foreign: lanes.swap_remove(at),
             rooms: &mut rooms,
             fence: &fence,
             unknown: Vec::new(),
@@ -298,7 +276,6 @@ fn take_over(
         let stage = work.and_then(|w| w.stage()).map(piton_core::lane::Stage::as_str);
         taken.push(Taken { lane: path.clone(), stage, goes_on, unknown });
     }
-    left_out(records, &lanes, remarks);
     store.append(&Commit {
         row,
         epoch: lease.epoch,
@@ -328,22 +305,12 @@ impl Log {
 }
 
 /// Says which records of the run are of no lane of the plan.
-fn left_out(records: &[Record], lanes: &[LanePath], remarks: &mut Vec<String>) {
-    let known = |r: &Record| r.lane != naming::NONE && lanes.contains(&plan::lane_of(r));
-    let mut names: Vec<String> = Vec::new();
-    for record in records.iter().filter(|r| !known(r)) {
-        let name = match record.lane.as_str() {
-            naming::NONE => format!("{} as a whole", record.phase),
-            lane => format!("{}/{lane}", record.phase),
-        };
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    if !names.is_empty() {
-        let names = names.join(", ");
-        remarks.push(format!("not in the plan, so their records only stay in the file: {names}"));
-    }
+fn left_out(run: &ForeignRun, plan: &PlanFile) -> Option<String> {
+    let lanes = run.lanes.iter().filter(|lane| plan.recorded.lane(&lane.path).is_none());
+    let names: Vec<String> = lanes.map(|lane| lane.path.to_string()).collect();
+    let names = [names, run.others.clone()].concat().join(", ");
+    (!names.is_empty())
+        .then(|| format!("not in the plan, so their records only stay in the file: {names}"))
 }
 
 fn report(
@@ -384,34 +351,4 @@ fn report(
         let word = if index == 0 { "next" } else { "  or" };
         ui::say(&format!("{word}: {command}"));
     }
-}
-
-/// A record of the file as one of the ledger; nothing where it says what this version does not know.
-fn recorded(record: &Record) -> Option<StageRecord> {
-    use piton_core::lane::{Stage, StageStatus};
-    const STATUSES: [StageStatus; 7] = [
-        StageStatus::Ready,
-        StageStatus::InProgress,
-        StageStatus::Failed,
-        StageStatus::Blocked,
-        StageStatus::Complete,
-        StageStatus::RolledBack,
-        StageStatus::Retrying,
-    ];
-    let stage = Stage::ALL.into_iter().find(|s| s.as_str() == record.stage.as_str())?;
-    let status = STATUSES.into_iter().find(|s| s.as_str() == record.status.as_str())?;
-    let text = |name: &str| record.text(name).filter(|text| !text.is_empty());
-    Some(StageRecord {
-        notes: text("notes").unwrap_or_default(),
-        base_sha: text("base_sha"),
-        head_sha: text("head_sha").or_else(|| stand::head_in(&text("notes")?)),
-        target_branch: text("target_branch").or_else(|| text("base_branch")),
-        test_command: text("test_command"),
-        exit_code: record.number("exit_code").and_then(|n| i32::try_from(n).ok()),
-        last_command: text("last_command"),
-        retry_attempt: record.retry_attempt(),
-        max_retries: record.max_retries(),
-        failure_context: record.failure_context(),
-        ..StageRecord::blank(stage, status, record.at.unwrap_or_default(), 0)
-    })
 }

@@ -9,7 +9,7 @@ use crate::ui::{self, text};
 use piton_world::read;
 
 /// Largest file that is looked at: more than the largest that any format reads.
-const FILE_BYTES_MAX: usize = 256 << 20;
+pub const FILE_BYTES_MAX: usize = 256 << 20;
 
 /// Looks at a file. Exit 0 when it is valid, 1 when it is not, 2 when it is of no known format.
 pub fn run(context: &Context, args: &InspectArgs) -> Result<()> {
@@ -18,7 +18,7 @@ pub fn run(context: &Context, args: &InspectArgs) -> Result<()> {
         CommandError::usage("unreadable-file", format!("{name}: {message}"))
             .hint("name a file that exists and that you may read")
     })?;
-    let found = inspect(&name, &bytes);
+    let found = inspect(context.table, &name, &bytes);
     if context.json {
         ui::data_json(&found.to_json());
     } else {

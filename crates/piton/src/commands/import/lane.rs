@@ -10,14 +10,12 @@ use piton_core::lane::{Isolation, Role, SnapshotRef, Stage, StageStatus};
 use piton_core::lane_state::StageRecord;
 use piton_core::plan::Lane;
 use piton_engine::world::Rooms as _;
-use piton_protocols::lanes::checkpoints::Record;
+use piton_protocols::import::{ForeignLane, Retries, Stand};
 use piton_protocols::lanes::naming;
 use piton_workspace::refs::{self, Fence, Transaction};
 use piton_workspace::worktree::{self, Spec};
 use piton_workspace::{Git, merge};
 
-use super::recorded;
-use super::stand::{Retries, Stand, failures, retries, stand};
 use crate::context::now;
 use piton_world::rooms::{CHECKOUT_WORKERS, GitRooms};
 
@@ -45,8 +43,8 @@ pub struct Import<'i> {
     pub planned: &'i Lane,
     /// The branch that its work goes to.
     pub base: &'i str,
-    /// Its records, in the file's order.
-    pub records: &'i [&'i Record],
+    /// What its records say.
+    pub foreign: ForeignLane,
     /// Takes snapshots.
     pub rooms: &'i mut GitRooms,
     /// What every ref update verifies.
@@ -71,14 +69,14 @@ type Events = Vec<Event>;
 impl Import<'_> {
     /// The events of the lane, and how it goes on, in words.
     pub fn events(&mut self) -> Result<(Events, String), String> {
-        let stages: Vec<StageRecord> = self.records.iter().filter_map(|r| recorded(r)).collect();
-        if stages.len() < self.records.len() {
+        let stages = self.foreign.records.clone();
+        if self.foreign.has_unknown {
             let unknown = "records of other stages or statuses; they stay in the file".to_owned();
             self.unknown.push(unknown);
         }
         let found = self.look(&stages);
         let in_place = self.planned.rules.isolation.is_in_place();
-        let stand = match stand(&stages) {
+        let stand = match self.foreign.stand {
             Stand::Merged if !in_place => return self.complete(stages, found),
             Stand::Merged => Stand::Worked,
             other => other,
@@ -107,10 +105,6 @@ impl Import<'_> {
 
     /// Looks at what the repository has of the lane.
     fn look(&mut self, stages: &[StageRecord]) -> Found {
-        let text = |name: &str| {
-            let found = self.records.iter().rev().find_map(|r| r.text(name));
-            found.filter(|text| !text.is_empty())
-        };
         let LanePath { phase, lane } = self.path;
         let usual = (
             self.root.join(self.worktrees).join(phase).join(lane),
@@ -118,7 +112,7 @@ impl Import<'_> {
         );
         let there: Vec<_> = worktree::list(self.root).unwrap_or_default();
         let there = || there.iter().filter(|e| !e.prunable && e.path != self.root);
-        let recorded = text("worktree_path").map(PathBuf::from).filter(|dir| dir != self.root);
+        let recorded = self.foreign.dir.as_ref().map(PathBuf::from).filter(|dir| dir != self.root);
         let at = |dir: &PathBuf| {
             let is_it =
                 |path: &Path| path == dir || path.canonicalize().ok() == dir.canonicalize().ok();
@@ -207,8 +201,8 @@ impl Import<'_> {
             }
             None => "whether it was merged: no commit of it is on record, and no branch".to_owned(),
         });
-        let url = stages.iter().find_map(|r| url_in(&r.notes));
-        let pull_request = url.unwrap_or_else(|| format!("of branch {}", found.branch));
+        let known = self.foreign.pull_request.clone();
+        let pull_request = known.unwrap_or_else(|| format!("of branch {}", found.branch));
         let mut events = vec![self.begun(found, found.start.clone())];
         events.extend(self.proven(|_| true));
         let words = format!(
@@ -350,8 +344,8 @@ impl Import<'_> {
         words: &str,
     ) -> (Events, String) {
         let over = merged.is_some();
-        let failures = if over { Vec::new() } else { failures(&records) };
-        let Retries { begun, most } = retries(&records);
+        let failures = if over { Vec::new() } else { self.foreign.failures.clone() };
+        let Retries { begun, most } = self.foreign.retries;
         events.push(Event::LaneImported(Box::new(LaneImported {
             lane: self.path.clone(),
             records,
@@ -371,11 +365,4 @@ impl Import<'_> {
 
 fn advances(record: &StageRecord) -> bool {
     record.stage != Stage::RetryAttempt && record.status != StageStatus::RolledBack
-}
-
-/// The first address in a text.
-fn url_in(text: &str) -> Option<String> {
-    let mut words = text.split(|c: char| c.is_whitespace() || "<>()\"'".contains(c));
-    let found = words.find(|w| w.starts_with("https://") || w.starts_with("http://"))?;
-    Some(found.trim_end_matches([',', '.', ';']).to_owned())
 }

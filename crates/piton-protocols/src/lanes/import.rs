@@ -1,31 +1,120 @@
-//! How far the records of a lane say it came. Pure: what is in the repository is looked at elsewhere.
+//! The runs that another tool recorded in `checkpoints.json`, and how far their lanes came.
 
+use piton_core::LanePath;
 use piton_core::event::Class;
 use piton_core::lane::{Stage, StageStatus};
 use piton_core::lane_state::StageRecord;
 use piton_core::state::{FAILURES_KEPT_MAX, FailedAttempt};
+
+use super::checkpoints::{self, Record};
+use super::naming::NONE;
+use super::phase::plan_id;
+use crate::import::{ForeignLane, ForeignRun, Retries, Stand};
+use crate::protocol::Imported;
 
 /// Shortest name of a commit in notes: shorter ones may be words.
 const NOTED_SHA_CHARS_MIN: usize = 7;
 /// Longest one: that of SHA-256.
 const NOTED_SHA_CHARS_MAX: usize = 64;
 
-/// How far a lane came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stand {
-    /// Nothing was made yet.
-    Fresh,
-    /// Its worktree was made; which of its tasks are done is not on record.
-    Working,
-    /// Its work was done and tested, or about to be merged.
-    Worked,
-    /// It was merged.
-    Merged,
+/// The runs of `checkpoints.json`, and what is wrong with it.
+pub fn runs(file: &str, text: &str) -> Imported {
+    checkpoints::read(file, text)?;
+    let (records, problems) = checkpoints::inspect(file, text);
+    let mut all: Vec<(String, Vec<Record>)> = Vec::new();
+    for record in records.into_iter().filter(|record| record.missing().is_empty()) {
+        match all.iter_mut().find(|(id, _)| *id == record.run_id) {
+            Some((_, of_run)) => of_run.push(record),
+            None => all.push((record.run_id.clone(), vec![record])),
+        }
+    }
+    Ok((all.into_iter().map(|(id, records)| run(id, &records)).collect(), problems))
+}
+
+fn run(id: String, records: &[Record]) -> ForeignRun {
+    let mut found = ForeignRun { id, ..ForeignRun::default() };
+    let add = |all: &mut Vec<String>, one: String| {
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    };
+    let mut lanes: Vec<(LanePath, Vec<&Record>)> = Vec::new();
+    for record in records {
+        let of = |name: &str| record.text(name).filter(|text| !text.trim().is_empty());
+        if let Some(branch) = of("base_branch").or_else(|| of("target_branch")) {
+            add(&mut found.bases, branch.trim().trim_start_matches("refs/heads/").to_owned());
+        }
+        add(&mut found.phases, plan_id(&record.phase));
+        if record.lane == NONE {
+            add(&mut found.others, format!("{} as a whole", record.phase));
+            continue;
+        }
+        // Other tools take names that no plan can have.
+        let path = LanePath { phase: plan_id(&record.phase), lane: plan_id(&record.lane) };
+        match lanes.iter_mut().find(|(of, _)| *of == path) {
+            Some((_, own)) => own.push(record),
+            None => lanes.push((path, vec![record])),
+        }
+    }
+    found.lanes = lanes.into_iter().map(|(path, own)| lane(path, &own)).collect();
+    found
+}
+
+fn lane(path: LanePath, own: &[&Record]) -> ForeignLane {
+    let records: Vec<StageRecord> = own.iter().filter_map(|record| recorded(record)).collect();
+    let mut tests = own.iter().filter_map(|r| r.text("test_command"));
+    ForeignLane {
+        path,
+        stand: stand(&records),
+        has_unknown: records.len() < own.len(),
+        dir: own.iter().rev().find_map(|r| r.text("worktree_path")).filter(|d| !d.is_empty()),
+        test: tests.find(|test| !test.is_empty()),
+        pull_request: records.iter().find_map(|r| url_in(&r.notes)),
+        failures: failures(&records),
+        retries: retries(&records),
+        records,
+    }
+}
+
+/// A record of the file as one of the ledger; nothing where it says what this version does not know.
+fn recorded(record: &Record) -> Option<StageRecord> {
+    const STATUSES: [StageStatus; 7] = [
+        StageStatus::Ready,
+        StageStatus::InProgress,
+        StageStatus::Failed,
+        StageStatus::Blocked,
+        StageStatus::Complete,
+        StageStatus::RolledBack,
+        StageStatus::Retrying,
+    ];
+    let stage = Stage::ALL.into_iter().find(|s| s.as_str() == record.stage.as_str())?;
+    let status = STATUSES.into_iter().find(|s| s.as_str() == record.status.as_str())?;
+    let text = |name: &str| record.text(name).filter(|text| !text.is_empty());
+    Some(StageRecord {
+        notes: text("notes").unwrap_or_default(),
+        base_sha: text("base_sha"),
+        head_sha: text("head_sha").or_else(|| head_in(&text("notes")?)),
+        target_branch: text("target_branch").or_else(|| text("base_branch")),
+        test_command: text("test_command"),
+        exit_code: record.number("exit_code").and_then(|n| i32::try_from(n).ok()),
+        last_command: text("last_command"),
+        retry_attempt: record.retry_attempt(),
+        max_retries: record.max_retries(),
+        failure_context: record.failure_context(),
+        ..StageRecord::blank(stage, status, record.at.unwrap_or_default(), 0)
+    })
+}
+
+/// The first address in a text.
+fn url_in(text: &str) -> Option<String> {
+    let mut words = text.split(|c: char| c.is_whitespace() || "<>()\"'".contains(c));
+    let found = words.find(|w| w.starts_with("https://") || w.starts_with("http://"))?;
+    Some(found.trim_end_matches([',', '.', ';']).to_owned())
 }
 
 /// How far the records say a lane came: the newest that advances, and was not taken back. Of equal
 /// times the later in the file counts.
-pub fn stand(records: &[StageRecord]) -> Stand {
+fn stand(records: &[StageRecord]) -> Stand {
     let advances =
         |r: &&StageRecord| r.stage != Stage::RetryAttempt && r.status != StageStatus::RolledBack;
     let newest = records.iter().filter(advances).max_by_key(|r| r.at);
@@ -39,7 +128,7 @@ pub fn stand(records: &[StageRecord]) -> Stand {
 }
 
 /// The commit that notes call the head: `head 1a2b3c4`, `head_sha=1a2b3c4`.
-pub fn head_in(notes: &str) -> Option<String> {
+fn head_in(notes: &str) -> Option<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words: Vec<&str> = notes.split(|c| !is_part(c)).filter(|w| !w.is_empty()).collect();
     let is_sha = |w: &str| {
@@ -51,18 +140,9 @@ pub fn head_in(notes: &str) -> Option<String> {
     Some(found[1].to_owned())
 }
 
-/// Retries as another tool counted them.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Retries {
-    /// How many were begun and still count.
-    pub begun: Option<u32>,
-    /// How many there may be.
-    pub most: Option<u32>,
-}
-
 /// The retries on record. Those of a lane that failed for good, or was taken back, count no more:
 /// whoever goes on with it grants new ones.
-pub fn retries(records: &[StageRecord]) -> Retries {
+fn retries(records: &[StageRecord]) -> Retries {
     let newest = |records: &mut dyn Iterator<Item = &StageRecord>| {
         records.max_by_key(|r| r.at).and_then(|r| r.max_retries)
     };
@@ -79,7 +159,7 @@ pub fn retries(records: &[StageRecord]) -> Retries {
 /// What went wrong before, as the next attempt is told of it: that of the newest record that says.
 ///
 /// `Attempt N: error` begins what is said of an attempt; the lines after it are its output.
-pub fn failures(records: &[StageRecord]) -> Vec<FailedAttempt> {
+fn failures(records: &[StageRecord]) -> Vec<FailedAttempt> {
     let told = records.iter().filter(|r| !r.failure_context.is_empty());
     let Some(record) = told.max_by_key(|r| r.at) else { return Vec::new() };
     let mut all: Vec<FailedAttempt> = Vec::new();

@@ -4,12 +4,20 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Claim, Reading, Source};
-use crate::lanes::naming::NONE;
-use crate::lanes::run_log::Logged;
-use crate::lanes::{checkpoints, phase, run_log};
+use super::naming::NONE;
+use super::run_log::Logged;
+use super::{checkpoints, phase, run_log};
+use crate::inspect::{Format, Reading, Source};
+use crate::protocol::Claim;
 use piton_formats::diagnostic::{Diagnostic, code, quoted};
 use piton_formats::sink::Sink;
+
+/// The formats of the protocol.
+pub const FORMATS: &[Format] = &[
+    Format { name: "lanes/phase", claim: claim_phase, read: read_phase },
+    Format { name: "lanes/checkpoints", claim: claim_checkpoints, read: read_checkpoints },
+    Format { name: "lanes/run-log", claim: claim_run_log, read: read_run_log },
+];
 
 /// How much of a file is looked at to see what it is: one record is far shorter.
 const LOOK_BYTES: usize = 64 << 10;
@@ -26,11 +34,11 @@ fn beginning<'a>(source: &Source<'a>) -> &'a str {
     &text[..end]
 }
 
-pub(super) fn claim_phase(source: &Source<'_>) -> Claim {
+fn claim_phase(source: &Source<'_>) -> Claim {
     if phase::is_phase(source.text) { Claim::Content } else { Claim::No }
 }
 
-pub(super) fn read_phase(source: &Source<'_>) -> Reading {
+fn read_phase(source: &Source<'_>) -> Reading {
     let (found, mut problems) = phase::inspect(source.file, source.text);
     problems.extend(idle(source, &found));
     problems.sort_by_key(|problem| problem.line);
@@ -95,7 +103,7 @@ fn phase_summary(found: &phase::Phase) -> Vec<String> {
     lines
 }
 
-pub(super) fn claim_checkpoints(source: &Source<'_>) -> Claim {
+fn claim_checkpoints(source: &Source<'_>) -> Claim {
     let text = beginning(source);
     let has = |name: &str| text.contains(&format!("\"{name}\""));
     if text.starts_with('[') && has("run_id") && has("stage") {
@@ -106,7 +114,7 @@ pub(super) fn claim_checkpoints(source: &Source<'_>) -> Claim {
     if named && possible { Claim::Name } else { Claim::No }
 }
 
-pub(super) fn read_checkpoints(source: &Source<'_>) -> Reading {
+fn read_checkpoints(source: &Source<'_>) -> Reading {
     let (records, problems) = checkpoints::inspect(source.file, source.text);
     let mut lanes: BTreeMap<(&str, &str), Vec<&checkpoints::Record>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.missing().is_empty()) {
@@ -126,7 +134,7 @@ pub(super) fn read_checkpoints(source: &Source<'_>) -> Reading {
     Reading { problems, data, summary }
 }
 
-pub(super) fn claim_run_log(source: &Source<'_>) -> Claim {
+fn claim_run_log(source: &Source<'_>) -> Claim {
     let text = beginning(source);
     let first = text.lines().next().unwrap_or_default();
     let object = serde_json::from_str::<Map<String, Value>>(first).unwrap_or_default();
@@ -140,7 +148,7 @@ pub(super) fn claim_run_log(source: &Source<'_>) -> Claim {
     if named && damaged { Claim::Name } else { Claim::No }
 }
 
-pub(super) fn read_run_log(source: &Source<'_>) -> Reading {
+fn read_run_log(source: &Source<'_>) -> Reading {
     let (entries, problems) = run_log::read(source.file, source.text);
     let mut lanes: BTreeMap<&str, &str> = BTreeMap::new();
     for Logged { entry, .. } in entries.iter().filter(|logged| logged.entry.lane != NONE) {
