@@ -2,8 +2,8 @@
 
 mod support;
 
-use piton_core::event::{Class, Event, GateAsked, Next, RunArchived};
-use piton_core::request::{Refusal, Request, find_gate, skip_warning, turn};
+use piton_core::event::{Class, Event, GateAsked, Next, RunArchived, TicksSeen};
+use piton_core::request::{Refusal, Request, awaits_tick, find_gate, skip_warning, turn};
 use piton_core::{GateRef, LanePath, Plan};
 use piton_testkit::plans;
 use support::{Run, failed, path};
@@ -116,6 +116,24 @@ fn an_approval_stands_and_a_rejection_may_be_taken_back() {
         let refused = refusal(&run, &decide("P1", approved));
         assert!(matches!(refused, Some(Refusal::Decided(_, "approved", _))));
     }
+}
+
+/// Lost: a box that stays ticked would approve again what a person has rejected since.
+#[test]
+fn a_tick_says_something_until_it_counted_or_a_person_decided() {
+    let mut run = Run::new(plan());
+    run.plan.phases[0].lanes[0].rules.frozen = vec!["IF-1".to_owned()];
+    let awaits = |run: &Run, name: &str| awaits_tick(&run.plan, &run.state, name);
+    for name in ["P1", "P2/C", "IF-1"] {
+        assert!(awaits(&run, name), "{name}");
+    }
+    assert!(!awaits(&run, "Go") && !awaits(&run, "P1/A"), "no gate is there");
+    carry_out(&mut run, &decide("P1", false));
+    assert!(!awaits(&run, "P1"));
+    let gates = vec!["IF-1".to_owned(), "P2".to_owned()];
+    let seen = TicksSeen { gates, count: true, by: String::new(), document: None };
+    run.take(Event::TicksSeen(Box::new(seen)));
+    assert!(!awaits(&run, "IF-1") && !awaits(&run, "P2") && awaits(&run, "P2/C"));
 }
 
 #[test]

@@ -23,6 +23,10 @@ impl Protocol for Plain {
         }
     }
 
+    fn around(&self, list: &dyn Fn(&str) -> Vec<String>) -> Option<String> {
+        list("").into_iter().find(|name| name == "plan.toml")
+    }
+
     fn read(&self, source: &Source<'_>) -> Result<Reading, Unreadable> {
         let Source { file, settings, git, read, .. } = *source;
         if source.task_worktrees == Some(TaskWorktrees::On) {

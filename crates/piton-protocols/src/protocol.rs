@@ -36,6 +36,11 @@ pub trait Protocol: Sync + Debug {
     /// How sure it is that a file or folder is a plan of its own.
     fn claim(&self, source: &Source<'_>) -> Claim;
 
+    /// The plan of its own that lies around where none is named; `list` gives the names in a folder.
+    fn around(&self, _list: &dyn Fn(&str) -> Vec<String>) -> Option<String> {
+        None
+    }
+
     /// Reads a plan; one that it did not claim is refused with its problems.
     fn read(&self, source: &Source<'_>) -> Result<Reading, Unreadable>;
 

@@ -26,8 +26,6 @@ use crate::plan_file::{How, PlanFile};
 use crate::ui;
 use piton_world::RealWorld;
 
-/// The plan that is run where none is named.
-const PLAN_FILE: &str = "plan.toml";
 /// Most runs of one plan that may be started within a second.
 const SAME_SECOND_MAX: u32 = 1000;
 
@@ -128,12 +126,15 @@ fn plan_here(context: &Context) -> Result<Option<PathBuf>> {
         Err(error) if error.code == "no-ledger" => false,
         Err(error) => return Err(error),
     };
-    let plan = PathBuf::from(PLAN_FILE);
-    let is_there = context.cwd.join(&plan).is_file();
-    if !unfinished && is_there {
-        ui::say(&format!("nothing is unfinished here: running {PLAN_FILE}"));
+    let list = |folder: &str| {
+        let entries = std::fs::read_dir(context.cwd.join(folder)).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    };
+    let plan = context.table.iter().find_map(|p| p.around(&list)).filter(|_| !unfinished);
+    if let Some(plan) = &plan {
+        ui::say(&format!("nothing is unfinished here: running {plan}"));
     }
-    Ok(Some(plan).filter(|_| !unfinished && is_there))
+    Ok(plan.map(PathBuf::from))
 }
 
 /// Says that a run that goes on keeps the worktrees of its tasks as it was begun with: what is done

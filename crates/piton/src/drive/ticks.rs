@@ -21,6 +21,7 @@ use piton_workspace::Git;
 use piton_world::read;
 
 use crate::context::Context;
+use crate::ui;
 
 /// The boxes that are ticked in the files of a run's protocol below a folder.
 pub fn ticked(protocol: &dyn Protocol, root: &Path, plan_path: &str) -> Option<(Vec<String>, Sha)> {
@@ -69,6 +70,12 @@ pub fn check(
         let seen = TicksSeen { gates, count: true, by, document: Some(document) };
         events.push(Event::TicksSeen(Box::new(seen)));
         events.extend(decided);
+    }
+    for (gate, _) in request::gates(state).iter().filter(|(gate, _)| doubted.contains(&&gate.0)) {
+        ui::say(&format!(
+            "note: {gate} was ticked while steps may have been at work, which approves nothing; see \
+             that it is right, then approve it, or resume with `--accept-gates`"
+        ));
     }
     (events, Gates { open, doubted: waiting(plan, |gate| doubted.contains(&gate)) })
 }
