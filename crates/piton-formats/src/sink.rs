@@ -37,6 +37,13 @@ impl<'a> Sink<'a> {
         }
     }
 
+    /// The bytes of a line, counted from 1, without its end.
+    pub fn line_span(&self, line: usize) -> Range<usize> {
+        let known = self.line_starts.get(line.saturating_sub(1)).copied();
+        let start = known.unwrap_or(self.text.len());
+        start..start + self.text[start..].lines().next().map_or(0, str::len)
+    }
+
     /// The document.
     pub fn text(&self) -> &'a str {
         self.text

@@ -13,7 +13,7 @@ use piton_core::plan::{Command, Step, Work};
 use piton_core::redact::{Names, REPLACEMENT, Redactor, VALUE_BYTES_MIN};
 use piton_core::{LanePath, Plan, RunState, StepPath};
 use piton_formats::plan::{PLAN_BYTES_MAX, PROMPT_BYTES_MAX};
-use piton_formats::{Diagnostic, Input, read_plan, sink};
+use piton_formats::{Diagnostic, sink};
 use piton_protocols::Protocol;
 use piton_protocols::protocol::{Need, Reading, Source, Unreadable, claimed, followed};
 
@@ -277,21 +277,13 @@ pub fn redactor_beside_keeper(context: &Context, run_id: &str) -> Redactor {
 /// The redactor for what a run wrote: it knows what this process and the run's keeper know, and what
 /// the plan's file says as far as it can still be read.
 pub fn redactor_of_run(context: &Context, run_id: &str, recorded_path: &str) -> Redactor {
-    let root = &context.project.root;
-    let full = root.join(recorded_path);
+    let full = context.project.root.join(recorded_path);
     let redactor = redactor_beside_keeper(context, run_id);
     let Ok(text) = read::text(&full, PLAN_BYTES_MAX) else {
         return redactor;
     };
-    let input = Input {
-        file: recorded_path,
-        text: &text,
-        settings: &context.settings,
-        git: context.project.git_dir.is_some(),
-        read: &|name| read::text(&root.join(name), PROMPT_BYTES_MAX),
-    };
-    match read_plan(&input) {
-        Ok((plan, _)) => knowing(&redactor, &plan, &context.settings.secrets),
+    match reading(context, recorded_path, Some(&text), How::default()) {
+        Ok((_, reading)) => knowing(&redactor, &reading.plan, &context.settings.secrets),
         Err(_) => redactor,
     }
 }
@@ -404,6 +396,7 @@ fn is_masked(recorded: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use piton_formats::{Input, read_plan};
     use piton_protocols::plain::Plain;
 
     use super::*;

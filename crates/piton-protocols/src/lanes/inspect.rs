@@ -66,12 +66,10 @@ fn read_phase(source: &Source<'_>) -> Reading {
 fn idle(source: &Source<'_>, found: &phase::Phase) -> Vec<Diagnostic> {
     let mut sink = Sink::new(source.file, source.text);
     for lane in found.lanes.iter().filter(|lane| lane.tasks.is_empty()) {
-        let lines = source.text.split_inclusive('\n');
-        let start: usize = lines.take(lane.line.saturating_sub(1)).map(str::len).sum();
-        let length = source.text[start..].lines().next().map_or(0, str::len);
+        let span = sink.line_span(lane.line);
         let message = format!("the lane {} has no tasks", quoted(&lane.id));
         let hint = "ask for a plan update that gives it tasks, as a table or a list";
-        sink.error(code::MISSING_FIELD, &(start..start + length), message, hint);
+        sink.error(code::MISSING_FIELD, &span, message, hint);
     }
     sink.finish()
 }

@@ -2,7 +2,7 @@
 //! is a part of, which waits for it.
 
 use piton_core::id::{ID_BYTES_MAX, LanePath};
-use piton_core::lane::{Isolation, LaneRules, MEND_STEP, Role, TaskOf, TaskWorktrees};
+use piton_core::lane::{Isolation, LaneRules, MEND_STEP, Merge, Role, TaskOf, TaskWorktrees};
 use piton_core::plan::{self, Step, Work};
 
 use super::groups::{Group, groups};
@@ -24,7 +24,7 @@ pub(super) struct Made {
 impl Builder<'_> {
     /// Whether tasks get worktrees of their own: only where their lane has one.
     pub(super) fn task_worktrees(&self) -> TaskWorktrees {
-        match self.defaults.isolation {
+        match self.defaults.rules.isolation {
             Isolation::Worktree => self.defaults.task_worktrees,
             Isolation::InPlace => TaskWorktrees::Off,
         }
@@ -33,7 +33,7 @@ impl Builder<'_> {
     /// Refuses worktrees for tasks where their lanes have none.
     pub(super) fn check_task_worktrees(&mut self) {
         let asked = self.defaults.task_worktrees == TaskWorktrees::On;
-        if asked && self.defaults.isolation.is_in_place() {
+        if asked && self.defaults.rules.isolation.is_in_place() {
             let message = "tasks get worktrees of their own where their lanes have, and these \
                            work in place"
                 .to_owned();
@@ -95,11 +95,9 @@ impl Builder<'_> {
     fn part(&self, lane: &Lane, id: String, task: TaskOf, step: Step) -> plan::Lane {
         let rules = LaneRules {
             isolation: Isolation::Worktree,
-            copy: self.defaults.copy.clone(),
-            on_retry: self.defaults.on_retry,
-            message: self.defaults.message.clone(),
+            merge: Merge::default(),
             task: Some(task),
-            ..LaneRules::default()
+            ..self.defaults.rules.clone()
         };
         let needs: Vec<LanePath> = Vec::new();
         let mut part = plan::Lane { id, needs, gate: None, steps: vec![step], rules };
@@ -109,9 +107,9 @@ impl Builder<'_> {
 
     /// What the implicit steps of a lane are made from.
     pub(super) fn frame(&self, lane: &Lane) -> Frame<'_> {
-        let retries = lane.retries.unwrap_or(self.defaults.retries);
+        let retries = lane.retries.unwrap_or(self.defaults.step.retries);
         Frame {
-            pattern: self.defaults.step(String::new(), Work::Tests(Vec::new()), retries),
+            pattern: Step { retries, ..self.defaults.step.clone() },
             setup: self.defaults.setup.clone(),
             pull_request: &self.defaults.pull_request,
         }
@@ -139,7 +137,7 @@ impl Builder<'_> {
         let prompt = prompt::render_mend(self.phase, lane, tasks);
         let prompt = prompt.unwrap_or_else(|error| error.message);
         let (agent, command) = self.agent();
-        let retries = lane.retries.unwrap_or(self.defaults.retries);
+        let retries = lane.retries.unwrap_or(self.defaults.step.retries);
         let work = Work::Prompt { agent, command, prompt };
         let step = self.defaults.step(unused_id(MEND_STEP, steps), work, retries);
         Step { role: Role::Mend, ..step }

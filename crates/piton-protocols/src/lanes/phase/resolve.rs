@@ -183,11 +183,8 @@ fn find_task_cycle(lane: &Lane, sink: &mut Sink<'_>) {
     let Some(first) = left.first() else { return };
     let names: Vec<&str> = left.iter().map(|task| task.id.as_str()).collect();
     let message = format!("tasks wait for each other: {}", names.join(", "));
-    let lines = sink.text().split_inclusive('\n');
-    let start: usize = lines.take(first.line.saturating_sub(1)).map(str::len).sum();
-    let length = sink.text()[start..].lines().next().map_or(0, str::len);
     let hint = "take one of them out of `Depends On`";
-    sink.error(code::CYCLE, &(start..start + length), message, hint);
+    sink.error(code::CYCLE, &sink.line_span(first.line), message, hint);
 }
 
 /// Refuses lanes that wait for each other.

@@ -5,9 +5,6 @@
 //! from the document alone (open gates, other phases, lanes that are safe beside others only in part)
 //! is handed out for a person.
 
-use std::collections::BTreeMap;
-
-use piton_core::Millis;
 use piton_core::budget::Budgets;
 use piton_core::id::{ID_BYTES_MAX, LanePath, is_valid_id};
 use piton_core::lane::{
@@ -35,38 +32,16 @@ pub struct PlanDefaults {
     pub agent: Option<(String, Command)>,
     /// The template of a task's prompt; [`super::TASK_PROMPT`] where there is none.
     pub task_prompt: Option<String>,
-    /// Retries of lanes that name none.
-    pub retries: u32,
-    /// Wait before the first retry.
-    pub backoff: Millis,
-    /// Longest time of one attempt.
-    pub timeout: Millis,
-    /// Longest time without output.
-    pub idle_timeout: Option<Millis>,
-    /// Time between the polite signal and the kill.
-    pub grace: Millis,
-    /// Variables added to the environment.
-    pub env: BTreeMap<String, String>,
-    /// Programs that a step may leave running.
-    pub keep: Vec<String>,
-    /// Where lanes work.
-    pub isolation: Isolation,
-    /// How their work reaches base.
-    pub merge: Merge,
-    /// Files copied into a fresh worktree.
-    pub copy: Vec<String>,
-    /// What an attempt finds of the one before.
-    pub on_retry: OnRetry,
-    /// Template of the message for work a lane left uncommitted.
-    pub message: Option<String>,
+    /// A step with the usual limits, and nothing to do.
+    pub step: Step,
+    /// How lanes work.
+    pub rules: LaneRules,
     /// Whether tasks get worktrees of their own.
     pub task_worktrees: TaskWorktrees,
     /// What makes a fresh worktree usable.
     pub setup: Option<Command>,
     /// How a pull request is opened.
     pub pull_request: PullRequest,
-    /// The document the work is measured against.
-    pub spec: Option<String>,
     /// What a failed step does to the rest.
     pub on_failure: OnFailure,
     /// Limits of the run.
@@ -79,52 +54,45 @@ impl PlanDefaults {
         let defaults = &settings.defaults;
         let name = defaults.agent.as_ref();
         let agent = name.and_then(|n| Some((n.clone(), settings.agents.get(n)?.command.clone())));
+        let own = defaults.lane.commit_message.clone();
         Self {
             agent,
             task_prompt: None,
-            retries: defaults.retries.unwrap_or(0),
-            backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),
-            timeout: defaults.timeout.unwrap_or(settings.budgets.step_time),
-            idle_timeout: defaults.idle_timeout,
-            grace: defaults.grace.unwrap_or(GRACE_DEFAULT),
-            env: defaults.env.clone(),
-            keep: defaults.keep.clone().unwrap_or_default(),
-            isolation: defaults.lane.isolation.unwrap_or(Isolation::Worktree),
-            merge: defaults.lane.merge.unwrap_or(Merge::Queue),
-            copy: defaults.lane.copy.clone().unwrap_or_default(),
-            on_retry: defaults.lane.on_retry.unwrap_or(OnRetry::Keep),
-            message: defaults
-                .lane
-                .commit_message
-                .clone()
-                .or_else(|| settings.lanes.message.clone()),
+            step: Step {
+                id: String::new(),
+                work: Work::Tests(Vec::new()),
+                test: None,
+                dir: String::new(),
+                env: defaults.env.clone(),
+                inputs: Vec::new(),
+                artifacts: Vec::new(),
+                retries: defaults.retries.unwrap_or(0),
+                backoff: defaults.backoff.unwrap_or(BACKOFF_DEFAULT),
+                timeout: defaults.timeout.unwrap_or(settings.budgets.step_time),
+                idle_timeout: defaults.idle_timeout,
+                grace: defaults.grace.unwrap_or(GRACE_DEFAULT),
+                keep: defaults.keep.clone().unwrap_or_default(),
+                role: Role::Work,
+            },
+            rules: LaneRules {
+                isolation: defaults.lane.isolation.unwrap_or(Isolation::Worktree),
+                merge: defaults.lane.merge.unwrap_or(Merge::Queue),
+                copy: defaults.lane.copy.clone().unwrap_or_default(),
+                on_retry: defaults.lane.on_retry.unwrap_or(OnRetry::Keep),
+                message: own.or_else(|| settings.lanes.message.clone()),
+                ..LaneRules::default()
+            },
             task_worktrees: settings.lanes.task_worktrees,
             setup: defaults.lane.setup.clone(),
             pull_request: settings.pull_request.clone(),
-            spec: None,
             on_failure: settings.on_failure,
             budgets: settings.budgets.clone(),
         }
     }
 
-    /// A step with these limits and nothing to do yet.
+    /// A step that does this.
     pub(super) fn step(&self, id: String, work: Work, retries: u32) -> Step {
-        Step {
-            id,
-            work,
-            test: None,
-            dir: String::new(),
-            env: self.env.clone(),
-            inputs: Vec::new(),
-            artifacts: Vec::new(),
-            retries,
-            backoff: self.backoff,
-            timeout: self.timeout,
-            idle_timeout: self.idle_timeout,
-            grace: self.grace,
-            keep: self.keep.clone(),
-            role: Role::Work,
-        }
+        Step { id, work, retries, ..self.step.clone() }
     }
 }
 
@@ -137,8 +105,6 @@ pub struct Planned {
     pub holds: Vec<Hold>,
     /// Lanes that are safe beside others only in part, and why; in the plan they run alone.
     pub mixed: Vec<(String, String)>,
-    /// The plan's id of each lane, and the document's where it differs.
-    pub renamed: Vec<(String, String)>,
 }
 
 /// Something outside of the plan that holds a lane back.
@@ -170,7 +136,7 @@ pub fn to_plan(
     phase: &Phase,
     defaults: &PlanDefaults,
 ) -> Result<Planned, Vec<Diagnostic>> {
-    let mut builder = Builder { phase, defaults, sink: Sink::new(file, text), text };
+    let mut builder = Builder { phase, defaults, sink: Sink::new(file, text) };
     let planned = builder.build();
     if builder.sink.has_errors() {
         return Err(builder.sink.finish());
@@ -182,23 +148,19 @@ pub(super) struct Builder<'a> {
     pub(super) phase: &'a Phase,
     pub(super) defaults: &'a PlanDefaults,
     sink: Sink<'a>,
-    text: &'a str,
 }
 
 impl Builder<'_> {
     fn build(&mut self) -> Planned {
         self.check_whole();
         let phase_id = plan_id(&self.phase.id);
-        let (mut lanes, mut holds, mut mixed, mut renamed) = (vec![], vec![], vec![], vec![]);
+        let (mut lanes, mut holds, mut mixed) = (vec![], vec![], vec![]);
         for lane in &self.phase.lanes {
             let id = plan_id(&lane.id);
             if id == VALIDATION_LANE || lanes.iter().any(|l: &plan::Lane| l.id == id) {
                 let message =
                     format!("the lane {} cannot have the id {}", quoted(&lane.id), quoted(&id));
                 self.error(code::DUPLICATE_ID, lane.line, message, "rename it");
-            }
-            if id != lane.id {
-                renamed.push((id.clone(), lane.id.clone()));
             }
             if let ParallelSafe::Mixed(why) = &lane.parallel_safe {
                 mixed.push((id.clone(), why.clone()));
@@ -213,20 +175,18 @@ impl Builder<'_> {
         let plan = Plan {
             title: title.clone(),
             protocol: None,
-            spec: self.defaults.spec.clone(),
+            spec: None,
             on_failure: self.defaults.on_failure,
             budgets: self.defaults.budgets.clone(),
             phases: vec![phase],
             task_worktrees: self.task_worktrees(),
         };
-        Planned { plan, holds, mixed, renamed }
+        Planned { plan, holds, mixed }
     }
 
     pub(super) fn error(&mut self, code: &'static str, line: usize, message: String, hint: &str) {
-        let start: usize =
-            self.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-        let length = self.text[start..].lines().next().map_or(0, str::len);
-        self.sink.error(code, &(start..start + length), message, hint);
+        let span = self.sink.line_span(line);
+        self.sink.error(code, &span, message, hint);
     }
 
     /// What concerns the document as a whole.
@@ -279,16 +239,11 @@ impl Builder<'_> {
         let gates = lane.depends_on.iter().filter(|d| d.kind == DependencyKind::Gate);
         let frozen = gates.filter(|gate| !self.is_provided(lane, &gate.raw));
         LaneRules {
-            isolation: self.defaults.isolation,
-            merge: self.defaults.merge,
-            copy: self.defaults.copy.clone(),
-            on_retry: self.defaults.on_retry,
-            message: self.defaults.message.clone(),
             alone: matches!(lane.parallel_safe, ParallelSafe::No | ParallelSafe::Mixed(_)),
             provides: lane.provides.clone(),
             frozen: frozen.map(|gate| gate.raw.clone()).collect(),
             tests: lane_tests(tasks),
-            task: None,
+            ..self.defaults.rules.clone()
         }
     }
 
@@ -360,7 +315,7 @@ impl Builder<'_> {
             String::new()
         });
         let (agent, command) = self.agent();
-        let retries = lane.retries.unwrap_or(self.defaults.retries);
+        let retries = lane.retries.unwrap_or(self.defaults.step.retries);
         let mut step = self.defaults.step(
             unused_id(&task.id, before),
             Work::Prompt { agent, command, prompt },

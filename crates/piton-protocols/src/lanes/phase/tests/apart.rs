@@ -74,9 +74,9 @@ fn tasks_are_put_together_as_far_as_they_can_run_at_once() {
 #[test]
 fn a_task_apart_is_a_lane_that_goes_back_to_its_own() {
     let mut defaults = defaults(TaskWorktrees::Auto);
-    defaults.merge = Merge::PullRequest;
+    defaults.rules.merge = Merge::PullRequest;
     defaults.setup = Some(Command::Shell("make deps".to_owned()));
-    defaults.copy = vec![".env".to_owned()];
+    defaults.rules.copy = vec![".env".to_owned()];
     let rows = "| T1 | impl | - | a.rs | - | `a` |\n| T2 | impl | - | b.rs | - | `b` |\n";
     let plan = planned(rows, &defaults);
     assert_eq!(plan.task_worktrees, TaskWorktrees::Auto);
@@ -112,7 +112,11 @@ fn ids_stay_apart_and_short_and_lanes_in_place_have_no_tasks_apart() {
     let ids: Vec<&str> = plan.phases[0].lanes.iter().map(|l| l.id.as_str()).collect();
     assert_eq!(ids[..3], ["SL-1", "SL-1.T-1", "SL-1.T-1-2"]);
     assert!(ids.iter().all(|id| piton_core::id::is_valid_id(id)), "{ids:?}");
-    let in_place = |when| PlanDefaults { isolation: Isolation::InPlace, ..defaults(when) };
+    let in_place = |when| {
+        let mut defaults = defaults(when);
+        defaults.rules.isolation = Isolation::InPlace;
+        defaults
+    };
     let rows = "| T1 | impl | - | a.rs | - | - |\n| T2 | impl | - | b.rs | - | - |\n";
     let auto = planned(rows, &in_place(TaskWorktrees::Auto));
     assert_eq!((shown(&auto).as_str(), auto.task_worktrees), ("T1 T2", TaskWorktrees::Off));

@@ -38,9 +38,9 @@ fn prompt_of(plan: &Plan, lane: usize, step: usize) -> &str {
 
 #[test]
 fn the_usual_document_becomes_lanes_in_worktrees_and_a_validation() {
-    let Planned { plan, holds, mixed, renamed } = planned_with(USUAL, &defaults());
+    let Planned { plan, holds, mixed } = planned_with(USUAL, &defaults());
     assert_eq!((plan.title.as_str(), plan.phases[0].id.as_str()), ("Billing", "P4"));
-    assert!(holds.is_empty() && mixed.is_empty() && renamed.is_empty());
+    assert!(holds.is_empty() && mixed.is_empty());
     assert_eq!(steps(&plan, 0), ["P4-SL-STORE-01", "P4-SL-STORE-02", "P4-SL-STORE-03", "tests"]);
     let [store, api, validation] = plan.phases[0].lanes.as_slice() else { panic!("{plan:?}") };
     assert!(store.needs.is_empty() && !store.rules.isolation.is_in_place());
@@ -186,7 +186,7 @@ fn names_become_ids_and_stay_apart() {
 fn setup_and_pull_request_surround_the_work() {
     let command = |line: &str| Some(Command::Shell(line.to_owned()));
     let mut defaults = defaults();
-    defaults.merge = Merge::PullRequest;
+    defaults.rules.merge = Merge::PullRequest;
     defaults.setup = command("make setup");
     let text = with_tasks("| T1 | impl | - | - | - | `make test` |");
     let plan = planned_with(&text, &defaults).plan;
