@@ -125,6 +125,12 @@ impl From<Refusal> for CommandError {
     }
 }
 
+impl From<piton_core::Illegal> for CommandError {
+    fn from(error: piton_core::Illegal) -> Self {
+        Self::failed("ledger-content", error.to_string())
+    }
+}
+
 impl From<piton_ledger::Error> for CommandError {
     fn from(error: piton_ledger::Error) -> Self {
         use piton_ledger::Error as L;

@@ -15,7 +15,7 @@ fn program() -> PathBuf {
     let deps = std::env::current_exe().unwrap_or_default();
     let target = deps.parent().and_then(Path::parent).unwrap_or(Path::new("."));
     let program = target.join("examples/checklist");
-    assert!(program.is_file(), "`cargo build -p piton --example checklist` makes {program:?}");
+    assert!(program.is_file(), "`cargo build -p piton --example checklist` makes it");
     program
 }
 

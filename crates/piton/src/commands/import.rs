@@ -297,8 +297,7 @@ struct Log {
 
 impl Log {
     fn add(&mut self, event: Event) -> Result<()> {
-        apply(&mut self.state, now(), &event)
-            .map_err(|e| CommandError::failed("ledger-content", e.to_string()))?;
+        apply(&mut self.state, now(), &event)?;
         self.events.push(event);
         Ok(())
     }

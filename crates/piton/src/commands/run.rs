@@ -301,7 +301,7 @@ fn start(
     let loaded = Loaded { row: row.clone(), state, seq: 0 };
     if args.drive.detach {
         let (mut state, at) = (RunState::default(), now());
-        piton_core::apply(&mut state, at, &event).map_err(illegal)?;
+        piton_core::apply(&mut state, at, &event)?;
         store.append(&Commit {
             row: &row,
             epoch: lease.epoch,
@@ -335,7 +335,7 @@ fn first_drive(
     lease: &Lease,
     args: &DriveArgs,
 ) -> Result<Leased> {
-    let state = piton_core::replay([(now(), &created)]).map_err(illegal)?;
+    let state = piton_core::replay([(now(), &created)])?;
     let protocol = context.protocol(&state, &state.protocol.id)?;
     let PlanFile { recorded: plan, live, open_gates, .. } = plan;
     let root = &context.project.root;
@@ -345,10 +345,6 @@ fn first_drive(
     let mut opening = vec![created, drive::attached(context, lease, &first)];
     opening.extend(ticks);
     Ok(Leased { loaded, epoch: lease.epoch, plan, live, opening, drive: Drive::Run(gates) })
-}
-
-fn illegal(error: piton_core::Illegal) -> CommandError {
-    CommandError::failed("ledger-content", error.to_string())
 }
 
 /// Begins a run whose driver died between creating it and recording its first event.

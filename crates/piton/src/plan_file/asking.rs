@@ -1,6 +1,6 @@
 //! What a plan leaves open is asked before a run of it begins, or said.
 
-use piton_protocols::protocol::{Otherwise, Reading};
+use piton_protocols::protocol::{Need, Otherwise, Reading};
 
 use super::is_news;
 use crate::context::Context;
@@ -23,7 +23,7 @@ pub fn settled(context: &Context, mut reading: Reading, asks: bool) -> Result<Re
             Otherwise::Alone { .. } => {}
         }
     }
-    said.extend(reading.needs.iter().map(|need| need.words()));
+    said.extend(reading.needs.iter().map(Need::words));
     said.iter()
         .map(|line| sanitize(line))
         .filter(|line| is_news(line.clone()))
