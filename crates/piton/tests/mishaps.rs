@@ -125,6 +125,7 @@ fn a_run_that_never_began_is_pending_and_says_how_it_begins() {
     unbegun(&project);
     let found = project.status_json("dead");
     assert_eq!((&found["status"], &found["plan"]), (&"pending".into(), &"plan.toml".into()));
+    assert_eq!(found["protocol"], serde_json::Value::Null);
     project.piton(&["status"]).exits(0).says("nothing recorded yet").says("piton resume dead");
     project.piton(&["show"]).exits(0).says("pending").says("plan   plan.toml\n");
     project.piton(&["runs"]).exits(0).says("pending");

@@ -71,7 +71,7 @@ fn list(store: &mut Store, row: RunRow, load: bool) -> Listed {
     let loaded = loaded.ok().flatten();
     let steps = loaded.as_ref().map(|l| progress(&l.state));
     Listed {
-        protocol: loaded.as_ref().map(|l| l.state.protocol.clone()),
+        protocol: loaded.as_ref().filter(|l| l.seq > 0).map(|l| l.state.protocol.clone()),
         status: loaded.map_or(row.status, |l| run_status(&l.state, lives).to_string()),
         steps_done: steps.map(|(done, _)| done),
         steps_total: steps.map(|(_, total)| total),

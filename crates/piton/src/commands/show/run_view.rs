@@ -205,8 +205,7 @@ fn origin(out: &mut String, context: &Context, loaded: &Loaded) {
     let state = &loaded.state;
     let hash = state.plan_hash.as_ref().map(|h| format!(" (sha256 {})", h.short()));
     let path = text::sanitize(&state.plan_path);
-    let follows = format!(", protocol {}", state.protocol.id);
-    let _ = writeln!(out, "plan   {path}{}{follows}", hash.unwrap_or_default());
+    let _ = writeln!(out, "plan   {path}{}", hash.unwrap_or_default());
     if let Some(spec) = &state.spec {
         let _ =
             writeln!(out, "spec   {} (sha256 {})", text::sanitize(&spec.path), spec.sha256.short());
