@@ -145,6 +145,18 @@ pub const TABLE: &[Row] = &[
         severity: Severity::Warns,
         next: "nothing: they are ended before anything starts",
     },
+    Row {
+        name: "protocol-refuses",
+        what: "a file of the run's protocol says that it must not go on",
+        severity: Severity::Stops,
+        next: "correct the file, then resume",
+    },
+    Row {
+        name: "protocol-warns",
+        what: "a file of the run's protocol differs from the record",
+        severity: Severity::Warns,
+        next: "look at the file",
+    },
 ];
 
 /// A difference between the world and the record.

@@ -67,6 +67,11 @@ pub trait Protocol: Sync + Debug {
         false
     }
 
+    /// What its files say about a run that is about to go on.
+    fn checks(&self, _state: &RunState, _read: &Reader<'_>) -> Vec<Finding> {
+        Vec::new()
+    }
+
     /// Tells whether resuming is how a person says that what failed may be tried again.
     fn retries_on_resume(&self) -> bool {
         false
@@ -238,6 +243,15 @@ pub enum Start {
     Ask,
     /// It is a run of something else, in these words.
     Other(String),
+}
+
+/// What a file says about a run that is about to go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Whether the run must not go on.
+    pub stops: bool,
+    /// What differs.
+    pub message: String,
 }
 
 /// A table of protocols; of two that are equally sure of a file the first reads it.

@@ -70,6 +70,19 @@ fn a_tick_of_a_step_approves_nothing() {
     assert_eq!(project.lines("ran"), ["shipped"]);
 }
 
+/// Lost: a protocol could not keep a run from going on over files that say otherwise.
+#[test]
+fn what_its_files_say_is_checked_before_a_run_goes_on() {
+    let project = project("true");
+    checklist(&project, &["run", LIST]).exits(3);
+    let list = project.read(LIST);
+    project.write(LIST, &list.replace("[ ] ship:", "[x] ship:"));
+    checklist(&project, &["resume"]).exits(4).says("ship is ticked and not done");
+    project.write(LIST, &list);
+    tick(&project);
+    checklist(&project, &["resume"]).exits(0);
+}
+
 /// Lost: a program without the protocol would go on with its run by rules of its own.
 #[test]
 fn a_program_that_does_not_know_the_protocol_does_not_go_on() {

@@ -10,7 +10,7 @@ use piton_core::{Plan, RunState};
 use piton_formats::markdown::inline::{bullet, checkbox};
 use piton_formats::{Input, read_plan};
 use piton_protocols::Protocol;
-use piton_protocols::protocol::{Claim, Reader, Reading, Source, Start, Unreadable};
+use piton_protocols::protocol::{Claim, Finding, Reader, Reading, Source, Start, Unreadable};
 
 /// The checklist protocol.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Checklist;
 
 /// A line with a box: whether that is ticked, the phase, its question or its command.
 enum Item<'t> {
-    Work { phase: &'t str, command: &'t str },
+    Work { phase: &'t str, command: &'t str, ticked: bool },
     Question { phase: &'t str, text: &'t str, ticked: bool },
 }
 
@@ -27,9 +27,10 @@ fn items(text: &str) -> impl Iterator<Item = Item<'_>> {
         let item = checkbox(bullet(line)?)?;
         let at = item.rest.find([':', '?'])?;
         let (phase, rest) = (&item.rest[..at], item.rest[at + 1..].trim());
+        let ticked = item.is_ticked();
         Some(match &item.rest[at..=at] {
-            ":" => Item::Work { phase, command: rest },
-            _ => Item::Question { phase, text: rest, ticked: item.is_ticked() },
+            ":" => Item::Work { phase, command: rest, ticked },
+            _ => Item::Question { phase, text: rest, ticked },
         })
     })
 }
@@ -50,7 +51,7 @@ impl Protocol for Checklist {
         for item in items(source.text.unwrap_or_default()) {
             let _ = match item {
                 Item::Question { text, .. } => writeln!(gate, "gate = {text:?}"),
-                Item::Work { phase, command } => {
+                Item::Work { phase, command, .. } => {
                     let gate = std::mem::take(&mut gate);
                     writeln!(plan, "[[phase]]\nid = {phase:?}\n{gate}run = {command:?}")
                 }
@@ -62,6 +63,18 @@ impl Protocol for Checklist {
 
     fn start(&self, _plan: &Plan, _earlier: &RunState) -> Start {
         Start::Resume
+    }
+
+    fn checks(&self, state: &RunState, read: &Reader<'_>) -> Vec<Finding> {
+        let text = read(&state.plan_path).unwrap_or_default();
+        let is_done = |phase: &str| state.phase(phase).is_some_and(|phase| phase.satisfies());
+        let early = items(&text).filter_map(|item| match item {
+            Item::Work { phase, ticked: true, .. } if !is_done(phase) => {
+                Some(Finding { stops: true, message: format!("{phase} is ticked and not done") })
+            }
+            _ => None,
+        });
+        early.collect()
     }
 
     fn inputs(&self, plan_path: &str, read: &Reader<'_>) -> Option<(Vec<String>, Sha)> {

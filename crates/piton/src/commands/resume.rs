@@ -307,6 +307,9 @@ fn compare(
     in_flight(context, &loaded.state, &loaded.row.run_id, &mut check, args.accept_plan);
     let _ = world.now();
     let protocol = context.protocol(&loaded.state, &loaded.state.protocol.id)?;
+    for found in protocol.checks(&loaded.state, &|path| ticks::text(&root, path)) {
+        check.add(if found.stops { "protocol-refuses" } else { "protocol-warns" }, found.message);
+    }
     let open = file.as_ref().map(|file| file.open_gates.clone());
     let (ticks, gates) =
         ticks::check(protocol, &root, (&check.plan, open), &loaded.state, args.accept_gates);

@@ -25,7 +25,12 @@ use crate::ui;
 
 /// The boxes that are ticked in the files of a run's protocol below a folder.
 pub fn ticked(protocol: &dyn Protocol, root: &Path, plan_path: &str) -> Option<(Vec<String>, Sha)> {
-    protocol.inputs(plan_path, &|path| read::text(&root.join(path), PLAN_BYTES_MAX))
+    protocol.inputs(plan_path, &|path| text(root, path))
+}
+
+/// A file of a protocol below a folder.
+pub fn text(root: &Path, path: &str) -> std::io::Result<String> {
+    read::text(&root.join(path), PLAN_BYTES_MAX)
 }
 
 /// Checks the ticks of a run; `accepts` are all of them. Gives what is to be recorded of those that
