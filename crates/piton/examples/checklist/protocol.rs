@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use piton_core::hash::Sha;
+use piton_core::state::PhaseState;
 use piton_core::{Plan, RunState};
 use piton_formats::markdown::inline::{bullet, checkbox};
 use piton_formats::{Input, read_plan};
@@ -67,7 +68,7 @@ impl Protocol for Checklist {
 
     fn checks(&self, state: &RunState, read: &Reader<'_>) -> Vec<Finding> {
         let text = read(&state.plan_path).unwrap_or_default();
-        let is_done = |phase: &str| state.phase(phase).is_some_and(|phase| phase.satisfies());
+        let is_done = |phase: &str| state.phase(phase).is_some_and(PhaseState::satisfies);
         let early = items(&text).filter_map(|item| match item {
             Item::Work { phase, ticked: true, .. } if !is_done(phase) => {
                 Some(Finding { stops: true, message: format!("{phase} is ticked and not done") })

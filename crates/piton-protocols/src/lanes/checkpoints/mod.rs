@@ -85,29 +85,6 @@ fn check(record: &Record, sink: &mut Sink<'_>) {
     }
 }
 
-/// The newest record of a lane: by time, and of equal times the later in the file.
-///
-/// It may be a retry; where a run goes on is what [`progress`] says.
-pub fn latest<'r>(
-    records: &'r [Record],
-    run_id: &str,
-    phase: &str,
-    lane: &str,
-) -> Option<&'r Record> {
-    newest(records.iter().filter(|r| r.run_id == run_id && r.phase == phase && r.lane == lane))
-}
-
-/// The newest record of a lane that says how far it came: a retry never does.
-pub fn progress<'r>(
-    records: &'r [Record],
-    run_id: &str,
-    phase: &str,
-    lane: &str,
-) -> Option<&'r Record> {
-    let of_lane = |r: &&Record| r.run_id == run_id && r.phase == phase && r.lane == lane;
-    newest(records.iter().filter(of_lane).filter(|r| r.stage != Stage::RetryAttempt))
-}
-
 /// The newest of some records; of equal times the last.
 pub fn newest<'r>(records: impl Iterator<Item = &'r Record>) -> Option<&'r Record> {
     records.max_by_key(|record| record.at)

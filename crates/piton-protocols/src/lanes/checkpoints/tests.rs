@@ -235,7 +235,7 @@ fn what_we_no_longer_say_goes_unless_somebody_added_to_it() {
 }
 
 #[test]
-fn the_latest_is_the_newest_and_a_retry_is_no_progress() {
+fn the_newest_is_so_by_time_and_then_by_place() {
     let record = |stage: &str, at: &str| {
         format!(
             "{{\"run_id\":\"r\",\"phase\":\"P1\",\"lane\":\"SL-1\",\"stage\":\"{stage}\",\
@@ -250,11 +250,11 @@ fn the_latest_is_the_newest_and_a_retry_is_no_progress() {
         record("pre_pr", "some day"),
     );
     let records = read("c.json", &text).unwrap();
-    let stage = |found: Option<&Record>| found.map(|r| r.stage.clone());
-    assert_eq!(stage(latest(&records, "r", "P1", "SL-1")), Some(Stage::RetryAttempt));
+    let stage = |records: &[Record]| newest(records.iter()).map(|r| r.stage.clone());
+    assert_eq!(stage(&records), Some(Stage::RetryAttempt));
     // Equal times: the later in the file.
-    assert_eq!(stage(progress(&records, "r", "P1", "SL-1")), Some(Stage::AfterLaneStart));
-    assert_eq!(stage(latest(&records, "r", "P1", "SL-2")), None);
+    assert_eq!(stage(&records[..2]), Some(Stage::AfterLaneStart));
+    assert_eq!(stage(&[]), None);
 }
 
 #[test]
