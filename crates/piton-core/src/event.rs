@@ -94,14 +94,6 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether views show it before it is acted on: the checkpoint before a pull request is there
-    /// before the pull request is, and a retry finds what is recorded of the attempts before it.
-    pub fn is_shown_first(&self) -> bool {
-        let is_first =
-            |e: &StepStarted| e.step.step == crate::lane::PULL_REQUEST_STEP || e.attempt > 1;
-        matches!(self, Self::StepStarted(e) if is_first(e))
-    }
-
     /// The step whose progress it changes.
     pub fn step(&self) -> Option<&StepPath> {
         match self {

@@ -353,6 +353,18 @@ impl RewindIntended {
         let own = self.points.iter().find(|(path, _)| path == lane);
         own.map_or(self.after_event, |(_, event)| *event)
     }
+
+    /// The tasks whose worktrees go with it, in words.
+    pub fn leaving(&self) -> Option<String> {
+        let rooms = self.rooms.iter().filter(|room| room.goes);
+        let lanes: Vec<String> =
+            rooms.filter_map(|room| Some(room.lane.as_ref()?.to_string())).collect();
+        match lanes.as_slice() {
+            [] => None,
+            [one] => Some(format!("the worktree of {one} goes")),
+            many => Some(format!("the worktrees of {} go", many.join(", "))),
+        }
+    }
 }
 
 /// A work tree that a rewind changes.

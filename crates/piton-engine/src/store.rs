@@ -114,6 +114,18 @@ impl Store {
         stored.iter().map(|e| decode(&row.run_id, e)).collect()
     }
 
+    /// Reads all events of a run, from its first.
+    pub fn history(&mut self, row: &RunRow) -> Result<Vec<(u64, Timestamp, Event)>> {
+        let mut all: Vec<(u64, Timestamp, Event)> = Vec::new();
+        loop {
+            let page = self.events(row, all.last().map_or(0, |(seq, ..)| *seq))?;
+            if page.is_empty() {
+                return Ok(all);
+            }
+            all.extend(page);
+        }
+    }
+
     /// Creates a run, keeps its plan, and returns it with a lease at epoch 1.
     pub fn create(&mut self, new: &NewRun<'_>, plan: &Plan, owner: &Owner) -> Result<RunRow> {
         // Before, so that no run is ever without; and again under the lease, because a plan that

@@ -7,7 +7,7 @@
 use piton_core::event::{Facts, FileHash, LogRanges};
 use piton_core::evidence::Files;
 use piton_core::redact::Redactor;
-use piton_core::{Millis, StepPath, Timestamp};
+use piton_core::{Event, LanePath, Millis, Plan, RunState, StepPath, Timestamp};
 
 use crate::error::Result;
 use crate::order::Order;
@@ -168,6 +168,20 @@ pub enum SealError {
     Failed(String),
 }
 
+/// The files that the protocol of a run keeps.
+pub trait Views {
+    /// Takes durable events, to be shown with the next write; says whether one of them is to be shown
+    /// before it is acted on.
+    fn happened(&mut self, events: &[(u64, Timestamp, &Event)], state: &RunState) -> bool;
+    /// Writes them as the ledger has the run, not where a driver of a higher epoch may have written
+    /// them; says what a person should know about them.
+    fn write(&mut self, plan: &Plan, state: &RunState) -> Result<Vec<String>>;
+    /// The last that happened to a lane, in words, the newest last.
+    fn recent(&self, _lane: &LanePath) -> Vec<String> {
+        Vec::new()
+    }
+}
+
 /// Everything outside the ledger.
 pub trait World {
     /// The time now.
@@ -240,6 +254,11 @@ pub trait World {
 
     /// What it does for lanes; nothing where there is no repository.
     fn rooms(&mut self) -> Option<&mut dyn Rooms> {
+        None
+    }
+
+    /// The files that the run's protocol keeps; nothing where it keeps none.
+    fn views(&mut self) -> Option<&mut dyn Views> {
         None
     }
 

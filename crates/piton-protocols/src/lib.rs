@@ -3,10 +3,12 @@
 //! Pure like the core and the formats: nothing here opens a file, reads the environment or asks the
 //! time. The program hands in texts and states, and carries out what comes back.
 
+pub mod files;
 pub mod import;
 pub mod inspect;
 pub mod lanes;
 pub mod plain;
 pub mod protocol;
+pub mod time;
 
-pub use protocol::{Protocol, TABLE, Table, find};
+pub use protocol::{Blocker, Protocol, TABLE, Table, find};

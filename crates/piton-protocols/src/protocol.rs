@@ -18,6 +18,7 @@ use piton_core::{LanePath, Plan, RunState};
 use piton_formats::Diagnostic;
 use piton_formats::settings::Settings;
 
+use crate::files::{Files, Run};
 use crate::import::ForeignRun;
 use crate::inspect::Format;
 use crate::lanes::Lanes;
@@ -92,6 +93,46 @@ pub trait Protocol: Sync + Debug {
     /// project.
     fn inputs(&self, _plan_path: &str, _read: &Reader<'_>) -> Option<(Vec<String>, Sha)> {
         None
+    }
+
+    /// The files that it keeps of a run; nothing where it keeps none.
+    fn files(&self, _run: &Run<'_>) -> Option<Box<dyn Files>> {
+        None
+    }
+
+    /// Paths from the root, whatever protocol a run follows, that this one writes: files, and folders
+    /// with all in them. They never count as dirt.
+    fn own_paths(&self, _run: &Run<'_>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What blocks phases of a run although all their work is done.
+    fn blockers(&self, _state: &RunState) -> Vec<Blocker> {
+        Vec::new()
+    }
+}
+
+/// What blocks a phase: a task that nobody has done yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocker {
+    /// Its id.
+    pub id: String,
+    /// The phase that it blocks.
+    pub phase: String,
+    /// The command that failed; empty where it was not recorded.
+    pub command: String,
+    /// How it exited.
+    pub exit_code: Option<i32>,
+}
+
+impl Blocker {
+    /// What the phase is blocked by, in one line.
+    pub fn words(&self) -> String {
+        let command = if self.command.is_empty() { "validation" } else { &self.command };
+        match self.exit_code {
+            Some(code) => format!("blocked by {}: {command}, exit code {code}", self.id),
+            None => format!("blocked by {}: {command}, no exit code", self.id),
+        }
     }
 }
 

@@ -13,14 +13,14 @@ use std::rc::Rc;
 
 use piton_core::event::{
     LaneBegun, LaneReady, LaneRemoved, MergeIntended, Revert, RewindIntended, RewindKind,
-    RewindRoom,
+    RewindRoom, StepStarted,
 };
-use piton_core::lane::{Isolation, LaneRules, SnapshotRef};
+use piton_core::lane::{Isolation, LaneRules, PULL_REQUEST_STEP, SnapshotRef};
 use piton_core::lane_state::LaneWork;
-use piton_core::{LanePath, Plan, RunState, Timestamp};
+use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Commit, Merging, Rebase, Refusal, Room, RoomTarget, Rooms};
-use piton_engine::world::{Mended, Removed};
+use piton_engine::world::{Mended, Removed, Views};
 
 use crate::crash::CrashPoint;
 use crate::machine::SimMachine;
@@ -444,17 +444,20 @@ impl Rooms for SimRooms {
         Ok(())
     }
 
-    fn views(&mut self, _: &Plan, state: &RunState) -> Result<Vec<String>> {
-        let view = view_of(state);
-        self.fenced("views", |repo| repo.view = view)?;
-        Ok(Vec::new())
-    }
-
     fn recover(&mut self, _: &Plan, _: &RunState, _: &[LanePath], _: Timestamp) -> Result<Mended> {
         Ok(Mended::default())
     }
+}
 
-    fn log(&mut self, _: &str, _: &[(u64, Timestamp, &piton_core::Event)]) -> bool {
-        true
+impl Views for SimRooms {
+    fn happened(&mut self, events: &[(u64, Timestamp, &Event)], _: &RunState) -> bool {
+        let is_first = |e: &StepStarted| e.step.step == PULL_REQUEST_STEP || e.attempt > 1;
+        events.iter().any(|(_, _, event)| matches!(event, Event::StepStarted(e) if is_first(e)))
+    }
+
+    fn write(&mut self, _: &Plan, state: &RunState) -> Result<Vec<String>> {
+        let view = view_of(state);
+        self.fenced("views", |repo| repo.view = view)?;
+        Ok(Vec::new())
     }
 }

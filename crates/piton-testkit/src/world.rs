@@ -13,7 +13,7 @@ use piton_core::redact::{Lines, Redactor};
 use piton_core::{Millis, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
-    Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, Rooms, SealError,
+    Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, Rooms, SealError, Views,
 };
 use piton_engine::{Error, Result, World};
 
@@ -194,6 +194,11 @@ impl World for SimWorld {
     }
 
     fn rooms(&mut self) -> Option<&mut dyn Rooms> {
+        let there = self.machine.borrow().repo.is_some();
+        if there { Some(&mut self.rooms) } else { None }
+    }
+
+    fn views(&mut self) -> Option<&mut dyn Views> {
         let there = self.machine.borrow().repo.is_some();
         if there { Some(&mut self.rooms) } else { None }
     }

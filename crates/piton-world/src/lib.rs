@@ -2,7 +2,6 @@
 
 mod facts;
 mod files;
-pub mod folder;
 pub mod hands;
 mod hashing;
 mod keeper;
@@ -29,7 +28,7 @@ use piton_core::redact::Redactor;
 use piton_core::{Millis, Plan, StepPath, Timestamp};
 use piton_engine::order::Order;
 use piton_engine::world::{
-    Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, Rooms, SealError, World,
+    Attached, Attempt, Ended, Happening, Hashing, Notice, Reported, Rooms, SealError, Views, World,
 };
 use piton_engine::{Error, Result};
 use piton_process::logs::{AttemptLog, Selection};
@@ -94,8 +93,8 @@ pub struct RealWorld {
     hasher: hashing::Hasher,
     /// Worktrees and snapshots, where there is a repository.
     rooms: Option<rooms::GitRooms>,
-    /// Records of lanes, where there is none.
-    folder: Option<folder::FolderRooms>,
+    /// The files of the run's protocol, where it keeps some.
+    views: Option<views::Writer>,
 }
 
 impl RealWorld {
@@ -125,7 +124,7 @@ impl RealWorld {
             came: Vec::new(),
             hasher: hashing::Hasher::default(),
             rooms: None,
-            folder: None,
+            views: None,
         }
     }
 
@@ -164,10 +163,10 @@ impl RealWorld {
         self
     }
 
-    /// Lets lanes be recorded where nothing can be snapshotted.
+    /// Gives it the files of the run's protocol.
     #[must_use]
-    pub fn with_folder(mut self, folder: Option<folder::FolderRooms>) -> Self {
-        self.folder = folder;
+    pub fn with_views(mut self, views: Option<views::Writer>) -> Self {
+        self.views = views;
         self
     }
 
@@ -407,13 +406,15 @@ impl World for RealWorld {
     }
 
     fn rooms(&mut self) -> Option<&mut dyn Rooms> {
-        let Some(rooms) = self.rooms.as_mut() else {
-            return self.folder.as_mut().map(|folder| folder as &mut dyn Rooms);
-        };
+        let rooms = self.rooms.as_mut()?;
         if !rooms.is_quick() {
             self.keeper.let_go();
         }
         Some(rooms)
+    }
+
+    fn views(&mut self) -> Option<&mut dyn Views> {
+        self.views.as_mut().map(|views| views as &mut dyn Views)
     }
 
     fn leave(&mut self) -> Result<Vec<String>> {

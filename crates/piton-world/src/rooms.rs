@@ -30,7 +30,7 @@ use piton_core::event::{LaneReady, MergeIntended, Revert, RewindIntended, Rewind
 use piton_core::lane::{LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
 use piton_core::plan::Command;
-use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
+use piton_core::{LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::{
     Begin, Commit, Mended, Merging, Rebase, Refusal, Removed, Room, RoomTarget, Rooms,
 };
@@ -47,7 +47,6 @@ pub use taken::recorded;
 pub use whole::removed_by_hand;
 
 use super::hands::{Hands, Held};
-use super::views::{Viewed, Views};
 
 /// Threads that write the files of a fresh worktree: more help little even on fast disks.
 pub const CHECKOUT_WORKERS: usize = 4;
@@ -65,6 +64,8 @@ pub struct LaneOptions {
     pub seed_dirty: bool,
     /// The folder of worktrees, below the root.
     pub worktrees: String,
+    /// What protocols write, from the root: that is the work of no lane in place.
+    pub own: Vec<String>,
     /// Says whether a pull request is merged, by its exit.
     pub merged: Command,
 }
@@ -80,7 +81,6 @@ pub struct GitRooms {
     rules: Rc<Rules>,
     /// Those of lanes' worktrees: no file there is one of ours, whatever its name.
     lane_rules: Rc<Rules>,
-    views: Views,
     epoch: u64,
     /// The last event that is durable.
     seq: u64,
@@ -112,11 +112,10 @@ impl GitRooms {
         run_id: &str,
         options: LaneOptions,
         mut rules: Rules,
-        views: Views,
     ) -> Self {
         rules.exclude.push(options.worktrees.clone());
         let lane_rules = Rc::new(rules.clone());
-        rules.exclude.extend(views.own_paths());
+        rules.exclude.extend_from_slice(&options.own);
         Self {
             root: root.to_owned(),
             cache: cache.to_owned(),
@@ -125,7 +124,6 @@ impl GitRooms {
             options,
             rules: Rc::new(rules),
             lane_rules,
-            views,
             epoch: FIRST_EPOCH,
             seq: 0,
             hands: Hands::new(hands.to_owned(), FIRST_EPOCH),
@@ -217,13 +215,6 @@ fn refused_or<T>(done: Result<T>, refused: impl FnOnce(Refusal) -> T) -> Result<
 
 fn refusal(refusal: checks::Refusal) -> Refusal {
     Refusal { why: refusal.what, fix: refusal.fix }
-}
-
-impl Viewed for GitRooms {
-    fn rebuild_log(&mut self, run_id: &str, all: Vec<(u64, Timestamp, Event)>) -> Result<()> {
-        let _held = self.hands.hold()?;
-        self.views.rebuild_log(run_id, all.into_iter()).map_err(failed)
-    }
 }
 
 impl Rooms for GitRooms {
@@ -408,23 +399,6 @@ impl Rooms for GitRooms {
     fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String> {
         let _held = self.hands.hold().map_err(|e| e.to_string())?;
         self.carry_out(intent)
-    }
-
-    fn views(&mut self, plan: &Plan, state: &RunState) -> Result<Vec<String>> {
-        if !self.views.is_wanted() && state.lanes().all(|(_, l)| l.isolation.is_in_place()) {
-            return Ok(Vec::new());
-        }
-        let _held = self.hands.hold()?;
-        self.views.write(plan, state).map_err(failed)?;
-        Ok(self.views.take_warnings())
-    }
-
-    fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> bool {
-        self.views.log(run_id, events)
-    }
-
-    fn logged(&self, lane: &LanePath) -> Vec<String> {
-        self.views.logged(lane)
     }
 }
 

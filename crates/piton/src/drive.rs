@@ -16,11 +16,12 @@ use piton_core::{Limits, Plan, RunState, Timestamp};
 use piton_engine::store::Loaded;
 use piton_engine::{Drive, Driver, Ending, Leased, Observer, Options, Store, World as _};
 use piton_ledger::{HEARTBEAT_EVERY_MS, Lease};
+use piton_protocols::files::Occasion;
 use piton_workspace::snapshot::Rules;
 
 pub use self::questions::{carry_out, questions};
-use self::views::{bring_up, folder};
-pub use self::views::{bring_views_back, has_views, set_views_aside, views, write_views};
+use self::views::{bring_up, driving};
+pub use self::views::{bring_views_back, files, say_words, set_views_aside, write_views};
 use crate::cli::DriveArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
@@ -28,7 +29,6 @@ use crate::plan_file::{knowing, redactor_beside_keeper};
 use crate::ui;
 use piton_world::remarks;
 use piton_world::rooms::{GitRooms, LaneOptions};
-use piton_world::views::{Told, Viewed};
 use piton_world::{RealWorld, Signals, Terminal, last_line};
 
 /// The folder of stat caches, within the state folder.
@@ -81,7 +81,7 @@ fn own_paths(context: &Context, state: &RunState) -> Vec<String> {
     let within = project.state_dir.strip_prefix(&project.root).ok();
     let mut own: Vec<String> = within.iter().map(|dir| dir.to_string_lossy().into()).collect();
     own.push(settings.lanes.worktrees.clone());
-    own.extend(views(context, state).own_paths());
+    own.extend(views::own_paths(context, state));
     own
 }
 
@@ -95,12 +95,12 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
     let root = root_of(context, state);
     let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let settings = &context.settings;
-    let views = views(context, state);
     let options = LaneOptions {
         base: args.base.clone().or_else(|| state.base.clone()),
         usual_base: settings.lanes.base.clone(),
         seed_dirty: args.seed_dirty || state.seed_dirty,
         worktrees: settings.lanes.worktrees.clone(),
+        own: views::own_paths(context, state),
         merged: settings.pull_request.merged.clone(),
     };
     let rules = Rules {
@@ -112,20 +112,13 @@ pub fn rooms(context: &Context, state: &RunState, args: &DriveArgs) -> Option<Gi
     };
     let cache = project.state_dir.join(CACHE_DIR);
     let hands = context.run_dir(&run_id).join(HANDS_FILE);
-    Some(GitRooms::new(&root, &cache, &hands, &run_id, options, rules, views))
+    Some(GitRooms::new(&root, &cache, &hands, &run_id, options, rules))
 }
 
 /// Whether a run has no checkpoints because the settings say so; worktrees need them.
 pub fn switched_off(context: &Context, state: &RunState) -> bool {
     let in_place = state.lanes().all(|(_, lane)| lane.isolation.is_in_place());
     in_place && !context.settings.snapshots.enabled
-}
-
-/// Says of lanes what the contract wants to be said.
-pub fn say_lanes(context: &Context, state: &RunState, told: Told) {
-    for line in views(context, state).prompt(state, told) {
-        ui::say(&ui::text::sanitize(&line));
-    }
 }
 
 /// Drives until nothing can move, and says how it went.
@@ -150,20 +143,15 @@ pub fn drive(
         remarks.lines.iter().for_each(|line| ui::say(line));
         rooms.refuse(remarks.refusal);
     }
-    let mut folder = if rooms.is_none() { folder(context, state) } else { None };
-    if let Some(folder) = &mut folder {
-        folder.take_over(leased.epoch)?;
-    }
-    if leased.loaded.seq > 0 {
-        let viewed = rooms.as_mut().map(|rooms| rooms as &mut dyn Viewed);
-        let viewed = viewed.or_else(|| folder.as_mut().map(|folder| folder as &mut dyn Viewed));
-        viewed.map_or(Ok(()), |v| bring_up(context, store, &leased.loaded, &leased.plan, v))?;
+    let mut writer = driving(context, state, leased.epoch)?;
+    if let Some(writer) = writer.as_mut().filter(|_| leased.loaded.seq > 0) {
+        bring_up(store, &leased.loaded, &leased.plan, writer)?;
     }
     let mut world = world(context, state)
         .with_signals(signals)
         .with_keep(&leased.live)
         .with_rooms(rooms)
-        .with_folder(folder);
+        .with_views(writer);
     // What takes a run back runs no step: ticks since the last one are a person's, if that ended well.
     if matches!(leased.drive, Drive::Run(_)) || leased.loaded.state.driven {
         let (root, plan_path) = (root_of(context, state), state.plan_path.clone());
@@ -183,7 +171,7 @@ pub fn drive(
             jobs: args.jobs.unwrap_or(context.settings.jobs) as usize,
             phase: args.phase.clone(),
             lane: args.lane.clone(),
-            checkpoints: world.rooms().is_some(),
+            checkpoints: world.rooms().is_some() || world.views().is_some(),
             ..Limits::default()
         },
         retries,
@@ -217,7 +205,7 @@ pub fn drive(
         let look = ui::Look::stderr();
         ui::say_as_is(tally.render(&ending.state, ending.verdict, &logs, &look).trim_end());
         if ending.verdict != Verdict::RolledBack && !is_archived {
-            say_lanes(context, &ending.state, Told::Stuck);
+            say_words(context, &ending.state, Occasion::Stopped);
         }
     }
     Ok(ending)

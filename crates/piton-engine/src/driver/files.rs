@@ -53,7 +53,7 @@ impl Driver<'_> {
         if let Some(fresh) = self.files.fresh.get(&dir) {
             return Ok(Some(fresh.clone()));
         }
-        let Some(rooms) = self.world.rooms().filter(|r| r.takes_snapshots()) else {
+        let Some(rooms) = self.world.rooms() else {
             return Ok(None);
         };
         let taken = rooms.snapshot(own.then_some(path), &dir, why, self.clock.at)?;

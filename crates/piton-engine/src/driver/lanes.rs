@@ -2,14 +2,14 @@
 
 use piton_core::decide::{LaneAct, Unmet, unmet};
 use piton_core::event::{
-    Event, LaneBlocked, LaneMerged, LaneRebased, LaneRemoved, MergeIntended, MergeMissed, MergedBy,
-    StepProven,
+    Event, LaneBegun, LaneBlocked, LaneMerged, LaneRebased, LaneRemoved, MergeIntended,
+    MergeMissed, MergedBy, StepProven,
 };
-use piton_core::lane::{Stage, TESTS_STEP};
+use piton_core::lane::{LaneRules, Stage, TESTS_STEP};
 use piton_core::lane_state::{LaneWork, MERGE_ROUNDS_MAX, base_moved};
 use piton_core::plan::{Lane, Step};
 use piton_core::state::LaneState;
-use piton_core::{LanePath, StepPath};
+use piton_core::{LanePath, RunState, StepPath};
 
 use super::tallies::exceeds;
 use super::tested::has_tests_step;
@@ -127,7 +127,11 @@ impl Driver<'_> {
         if lanes.any(|lane| !lane.rules.provides.is_empty()) {
             self.write_views();
         }
-        match rooms_of(self.world)?.begin(path, &lane.rules, &self.state)? {
+        let begin = match self.world.rooms() {
+            Some(rooms) => rooms.begin(path, &lane.rules, &self.state)?,
+            None => without_repository(path, &lane.rules, &self.state),
+        };
+        match begin {
             Begin::Refused(refusal) => self.block(path, Stage::BeforeLaneStart, refusal),
             Begin::Ready(begun) => {
                 if !begun.note.is_empty() {
@@ -310,7 +314,28 @@ impl Driver<'_> {
     }
 }
 
+/// Why no lane works in a worktree.
+const NO_REPOSITORY: &str = "lanes in worktrees need a git repository";
+
 pub(super) fn rooms_of(world: &mut dyn World) -> Result<&mut dyn Rooms> {
-    let missing = "lanes in worktrees need a git repository";
-    world.rooms().ok_or_else(|| Error::World(missing.to_owned()))
+    world.rooms().ok_or_else(|| Error::World(NO_REPOSITORY.to_owned()))
+}
+
+/// How a lane begins where nothing can be snapshotted: in place, and nothing can be taken back.
+fn without_repository(lane: &LanePath, rules: &LaneRules, state: &RunState) -> Begin {
+    if !rules.isolation.is_in_place() {
+        let fix = "`git init`, or let the lane work in place (`isolation = \"in-place\"`)";
+        let (why, fix) = (NO_REPOSITORY.to_owned(), fix.to_owned());
+        return Begin::Refused(Refusal { why, fix });
+    }
+    Begin::Ready(Box::new(LaneBegun {
+        lane: lane.clone(),
+        isolation: rules.isolation,
+        dir: state.root.clone(),
+        branch: String::new(),
+        base_branch: String::new(),
+        base_sha: None,
+        snapshot: None,
+        note: String::new(),
+    }))
 }

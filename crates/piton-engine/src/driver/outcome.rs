@@ -233,7 +233,7 @@ impl Driver<'_> {
         if lines.is_empty() {
             // An attempt that said nothing is told of by what the run did around it.
             let lane = ended.attempt.step.lane();
-            lines = self.world.rooms().map(|rooms| rooms.logged(&lane)).unwrap_or_default();
+            lines = self.world.views().map(|views| views.recent(&lane)).unwrap_or_default();
         }
         lines.drain(..lines.len().saturating_sub(LINES_TOLD));
         Outcome::Failed { class: classified.class, error, lines, next }

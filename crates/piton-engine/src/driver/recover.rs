@@ -7,7 +7,7 @@ use piton_core::{LanePath, StepPath};
 use super::Driver;
 use crate::error::Result;
 use crate::observer::Note;
-use crate::world::{Attempt, Found};
+use crate::world::{Attempt, Found, Mended};
 
 impl Driver<'_> {
     /// Finds what became of attempts that have no outcome, and who fell that had them in hand.
@@ -54,8 +54,10 @@ impl Driver<'_> {
 
     /// Puts worktrees right; says which had to be made again.
     fn recover_rooms(&mut self, busy: &[LanePath]) -> Result<Vec<LanePath>> {
-        let Some(rooms) = self.world.rooms() else { return Ok(Vec::new()) };
-        let mended = rooms.recover(&self.plan, &self.state, busy, self.clock.at)?;
+        let mended = match self.world.rooms() {
+            Some(rooms) => rooms.recover(&self.plan, &self.state, busy, self.clock.at)?,
+            None => Mended::default(),
+        };
         for note in mended.notes {
             self.warn(note);
         }

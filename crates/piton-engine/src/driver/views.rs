@@ -20,12 +20,12 @@ pub(super) struct Views {
 impl Driver<'_> {
     /// Tells the views what a commit made durable, and writes them if they are due.
     pub(super) fn view(&mut self, durable: &[(u64, Event)]) {
-        let Some(rooms) = self.world.rooms() else { return };
+        let Some(views) = self.world.views() else { return };
         let at = self.clock.at;
         let events: Vec<(u64, Timestamp, &Event)> =
             durable.iter().map(|(seq, event)| (*seq, at, event)).collect();
-        self.views.are_behind |= rooms.log(self.run.id(), &events);
-        if durable.iter().any(|(_, event)| event.is_shown_first()) {
+        self.views.are_behind = true;
+        if views.happened(&events, &self.state) {
             self.write_views();
         }
         self.write_views_if_due();
@@ -51,8 +51,8 @@ impl Driver<'_> {
         if !std::mem::take(&mut self.views.are_behind) {
             return;
         }
-        let Some(rooms) = self.world.rooms() else { return };
-        let warnings = match rooms.views(&self.plan, &self.state) {
+        let Some(views) = self.world.views() else { return };
+        let warnings = match views.write(&self.plan, &self.state) {
             Ok(warnings) => warnings,
             Err(error) => vec![format!("a view was not written: {error}")],
         };

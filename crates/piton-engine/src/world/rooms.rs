@@ -1,4 +1,4 @@
-//! What the world does for lanes: worktrees, snapshots, merges, rollbacks, views.
+//! What the world does for lanes: worktrees, snapshots, merges, rollbacks.
 //!
 //! Everything here is idempotent, or looks at the world first (a probe): it is called again after a
 //! crash, with what the ledger knows, and must finish what was begun. Moves of base and rewinds are
@@ -8,7 +8,7 @@ use piton_core::event::{Aside, LaneBegun, LaneReady, LaneRemoved, MergeIntended,
 use piton_core::event::{RewindIntended, RewindKind, RewindRoom};
 use piton_core::lane::{LaneRules, SnapshotRef};
 use piton_core::lane_state::LaneWork;
-use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
+use piton_core::{LanePath, Plan, RunState, Timestamp};
 
 use crate::error::Result;
 
@@ -230,10 +230,6 @@ pub trait Rooms {
     fn is_there(&self, _dir: &str) -> bool {
         true
     }
-    /// Whether it can: without, lanes are recorded, but their files are not.
-    fn takes_snapshots(&self) -> bool {
-        true
-    }
     /// What a lane's worktree still lacks when its work is about to begin; said once.
     fn lacks(&mut self, lane: &LanePath, dir: &str) -> Option<String> {
         let _ = (lane, dir);
@@ -319,15 +315,4 @@ pub trait Rooms {
     fn plan_revert(&mut self, merge: &Revert, kind: RewindKind) -> Result<Revert, String>;
     /// Takes files and branches back; its intent is durable. On failure everything is as before.
     fn rewind(&mut self, intent: &RewindIntended) -> Result<(), String>;
-
-    /// Writes the views of the ledger, not where a driver of a higher epoch may have written them;
-    /// says what a person should know about them.
-    fn views(&mut self, plan: &Plan, state: &RunState) -> Result<Vec<String>>;
-    /// Takes durable events for the view that lists them, to be written with the others; whether
-    /// the run has views at all.
-    fn log(&mut self, run_id: &str, events: &[(u64, Timestamp, &Event)]) -> bool;
-    /// The last entries about a lane in that view, the newest last; none where there is no view.
-    fn logged(&self, _lane: &LanePath) -> Vec<String> {
-        Vec::new()
-    }
 }

@@ -6,42 +6,18 @@ use piton_core::RunState;
 use piton_core::lane::{Stage, StageStatus};
 use piton_core::state::{LaneState, Progress};
 
-use super::naming;
-
-/// What blocks a phase after its last merge.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FixTask {
-    /// Its id.
-    pub id: String,
-    /// The phase that it blocks.
-    pub phase: String,
-    /// The command that failed; empty where it was not recorded.
-    pub command: String,
-    /// How it exited.
-    pub exit_code: Option<i32>,
-}
-
-impl FixTask {
-    /// What the phase is blocked by, in one line.
-    pub fn words(&self) -> String {
-        let command = if self.command.is_empty() { "validation" } else { &self.command };
-        match self.exit_code {
-            Some(code) => format!("blocked by {}: {command}, exit code {code}", self.id),
-            None => format!("blocked by {}: {command}, no exit code", self.id),
-        }
-    }
-}
+use crate::protocol::Blocker;
 
 /// The fix tasks that a run waits for.
-pub fn fix_tasks(state: &RunState) -> Vec<FixTask> {
+pub fn blockers(state: &RunState) -> Vec<Blocker> {
     let mut found = Vec::new();
     for phase in &state.phases {
         let lanes = phase.lanes.iter().filter(|lane| lane.is_validation());
         for lane in lanes {
             let failed = lane.steps.iter().find(|s| s.progress == Progress::Failed);
             let Some(step) = failed else { continue };
-            found.push(FixTask {
-                id: naming::fix_task(&phase.id),
+            found.push(Blocker {
+                id: format!("FIX-{}-001", phase.id),
                 phase: phase.id.clone(),
                 command: command_of(lane).unwrap_or_default(),
                 exit_code: step.exit_code,
@@ -77,11 +53,11 @@ mod tests {
     /// Lost: a phase would fail after its merges without a name for what is to be done.
     #[test]
     fn a_failed_validation_names_the_task_that_mends_it() {
-        let found = fix_tasks(&state("validation", "validate-1", Progress::Failed));
+        let found = blockers(&state("validation", "validate-1", Progress::Failed));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].words(), "blocked by FIX-P1-001: validation, exit code 7");
-        assert_eq!(fix_tasks(&state("validation", "validate-1", Progress::Done)), []);
-        assert_eq!(fix_tasks(&state("SL-1", "validate-1", Progress::Failed)), []);
-        assert_eq!(fix_tasks(&state("validation", "own", Progress::Failed)), [], "a lane's name");
+        assert_eq!(blockers(&state("validation", "validate-1", Progress::Done)), []);
+        assert_eq!(blockers(&state("SL-1", "validate-1", Progress::Failed)), []);
+        assert_eq!(blockers(&state("validation", "own", Progress::Failed)), [], "a lane's name");
     }
 }

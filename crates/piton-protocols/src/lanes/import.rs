@@ -6,8 +6,8 @@ use piton_core::lane::{Stage, StageStatus};
 use piton_core::lane_state::StageRecord;
 use piton_core::state::{FAILURES_KEPT_MAX, FailedAttempt};
 
+use super::NONE;
 use super::checkpoints::{self, Record};
-use super::naming::NONE;
 use super::phase::plan_id;
 use crate::import::{ForeignLane, ForeignRun, Retries, Stand};
 use crate::protocol::Imported;

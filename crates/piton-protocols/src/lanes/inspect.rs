@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::naming::NONE;
 use super::run_log::Logged;
-use super::{checkpoints, phase, run_log};
+use super::{NONE, checkpoints, phase, run_log};
 use crate::inspect::{Format, Reading, Source};
 use crate::protocol::Claim;
 use piton_formats::diagnostic::{Diagnostic, code, quoted};

@@ -4,25 +4,39 @@
 //! every field of the contract. Nothing here opens a file or asks the time.
 
 pub mod checkpoints;
-pub mod fix;
+mod files;
+mod fix;
 mod import;
 mod inspect;
-pub mod naming;
 pub mod phase;
 mod read;
 pub mod report;
 pub mod run_log;
 mod start;
-pub mod time;
 
 pub use piton_formats::template::quote_for_shell as shell_quote;
 
 use piton_core::hash::Sha;
-use piton_core::{Plan, RunState};
+use piton_core::lane::TaskOf;
+use piton_core::{LanePath, Plan, RunState};
 use piton_formats::settings::{Settings, Views};
 
+use crate::files::{Files, Run};
 use crate::inspect::Format;
-use crate::protocol::{Claim, Imported, Protocol, Reader, Reading, Source, Start, Unreadable};
+use crate::protocol::{
+    Blocker, Claim, Imported, Protocol, Reader, Reading, Source, Start, Unreadable,
+};
+
+/// Stands for "no lane" and "no task" in records.
+pub const NONE: &str = "-";
+
+/// The branch of a lane, or of the task of another lane that it does.
+pub fn branch(lane: &LanePath, task: Option<&TaskOf>) -> String {
+    match task {
+        Some(task) => format!("lane-task/{}/{}/{}", lane.phase, task.lane, task.task),
+        None => format!("lane/{lane}"),
+    }
+}
 
 /// The lanes protocol.
 #[derive(Debug)]
@@ -82,5 +96,17 @@ impl Protocol for Lanes {
         let text = read(plan_path).ok()?;
         let (document, _) = phase::inspect("", &text);
         Some((document.ticked(), Sha::of(text.as_bytes())))
+    }
+
+    fn files(&self, run: &Run<'_>) -> Option<Box<dyn Files>> {
+        Some(Box::new(files::LaneFiles::of(run)?))
+    }
+
+    fn own_paths(&self, run: &Run<'_>) -> Vec<String> {
+        files::own_paths(run)
+    }
+
+    fn blockers(&self, state: &RunState) -> Vec<Blocker> {
+        fix::blockers(state)
     }
 }

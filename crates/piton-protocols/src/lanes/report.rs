@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use piton_core::Timestamp;
 
-use super::time;
+use crate::time;
 
 /// Longest text within a table: a row stays a row; the whole is in the log.
 const CELL_CHARS_MAX: usize = 200;

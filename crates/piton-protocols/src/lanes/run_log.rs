@@ -7,8 +7,8 @@ use piton_core::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::naming::NONE;
-use super::time;
+use super::NONE;
+use crate::time;
 use piton_formats::diagnostic::{Diagnostic, code, quoted};
 use piton_formats::sink::Sink;
 

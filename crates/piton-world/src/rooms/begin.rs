@@ -9,7 +9,7 @@ use piton_core::shell::{git, quoted};
 use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Refusal, Room};
-use piton_protocols::lanes::naming::task_branch;
+use piton_protocols::lanes;
 use piton_workspace::{Git, Project, checks, merge, restore, worktree};
 
 use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
@@ -76,7 +76,7 @@ impl GitRooms {
             lane: lane.clone(),
             isolation: rules.isolation,
             dir: dir.display().to_string(),
-            branch: format!("lane/{}/{}", lane.phase, lane.lane),
+            branch: lanes::branch(lane, None),
             note: notes.into_iter().flatten().collect::<Vec<_>>().join("; "),
             base_branch: base.branch,
             base_sha: Some(base.commit),
@@ -158,7 +158,7 @@ impl GitRooms {
             lane: lane.clone(),
             isolation: piton_core::lane::Isolation::Worktree,
             dir: dir.display().to_string(),
-            branch: task_branch(&whole.phase, &whole.lane, &task.task),
+            branch: lanes::branch(lane, Some(task)),
             base_branch: branch,
             base_sha: Some(head),
             snapshot: None,

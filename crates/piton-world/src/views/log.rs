@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
+use piton_protocols::files::Wanted;
 use rustix::fs::OFlags;
 
-use super::replace::{Replacer, Wanted, named, read};
+use super::replace::{Replacer, named, read};
 
 /// How far back the beginning of a torn line is looked for: longer than any line of ours.
 const TORN_BYTES_MAX: u64 = 1 << 20;

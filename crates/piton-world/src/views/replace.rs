@@ -19,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use piton_core::hash::Sha;
+use piton_protocols::files::Wanted;
 use piton_workspace::beneath::{LedOut, Spot};
 use rustix::fs::{OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -45,29 +46,6 @@ const HASH_CHARS: usize = 16;
 
 /// Why a text is kept that could not be merged.
 const SAVED: &str = "somebody saved it while it was replaced, and their text could not be merged";
-
-/// What shall become of a file.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// It is as it should be.
-    AsItIs,
-    /// It shall hold this text.
-    Text {
-        /// The text.
-        text: Vec<u8>,
-        /// Whether it holds what nobody could write again, and must survive a power failure.
-        sync: bool,
-    },
-    /// What it holds can't be read: that is kept aside, and it shall hold this text.
-    Instead {
-        /// The text.
-        text: Vec<u8>,
-        /// What is wrong with it, for a person.
-        why: String,
-    },
-    /// Somebody seems to be writing it: look again, and if it stays so, ask with `true`.
-    Unfinished,
-}
 
 /// Decides what shall become of a file: from its bytes, and whether they have settled.
 pub type Merge<'m> = dyn FnMut(Option<&[u8]>, bool) -> io::Result<Wanted> + 'm;
@@ -153,6 +131,7 @@ impl Replacer {
                     self.keep(path, &bytes, "corrupt", stamp, &why)?;
                     (text, false)
                 }
+                Wanted::Refused(why) => return Err(io::Error::other(why)),
                 Wanted::AsItIs => match &saved {
                     Some((bytes, _)) => (bytes.clone(), true),
                     None => return Ok(()),

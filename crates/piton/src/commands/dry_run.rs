@@ -9,8 +9,7 @@ use piton_core::state::{LaneState, Progress, StepState};
 use piton_core::{Action, GateRef, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
 
 use piton_formats::template::{self, Vars};
-use piton_protocols::lanes::naming::task_branch;
-use piton_protocols::lanes::shell_quote;
+use piton_protocols::lanes::{branch, shell_quote};
 
 use super::request::names;
 use crate::cli::DriveArgs;
@@ -224,11 +223,12 @@ fn lanes(plan: &Plan) -> impl Iterator<Item = (LanePath, &Lane)> {
 /// Where a lane would work: both get another name where somebody else already has this one.
 fn room(context: &Context, path: &LanePath, lane: &Lane) -> (String, String) {
     let worktrees = &context.settings.lanes.worktrees;
-    if let Some(TaskOf { lane, task, .. }) = &lane.rules.task {
-        let dir = format!("{worktrees}/{}/{lane}/tasks/{task}", path.phase);
-        return (dir, task_branch(&path.phase, lane, task));
-    }
-    (format!("{worktrees}/{path}"), format!("lane/{path}"))
+    let task = lane.rules.task.as_ref();
+    let dir = match task {
+        Some(TaskOf { lane, task, .. }) => format!("{}/{lane}/tasks/{task}", path.phase),
+        None => path.to_string(),
+    };
+    (format!("{worktrees}/{dir}"), branch(path, task))
 }
 
 fn lane_json(context: &Context, path: &LanePath, lane: &Lane) -> serde_json::Value {

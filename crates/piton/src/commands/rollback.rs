@@ -10,6 +10,7 @@ use piton_core::lane_state::{Act, LaneWork, StageRecord, Undoable};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
+use piton_protocols::files::Occasion;
 use piton_workspace::worktree::Identity;
 use piton_workspace::{checks, merge};
 
@@ -99,7 +100,7 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, planned: &rewind::P
             ui::say(&format!("  checkpoint path: {}", recorded_in(context, state).display()));
         }
     }
-    crate::drive::say_lanes(context, state, piton_world::views::Told::RolledBack);
+    crate::drive::say_words(context, state, Occasion::RolledBack);
     for path in kept {
         let path = ui::text::sanitize(&path);
         ui::say(&format!("  stays:           {path} (not made by this run; --exact removes it)"));
@@ -117,11 +118,9 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, planned: &rewind::P
 
 /// The file that has the checkpoints of a run: where it has no view, the ledger.
 fn recorded_in(context: &Context, state: &RunState) -> PathBuf {
-    let file = context.project.root.join(&context.settings.lanes.checkpoints);
-    if crate::drive::has_views(context, state) && file.exists() {
-        return file;
-    }
-    context.project.state_dir.join(piton_ledger::DATABASE_FILE)
+    let record = crate::drive::files(context, state).and_then(|files| files.record());
+    let file = record.map(|path| context.project.root.join(path)).filter(|file| file.exists());
+    file.unwrap_or_else(|| context.project.state_dir.join(piton_ledger::DATABASE_FILE))
 }
 
 /// What `--to` names.

@@ -77,8 +77,7 @@ pub fn event(event: &Event) -> String {
                 RewindKind::Undo => "undoing",
                 RewindKind::Rollback => "rolling back to",
             };
-            let tasks =
-                piton_world::views::leaving(e).map_or(String::new(), |words| format!("; {words}"));
+            let tasks = e.leaving().map_or(String::new(), |words| format!("; {words}"));
             format!("{what} {}{tasks}", sanitize(&e.to))
         }
         Event::Rewound(e) if e.reverted.is_empty() => "files and steps are back".to_owned(),

@@ -15,7 +15,7 @@ use piton_core::summary::{
 };
 use piton_core::{Status, StepPath, Timestamp};
 use piton_engine::Loaded;
-use piton_protocols::lanes::fix::{FixTask, fix_tasks};
+use piton_protocols::Blocker;
 use serde::Serialize;
 
 use self::lanes::Work;
@@ -158,9 +158,9 @@ pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) ->
         updated_at: rfc3339(state.last_at),
         seq: *seq,
         epoch: state.epoch,
-        fix_tasks: fix_tasks(state)
+        fix_tasks: super::blockers(state)
             .into_iter()
-            .map(|FixTask { id, phase, command, exit_code }| Fix { id, phase, command, exit_code })
+            .map(|Blocker { id, phase, command, exit_code }| Fix { id, phase, command, exit_code })
             .collect(),
         rewinding: state.rewinding.as_ref().map(|intent| intent.to.as_str()),
         snapshot_bytes: None,

@@ -13,7 +13,6 @@ use piton_core::lane_state::LaneWork;
 use piton_core::state::{Progress, StepState};
 use piton_core::{Event, LanePath, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::{Note, Observer};
-use piton_protocols::lanes::fix::fix_tasks;
 
 use super::look::{Look, STRONG, style_of};
 use super::text::{count, sanitize, wrap};
@@ -136,7 +135,7 @@ impl Tally {
         for (path, work) in held(state).into_iter().take(NAMED_MAX) {
             line(&format!("{path} is {}", lane_words::blocked(work).unwrap_or_default()));
         }
-        for task in fix_tasks(state) {
+        for task in super::blockers(state) {
             line(&format!("{} is {}", task.phase, sanitize(&task.words())));
         }
         for (step, reason) in self.redone.iter().take(NAMED_MAX) {
@@ -211,7 +210,7 @@ impl Tally {
                 let (why, fix) = work.blocked.clone().unwrap_or_default();
                 serde_json::json!({ "lane": path, "why": why, "fix": fix })
             }).collect::<Vec<_>>(),
-            "fix_tasks": fix_tasks(state).iter().map(|task| serde_json::json!({
+            "fix_tasks": super::blockers(state).iter().map(|task| serde_json::json!({
                 "id": task.id, "phase": task.phase, "command": task.command,
                 "exit_code": task.exit_code,
             })).collect::<Vec<_>>(),

@@ -14,7 +14,6 @@ use piton_core::summary::{
 };
 use piton_core::{GateRef, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::Loaded;
-use piton_protocols::lanes::fix::fix_tasks;
 
 use super::look::{Look, STRONG, style_of};
 use super::status_json::pending_rerun;
@@ -90,7 +89,7 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
     if let Some(last) = state.checkpoints.last() {
         line("saved", &format!("checkpoint {}: {}", sanitize(&last.name), sanitize(&last.message)));
     }
-    for task in fix_tasks(state) {
+    for task in super::blockers(state) {
         line("fix", &sanitize(&task.words()));
     }
     if !driver_lives && !status.is_final() {

@@ -58,7 +58,7 @@ fn unknown_stages_statuses_fields_and_texts_for_numbers_are_read() {
     assert_eq!(first.retry_attempt(), Some(2));
     assert_eq!(first.failure_context(), ["one text"]);
     assert_eq!(first.fields[0], ("zeta".to_owned(), "1.50".to_owned()));
-    assert_eq!(first.at, crate::lanes::time::read("2025-12-27T10:00:00Z"));
+    assert_eq!(first.at, crate::time::read("2025-12-27T10:00:00Z"));
     assert_eq!((first.line, records[1].line), (2, 5));
     let found: Vec<_> = problems.iter().map(|p| (p.severity, p.line)).collect();
     assert_eq!(found, [(Severity::Warning, 2), (Severity::Warning, 2), (Severity::Error, 5)]);

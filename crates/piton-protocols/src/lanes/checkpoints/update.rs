@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::book::BETWEEN;
 use super::record::{Key, Record, Stage, Status, fields};
 use super::{elements, records};
-use crate::lanes::time;
+use crate::time;
 use piton_formats::diagnostic::Diagnostic;
 
 /// A record that Piton writes; every field of the contract is there.

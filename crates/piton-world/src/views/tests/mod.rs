@@ -8,8 +8,10 @@ mod run;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use piton_core::{Event, Timestamp};
+use piton_formats::settings::{self, Settings};
+use piton_protocols::files::{Run as OfRun, Wanted};
 use piton_protocols::lanes::{checkpoints, run_log};
+use piton_protocols::{TABLE, find};
 
 use super::*;
 use run::{RUN, Run, stretches};
@@ -22,7 +24,7 @@ fn text(path: &Path) -> String {
 }
 
 /// Runs through a whole run and writes the views after each stretch.
-fn grown(plan_path: &str) -> (Run, Views) {
+fn grown(plan_path: &str) -> (Run, Writer) {
     let mut run = Run::new(plan_path);
     let mut views = run.views();
     let mut logged = 0;
@@ -30,7 +32,7 @@ fn grown(plan_path: &str) -> (Run, Views) {
         stretch(&mut run);
         let new: Vec<(u64, Timestamp, &Event)> =
             run.events[logged..].iter().map(|(seq, at, event)| (*seq, *at, event)).collect();
-        assert!(views.log(RUN, &new));
+        views.happened(&new, &run.state);
         logged = run.events.len();
         views.write(&run.plan, &run.state).unwrap();
     }
@@ -40,18 +42,16 @@ fn grown(plan_path: &str) -> (Run, Views) {
 #[test]
 fn a_deleted_view_comes_back_byte_for_byte() {
     let (run, mut views) = grown("plan.toml");
-    let report = run.file(&ViewPaths::default().run_report(RUN));
-    let files = [run.checkpoints(), report, run.log()];
+    let files = [run.checkpoints(), run.report(), run.log()];
     let before: Vec<String> = files.iter().map(|file| text(file)).collect();
     for file in &files {
         std::fs::remove_file(file).unwrap();
     }
-    views.write(&run.plan, &run.state).unwrap();
-    run.views().rebuild_log(RUN, run.events.iter().cloned()).unwrap();
+    assert_eq!(views.write(&run.plan, &run.state).unwrap(), [""; 0]);
+    run.brought_up();
     for (file, before) in files.iter().zip(before) {
         assert_eq!(text(file), before, "{}", file.display());
     }
-    assert!(views.take_warnings().is_empty());
 }
 
 #[test]
@@ -124,12 +124,11 @@ fn a_damaged_file_is_kept_aside_and_written_again() {
         let (run, mut views) = grown("plan.toml");
         let whole = text(&run.checkpoints());
         std::fs::write(run.checkpoints(), damage).unwrap();
-        views.write(&run.plan, &run.state).unwrap();
+        let warnings = views.write(&run.plan, &run.state).unwrap();
         assert_eq!(text(&run.checkpoints()), whole);
         let stamp = time::stamp(run.state.last_at);
         let aside = run.checkpoints().with_file_name(format!("checkpoints.json.corrupt-{stamp}"));
         assert_eq!(std::fs::read(&aside).unwrap(), damage);
-        let warnings = views.take_warnings();
         assert!(
             warnings[0].contains("records of other tools are only in the old file"),
             "{warnings:?}"
@@ -139,8 +138,8 @@ fn a_damaged_file_is_kept_aside_and_written_again() {
     let (run, mut views) = grown("plan.toml");
     let whole = text(&run.checkpoints());
     std::fs::write(run.checkpoints(), "").unwrap();
-    views.write(&run.plan, &run.state).unwrap();
-    assert_eq!((text(&run.checkpoints()), views.take_warnings()), (whole, vec![]));
+    assert_eq!(views.write(&run.plan, &run.state).unwrap(), [""; 0]);
+    assert_eq!(text(&run.checkpoints()), whole);
 }
 
 #[test]
@@ -183,17 +182,26 @@ fn hints_can_be_pasted_whatever_the_names_are() {
     std::fs::set_permissions(&fake, mode).unwrap();
     let (run, _) = grown("plan.toml");
     let plan = "-my plan's & file.md";
-    let ours = records(&root, &ViewPaths::default(), plan, &run.state);
+    let mut state = run.state.clone();
+    plan.clone_into(&mut state.plan_path);
+    let settings = &Settings::default();
+    let mut files = TABLE[0].files(&OfRun { root: &root, settings, state: &state }).unwrap();
+    let place = &run.views().place;
+    let mut edits = files.edits(&run.plan, &state, place);
+    let Wanted::Text { text, .. } = edits[0].change(None, true) else { panic!("nothing is said") };
+    let ours = checkpoints::read("c.json", &String::from_utf8(text).unwrap()).unwrap();
+    let hint = |at: usize, name: &str| ours[at].text(name).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    for (hint, mode) in [(&ours[0].resume_hint, "--resume"), (&ours[0].rollback_hint, "--rollback")]
-    {
-        let said = Command::new("/bin/sh").arg("-c").arg(hint).env("PATH", &path).output().unwrap();
+    for (name, mode) in [("resume_hint", "--resume"), ("rollback_hint", "--rollback")] {
+        let hint = hint(0, name);
+        let said =
+            Command::new("/bin/sh").arg("-c").arg(&hint).env("PATH", &path).output().unwrap();
         let root = root.canonicalize().unwrap();
         let wanted =
             format!("{}\nrun\n./{plan}\n{mode}\n--run-id\n{RUN}\n--lane\nSL-1\n", root.display());
         assert_eq!(String::from_utf8_lossy(&said.stdout), wanted, "{hint}");
     }
-    assert!(ours[10].resume_hint.ends_with("--lane validation"), "{}", ours[10].resume_hint);
+    assert!(hint(10, "resume_hint").ends_with("--lane validation"), "{ours:?}");
 }
 
 #[test]
@@ -241,7 +249,7 @@ fn a_log_is_made_whole_wherever_it_was_cut_and_foreign_lines_stay() {
     let whole = text(&run.log());
     let rebuild = |text: &str| {
         std::fs::write(run.log(), text).unwrap();
-        run.views().rebuild_log(RUN, run.events.iter().cloned()).unwrap();
+        run.brought_up();
         std::fs::read_to_string(run.log()).unwrap()
     };
     for cut in (0..=whole.len()).step_by(61) {
@@ -256,9 +264,9 @@ fn a_log_is_made_whole_wherever_it_was_cut_and_foreign_lines_stay() {
     // What was torn is completed by the next line that is logged, too.
     let (last, torn) = (run.events.last().unwrap(), whole.len() - 20);
     std::fs::write(run.log(), &whole[..torn]).unwrap();
-    let mut views = run.views().with_plan(&run::protocol("phase.md"), "phase.md");
-    assert!(views.log(RUN, &[(last.0, last.1, &last.2)]));
-    views.write_log(RUN).unwrap();
+    let mut views = run.views();
+    views.happened(&[(last.0, last.1, &last.2)], &run.state);
+    views.write_log().unwrap();
     assert_eq!(text(&run.log()), whole);
 }
 
@@ -279,7 +287,6 @@ fn gates_of_finished_lanes_are_ticked_and_nothing_else_changes() {
     assert_eq!(ticks, [0, 0, 0, 1, 1, 2, 2, 2]);
     let ticked = DOCUMENT.replace("[ ] IF-0-P1-A", "[x] IF-0-P1-A").replace("[ ] **IF", "[x] **IF");
     assert_eq!(text(&run.file("docs/phase.md")), ticked);
-    assert!(views.own_paths().contains(&"docs/phase.md".to_owned()));
     // What a person takes away stays away while this driver lives.
     std::fs::write(run.file("docs/phase.md"), DOCUMENT).unwrap();
     views.write(&run.plan, &run.state).unwrap();
@@ -289,7 +296,7 @@ fn gates_of_finished_lanes_are_ticked_and_nothing_else_changes() {
 #[test]
 fn the_report_tells_where_the_run_stands_and_notes_below_it_stay() {
     let (mut run, mut views) = grown("plan.toml");
-    let file = run.file(&ViewPaths::default().run_report(RUN));
+    let file = run.report();
     let told = text(&file);
     for part in ["- phase: P1 (Foundation)", "| SL-1 |", "| P1/SL-1 |", "- [x] IF-0-P1-A"] {
         assert!(told.contains(part), "{part}: {told}");
@@ -305,36 +312,30 @@ fn the_report_tells_where_the_run_stands_and_notes_below_it_stay() {
 }
 
 #[test]
-fn views_are_written_only_for_runs_that_want_them() {
-    let mut run = Run::new("plan.toml");
-    for lane in &mut run.state.phases[0].lanes {
-        lane.isolation = Isolation::InPlace;
-    }
-    let written = |mode, plan_path: &str| {
-        let dir = tempfile::tempdir().unwrap();
-        let mut views = Views::new(dir.path(), dir.path(), ViewPaths::default(), mode);
-        let mut state = run.state.clone();
-        plan_path.clone_into(&mut state.plan_path);
-        state.protocol = run::protocol(plan_path);
-        views.write(&run.plan, &state).unwrap();
-        dir.path().join(".claude").exists()
+fn files_are_kept_only_of_runs_that_want_them() {
+    let run = Run::new("plan.toml");
+    let kept = |views, protocol: &str| {
+        let lanes = settings::Lanes { views, ..settings::Lanes::default() };
+        let settings = &Settings { lanes, ..Settings::default() };
+        let run = OfRun { root: run.root(), settings, state: &run.state };
+        find(TABLE, protocol).unwrap().files(&run).is_some()
     };
-    assert!(!written(Mode::Auto, "plan.toml") && written(Mode::Auto, "phase.MD"));
-    assert!(written(Mode::On, "plan.toml") && !written(Mode::Off, "phase.md"));
-    // A run whose first event tells of a worktree has a log before its first view.
-    let mut views = run.views();
-    let (seq, at, event) = &run.events[0];
-    assert!(views.log(RUN, &[(*seq, *at, event)]));
-    views.write_log(RUN).unwrap();
-    assert!(run.log().exists());
+    assert!(kept(settings::Views::Auto, "lanes") && kept(settings::Views::On, "lanes"));
+    assert!(!kept(settings::Views::Off, "lanes") && !kept(settings::Views::On, "plain"));
 }
 
 #[test]
 fn own_paths_are_as_narrow_as_they_can_be() {
-    let run = Run::new("plan.toml");
-    let own = run.views().own_paths();
-    assert_eq!(own, [".claude/ai-dev-kit/run-logs", ".claude/run-logs", ".claude/run-reports"]);
-    let paths = ViewPaths { checkpoints: "docs/c.json".to_owned(), ..ViewPaths::default() };
-    let views = Views::new(run.root(), run.root(), paths, Mode::On);
-    assert_eq!(views.own_paths()[0], "docs/c.json");
+    let own = |plan_path: &str, checkpoints: &str| {
+        let run = Run::new(plan_path);
+        let checkpoints = checkpoints.to_owned();
+        let lanes = settings::Lanes { checkpoints, ..settings::Lanes::default() };
+        let settings = &Settings { lanes, ..Settings::default() };
+        TABLE[0].own_paths(&OfRun { root: run.root(), settings, state: &run.state })
+    };
+    let usual = settings::Lanes::default().checkpoints;
+    let folders = [".claude/ai-dev-kit/run-logs", ".claude/run-logs", ".claude/run-reports"];
+    assert_eq!(own("plan.toml", &usual), folders);
+    assert_eq!(own("docs/phase.markdown", &usual)[3], "docs/phase.markdown");
+    assert_eq!(own("plan.toml", "docs/c.json")[0], "docs/c.json");
 }

@@ -13,7 +13,11 @@ use piton_core::lane::{Isolation, LaneRules, Role, TaskWorktrees, VALIDATION_LAN
 use piton_core::plan::{Command, Lane, OnFailure, Phase, Step, Work};
 use piton_core::{Event, LanePath, Millis, Plan, RunId, RunState, StepPath, Timestamp, apply};
 
-use super::super::{Mode, ViewPaths, Views};
+use piton_formats::settings::Settings;
+use piton_protocols::TABLE;
+use piton_protocols::files;
+
+use super::super::{Hands, Place, Writer};
 
 pub const RUN: &str = "P1-20251227-103000";
 /// The base of times in tests: 2025-12-27T10:30:00Z.
@@ -120,8 +124,26 @@ impl Run {
         self.dir.path()
     }
 
-    pub fn views(&self) -> Views {
-        Views::new(self.root(), self.root(), ViewPaths::default(), Mode::Auto)
+    /// Who writes the files of the lanes protocol.
+    pub fn views(&self) -> Writer {
+        let (root, settings, state) = (self.root(), &Settings::default(), &self.state);
+        let files = TABLE[0].files(&files::Run { root, settings, state }).unwrap();
+        let place = Place {
+            root: root.to_owned(),
+            state_dir: root.to_owned(),
+            run_dir: root.join("run"),
+            run_id: RUN.to_owned(),
+            ledger: |_| None,
+            protocol: "lanes".to_owned(),
+        };
+        Writer::new(place, files, Hands::new(root.join("hands"), 1))
+    }
+
+    /// Brings the files of a run up to its events, as the next driver does.
+    pub fn brought_up(&self) -> Writer {
+        let mut views = self.views();
+        assert_eq!(views.bring_up(&self.events, &self.plan, &self.state), [""; 0]);
+        views
     }
 
     pub fn file(&self, path: &str) -> PathBuf {
@@ -129,11 +151,15 @@ impl Run {
     }
 
     pub fn checkpoints(&self) -> PathBuf {
-        self.file(&ViewPaths::default().checkpoints)
+        self.file(".claude/ai-dev-kit/run-logs/checkpoints.json")
+    }
+
+    pub fn report(&self) -> PathBuf {
+        self.file(&format!(".claude/run-reports/{RUN}.md"))
     }
 
     pub fn log(&self) -> PathBuf {
-        self.file(&ViewPaths::default().run_log(RUN))
+        self.file(&format!(".claude/run-logs/{RUN}.jsonl"))
     }
 
     pub fn happens(&mut self, event: Event) {

@@ -11,7 +11,7 @@ use piton_core::lane_state::StageRecord;
 use piton_core::plan::Lane;
 use piton_engine::world::Rooms as _;
 use piton_protocols::import::{ForeignLane, Retries, Stand};
-use piton_protocols::lanes::naming;
+use piton_protocols::lanes;
 use piton_workspace::refs::{self, Fence, Transaction};
 use piton_workspace::worktree::{self, Spec};
 use piton_workspace::{Git, merge};
@@ -106,10 +106,8 @@ impl Import<'_> {
     /// Looks at what the repository has of the lane.
     fn look(&mut self, stages: &[StageRecord]) -> Found {
         let LanePath { phase, lane } = self.path;
-        let usual = (
-            self.root.join(self.worktrees).join(phase).join(lane),
-            naming::lane_branch(phase, lane),
-        );
+        let usual =
+            (self.root.join(self.worktrees).join(phase).join(lane), lanes::branch(self.path, None));
         let there: Vec<_> = worktree::list(self.root).unwrap_or_default();
         let there = || there.iter().filter(|e| !e.prunable && e.path != self.root);
         let recorded = self.foreign.dir.as_ref().map(PathBuf::from).filter(|dir| dir != self.root);

@@ -20,7 +20,7 @@ use crate::commands::request::names;
 use crate::context::{Context, now};
 use crate::drive;
 use crate::ui;
-use piton_world::views::Told;
+use piton_protocols::files::Occasion;
 
 /// Says where the run stands and what differs, before anything runs; to a program in one value,
 /// which the caller prints.
@@ -113,7 +113,7 @@ pub(super) fn report(
         "  start over:    piton run {} --fresh",
         context.plan_argument(&state.plan_path)
     ));
-    drive::say_lanes(context, state, Told::Begun);
+    drive::say_words(context, state, Occasion::Resumed);
     let word = if held.is_some() { "to run again: " } else { "runs again:   " };
     for rerun in &reruns {
         ui::say(&format!("  {word} {}: {}", rerun.step, ui::text::sanitize(&rerun.reason)));

@@ -9,7 +9,6 @@ use piton_core::summary::run_status;
 use piton_core::{RunState, Status};
 use piton_formats::Severity;
 use piton_formats::plan::PLAN_BYTES_MAX;
-use piton_protocols::lanes::fix::fix_tasks;
 use piton_protocols::protocol::Unreadable;
 
 use crate::context::Context;
@@ -65,7 +64,7 @@ fn newest_run(context: &Context, plan: &Path) -> Option<(String, RunState)> {
 
 /// What keeps a run from being complete, in one line.
 fn reason(run_id: &str, state: &RunState, status: Status) -> String {
-    if let Some(task) = fix_tasks(state).first() {
+    if let Some(task) = ui::blockers(state).first() {
         return task.words();
     }
     if let Some((path, step)) = state.steps().find(|(_, s)| s.progress == Progress::Failed) {

@@ -13,12 +13,12 @@ use piton_core::event::{
 use piton_core::lane::{TESTS_STEP, TaskOf, VALIDATION_LANE};
 use piton_core::lane_state::Act;
 use piton_core::shell::joined;
-use piton_core::{Event, GateRef, LanePath, StepPath, Timestamp};
-use piton_protocols::lanes::naming::NONE;
-use piton_protocols::lanes::run_log::{self, Entry, Status};
-
-use super::records::lane_of;
 use piton_core::text::short;
+use piton_core::{Event, GateRef, LanePath, StepPath, Timestamp};
+
+use super::super::NONE;
+use super::super::run_log::{self, Entry, Status};
+use super::records::lane_of;
 
 /// The lines of an event, each with its newline; empty for what no reader of a log needs.
 /// `parts` are the lanes that do tasks of others: there they are tasks.
@@ -287,7 +287,7 @@ impl Log<'_> {
     fn rewinding(&self, event: &RewindIntended) -> Vec<Entry> {
         let word = Act::from(event.kind).as_str();
         let notes = format!("to {}, by {}", event.to, event.by);
-        let notes = said(&notes, &leaving(event).unwrap_or_default());
+        let notes = said(&notes, &event.leaving().unwrap_or_default());
         if event.lanes.is_empty() {
             return self.run(word, Status::Ok, notes);
         }
@@ -305,16 +305,4 @@ fn noted(mut entry: Entry, notes: String) -> Entry {
 fn said(first: &str, second: &str) -> String {
     let both = [first, second].map(str::trim);
     both.iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>().join("; ")
-}
-
-/// The tasks whose worktrees go with a rewind, in words.
-pub fn leaving(e: &RewindIntended) -> Option<String> {
-    let rooms = e.rooms.iter().filter(|room| room.goes);
-    let lanes: Vec<String> =
-        rooms.filter_map(|room| Some(room.lane.as_ref()?.to_string())).collect();
-    match lanes.as_slice() {
-        [] => None,
-        [one] => Some(format!("the worktree of {one} goes")),
-        many => Some(format!("the worktrees of {} go", many.join(", "))),
-    }
 }

@@ -3,17 +3,15 @@
 //! Ours is everything above the mark at its end; what people write below it stays.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use piton_core::lane::{Stage, StageStatus, VALIDATION_LANE};
 use piton_core::state::LaneState;
 use piton_core::summary::{lane_status, run_status};
 use piton_core::{LanePath, Plan, RunState, Status, Timestamp};
-use piton_formats::plan::PLAN_BYTES_MAX;
-use piton_protocols::lanes::fix::fix_tasks;
-use piton_protocols::lanes::phase;
-use piton_protocols::lanes::report::{Failure, LaneLine, MergeLine, Report, render};
 
+use super::super::report::{Failure, LaneLine, MergeLine, Report, render};
+use super::super::{fix, phase};
+use super::Place;
 use super::records::{Hints, Words};
 
 /// Stands between our part and people's.
@@ -40,15 +38,14 @@ pub fn has_notes(text: &str) -> bool {
 /// What lanes are called in a phase document, by their ids.
 pub type Names = BTreeMap<String, String>;
 
-/// Reads what a phase document calls its lanes.
-pub fn names(document: &Path) -> Names {
-    let text = crate::read::text(document, PLAN_BYTES_MAX).unwrap_or_default();
-    let lanes = phase::inspect("", &text).0.lanes.into_iter();
+/// What a phase document calls its lanes.
+pub fn names(document: &str) -> Names {
+    let lanes = phase::inspect("", document).0.lanes.into_iter();
     lanes.map(|lane| (lane.id, lane.name)).collect()
 }
 
 /// What there is to tell of a run; `names` are those of its lanes.
-pub fn report(root: &Path, plan: &Plan, state: &RunState, names: &Names) -> Report {
+pub fn report(place: &Place, plan: &Plan, state: &RunState, names: &Names) -> Report {
     let run_id = state.run_id.as_ref().map(|id| id.0.clone()).unwrap_or_default();
     let status = run_status(state, state.driven);
     let works = || state.phases.iter().flat_map(|p| &p.lanes).filter_map(|l| l.work.as_ref());
@@ -83,13 +80,13 @@ pub fn report(root: &Path, plan: &Plan, state: &RunState, names: &Names) -> Repo
         let gates = plan.lane(&path).map(|l| l.rules.provides.clone()).unwrap_or_default();
         report.gates.extend(gates.into_iter().map(|gate| (gate, closed)));
     }
-    for task in fix_tasks(state) {
+    for task in fix::blockers(state) {
         let context = vec![task.words()];
         report.failures.push(Failure { what: task.id, context });
     }
     report.merges = merges(state);
     if !matches!(status, Status::Complete | Status::Cancelled | Status::Archived) {
-        let plan_path = &state.plan_path;
+        let (root, plan_path) = (&place.root, &state.plan_path);
         let hints = Hints { root, plan_path, run_id: &run_id, lane: Words::default() };
         report.next = vec![hints.command("--resume"), hints.command("--rollback")];
     }

@@ -11,21 +11,16 @@ use piton_core::lane_state::{LaneWork, StageRecord};
 use piton_core::state::LaneState;
 use piton_core::text::short;
 use piton_core::{LanePath, RunState};
-use piton_protocols::lanes::checkpoints::{self, OwnRecord};
-use piton_protocols::lanes::{naming, shell_quote};
 
-use super::ViewPaths;
+use super::super::checkpoints::{self, OwnRecord};
+use super::super::{NONE, shell_quote};
+use super::Place;
 
 /// Everything there is to say of a run, in order.
-pub fn records(
-    root: &Path,
-    paths: &ViewPaths,
-    plan_path: &str,
-    state: &RunState,
-) -> Vec<OwnRecord> {
+pub fn records(place: &Place, state: &RunState) -> Vec<OwnRecord> {
     let Some(run_id) = &state.run_id else { return Vec::new() };
-    let name = super::file_name(&run_id.0, state);
-    let log_path = root.join(paths.run_log(&name)).display().to_string();
+    let (root, plan_path) = (&place.root, &state.plan_path);
+    let log_path = root.join(place.log(&super::name(state))).display().to_string();
     let twins = Twins::of(state);
     let mut all = Vec::new();
     // A task has no records of its own: the contract knows lanes, and what happens to a task is
@@ -34,7 +29,7 @@ pub fn records(
         let Some(work) = &lane.work else { continue };
         let hints = Hints { root, plan_path, run_id: &run_id.0, lane: twins.words(&path, lane) };
         let (resume, rollback) = (hints.command("--resume"), hints.command("--rollback"));
-        let worktree_path = worktree(root, paths, &path, lane, work);
+        let worktree_path = worktree(place, &path, lane, work);
         let shown = |stage| work.record(stage).filter(|record| !record.assumed);
         for record in Stage::ALL.into_iter().filter_map(shown) {
             all.push(OwnRecord {
@@ -67,7 +62,7 @@ pub fn records(
 
 /// How views call a lane: the validation of a phase is the phase's own.
 pub fn lane_of(id: &str) -> &str {
-    if id == VALIDATION_LANE { naming::NONE } else { id }
+    if id == VALIDATION_LANE { NONE } else { id }
 }
 
 /// Commands that lead on from a record.
@@ -149,22 +144,17 @@ impl<'s> Twins<'s> {
 }
 
 /// Where a lane works, absolute.
-fn worktree(
-    root: &Path,
-    paths: &ViewPaths,
-    path: &LanePath,
-    lane: &LaneState,
-    work: &LaneWork,
-) -> String {
-    let place = if lane.isolation.is_in_place() {
-        root.to_owned()
+fn worktree(place: &Place, path: &LanePath, lane: &LaneState, work: &LaneWork) -> String {
+    let Place { root, settings } = place;
+    let dir = if lane.isolation.is_in_place() {
+        root.clone()
     } else if work.dir.is_empty() {
         // Blocked before it began: where it will be.
-        root.join(&paths.worktrees).join(&path.phase).join(&path.lane)
+        root.join(&settings.worktrees).join(&path.phase).join(&path.lane)
     } else {
         root.join(&work.dir)
     };
-    place.display().to_string()
+    dir.display().to_string()
 }
 
 /// What a person reads: the record's own notes, then its facts.

@@ -1,0 +1,104 @@
+//! How checkpoints and report become text: what is there, with what the run has to say.
+
+use super::super::checkpoints::{Book, CHECKPOINTS_BYTES_MAX, OwnRecord};
+use super::super::report::Report;
+use super::{Place, records, report};
+use crate::files::{Around, Edit, Wanted};
+
+/// The records of the run in `checkpoints.json`.
+pub(super) struct Recording<'e> {
+    pub place: &'e Place,
+    pub book: &'e mut Book,
+    pub ours: Vec<OwnRecord>,
+    pub around: &'e dyn Around,
+}
+
+impl Edit for Recording<'_> {
+    fn path(&self) -> &str {
+        &self.place.settings.checkpoints
+    }
+
+    fn change(&mut self, there: Option<&[u8]>, settled: bool) -> Wanted {
+        let Some(bytes) = there else { return self.rebuilt(None) };
+        if bytes.len() > CHECKPOINTS_BYTES_MAX {
+            // Large is not damaged: nothing is moved away.
+            return Wanted::Refused(format!("more than {CHECKPOINTS_BYTES_MAX} bytes"));
+        }
+        let text = std::str::from_utf8(bytes);
+        // No bytes, or some that make no sense: perhaps somebody is just writing it.
+        if !settled && text.is_ok_and(|text| text.trim().is_empty()) {
+            return Wanted::Unfinished;
+        }
+        let read = text.map_err(|_| "it is not text".to_owned()).and_then(|text| {
+            let new = self.book.update(&self.place.settings.checkpoints, Some(text), &self.ours);
+            new.map(|new| (text, new))
+                .map_err(|problem| format!("line {}: {}", problem.line, problem.message))
+        });
+        match read {
+            Ok((text, new)) if new.text == text => Wanted::AsItIs,
+            // What other runs wrote, this one could not write again.
+            Ok((_, new)) => Wanted::Text { text: new.text.into_bytes(), sync: new.others },
+            Err(_) if !settled => Wanted::Unfinished,
+            Err(why) => self.rebuilt(Some(why)),
+        }
+    }
+}
+
+impl Recording<'_> {
+    /// The file as the ledger alone makes it; `why` says what is wrong with the one that is there.
+    fn rebuilt(&mut self, why: Option<String>) -> Wanted {
+        let all = self.all_runs();
+        let text = match self.book.update(&self.place.settings.checkpoints, None, &all) {
+            Ok(made) => made.text.into_bytes(),
+            Err(problem) => return Wanted::Refused(problem.message),
+        };
+        let Some(why) = why else { return Wanted::Text { text, sync: false } };
+        let why = format!(
+            "{why}; it was written again from the ledger: records of other tools are only in the \
+             old file"
+        );
+        Wanted::Instead { text, why }
+    }
+
+    /// The records of all runs, with those of this one as it knows them.
+    fn all_runs(&self) -> Vec<OwnRecord> {
+        let own = self.ours.first().map(|own| own.run_id.as_str());
+        let runs = self.around.runs();
+        let is_own = |run_id: &str| Some(run_id) == own;
+        let mut all = Vec::new();
+        let mut is_in = false;
+        for state in runs {
+            let its = state.run_id.as_ref().is_some_and(|id| is_own(&id.0));
+            is_in |= its;
+            let records = || records::records(self.place, &state);
+            all.extend(if its { self.ours.clone() } else { records() });
+        }
+        if !is_in {
+            all.extend_from_slice(&self.ours);
+        }
+        all
+    }
+}
+
+/// The report of the run.
+pub(super) struct Reporting {
+    pub path: String,
+    pub report: Report,
+}
+
+impl Edit for Reporting {
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn change(&mut self, there: Option<&[u8]>, _: bool) -> Wanted {
+        let Ok(text) = there.map(std::str::from_utf8).transpose() else {
+            let text = report::text(None, &self.report).into_bytes();
+            return Wanted::Instead { text, why: "it is not text".to_owned() };
+        };
+        let new = report::text(text, &self.report);
+        let sync = report::has_notes(&new);
+        let is_same = text == Some(&new);
+        if is_same { Wanted::AsItIs } else { Wanted::Text { text: new.into_bytes(), sync } }
+    }
+}

@@ -1,0 +1,194 @@
+//! The files of the lanes protocol: `checkpoints.json`, run log, run report, and the gates of a
+//! phase document.
+//!
+//! They are made from the ledger, and can be made again from it at any time. What others wrote into
+//! them stays. Nothing here decides anything about the run.
+
+mod edits;
+mod entries;
+mod gates;
+mod records;
+mod report;
+mod words;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+
+use piton_core::event::StepStarted;
+use piton_core::lane::PULL_REQUEST_STEP;
+use piton_core::{Event, LanePath, Plan, RunState, Status, Timestamp};
+use piton_formats::settings::{self, Views};
+
+use super::Lanes;
+use super::checkpoints::Book;
+use crate::files::{Around, Edit, Files, Occasion, Run};
+use crate::protocol::Protocol as _;
+use crate::time;
+
+/// Entries of the log that an attempt is told of, as the contract has it.
+const RECENT_MAX: usize = 5;
+
+/// Where the files of a project lie.
+struct Place {
+    root: PathBuf,
+    settings: settings::Lanes,
+}
+
+impl Place {
+    fn log(&self, name: &str) -> String {
+        format!("{}/{name}.jsonl", self.settings.run_logs.trim_end_matches('/'))
+    }
+
+    fn report(&self, name: &str) -> String {
+        format!("{}/{name}.md", self.settings.run_reports.trim_end_matches('/'))
+    }
+}
+
+/// The files of one run.
+pub(super) struct LaneFiles {
+    place: Place,
+    run_id: String,
+    /// What was last written into the file of checkpoints.
+    book: Book,
+    /// The phase document, where the plan is one.
+    document: Option<String>,
+    /// What it calls its lanes, once that was read.
+    names: Option<report::Names>,
+    /// Lanes that do tasks of other lanes, as far as events told.
+    parts: entries::Parts,
+    /// The last entries about each lane, in words.
+    recent: BTreeMap<LanePath, VecDeque<String>>,
+    /// What is known of ticks in the document.
+    ticks: gates::Ticks,
+}
+
+impl LaneFiles {
+    /// The files of a run; none where the settings say so.
+    pub fn of(run: &Run<'_>) -> Option<Self> {
+        let settings = run.settings.lanes.clone();
+        (settings.views != Views::Off).then(|| Self {
+            place: Place { root: run.root.to_owned(), settings },
+            run_id: run_id(run.state),
+            book: Book::default(),
+            document: document(run.state).map(ToOwned::to_owned),
+            names: None,
+            parts: entries::Parts::new(),
+            recent: BTreeMap::new(),
+            ticks: gates::Ticks::default(),
+        })
+    }
+}
+
+/// Where the files of all runs lie, and the document of this one.
+pub(super) fn own_paths(run: &Run<'_>) -> Vec<String> {
+    let settings = &run.settings.lanes;
+    let checkpoints = settings.checkpoints.as_str();
+    // A folder of the protocol's own holds only such files, also those of a killed writer.
+    let folder = checkpoints.rsplit_once('/').map(|(folder, _)| folder);
+    let own = folder.filter(|f| f.rsplit('/').next() == Some("run-logs"));
+    let mut all = vec![own.unwrap_or(checkpoints).to_owned()];
+    all.extend([settings.run_logs.clone(), settings.run_reports.clone()]);
+    all.extend(document(run.state).filter(|path| !path.starts_with('/')).map(ToOwned::to_owned));
+    all
+}
+
+/// The phase document of a run, where its plan is one.
+fn document(state: &RunState) -> Option<&str> {
+    (state.protocol.reader == Lanes.id()).then_some(&*state.plan_path)
+}
+
+fn run_id(state: &RunState) -> String {
+    state.run_id.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+/// What the files of a run are called: its id, and when it was archived if it was.
+fn name(state: &RunState) -> String {
+    let run_id = run_id(state);
+    if state.ended == Some(Status::Archived) {
+        // Nothing happens to a run after that, unless it is brought back.
+        return format!("{run_id}.archived-{}", time::stamp(state.last_at));
+    }
+    run_id
+}
+
+impl Files for LaneFiles {
+    fn edits<'e>(
+        &'e mut self,
+        plan: &'e Plan,
+        state: &'e RunState,
+        around: &'e dyn Around,
+    ) -> Vec<Box<dyn Edit + 'e>> {
+        let Self { place, book, document, names, ticks, .. } = self;
+        let names = names.get_or_insert_with(|| {
+            let text = document.as_ref().and_then(|path| around.text(path));
+            text.map(|text| report::names(&text)).unwrap_or_default()
+        });
+        let (path, ours) = (place.report(&name(state)), records::records(place, state));
+        let report = report::report(place, plan, state, names);
+        let mut all: Vec<Box<dyn Edit>> = vec![
+            Box::new(edits::Recording { place, book, ours, around }),
+            Box::new(edits::Reporting { path, report }),
+        ];
+        if let Some(path) = document {
+            all.extend(gates::ticking(path, ticks, plan, state, around));
+        }
+        all
+    }
+
+    fn record(&self) -> Option<String> {
+        Some(self.place.settings.checkpoints.clone())
+    }
+
+    fn happened(&mut self, event: &Event) {
+        let shape = match event {
+            Event::RunCreated(e) => Some(&e.shape),
+            Event::PlanAccepted(e) => Some(&e.shape),
+            _ => None,
+        };
+        for phase in shape.into_iter().flat_map(|shape| &shape.phases) {
+            let parts = phase.lanes.iter().filter_map(|l| Some((l, l.task.clone()?)));
+            self.parts.extend(parts.map(|(lane, task)| {
+                (LanePath { phase: phase.id.clone(), lane: lane.id.clone() }, task)
+            }));
+        }
+        for (lane, text) in entries::told(&self.parts, event) {
+            let recent = self.recent.entry(lane).or_default();
+            recent.push_back(text);
+            if recent.len() > RECENT_MAX {
+                recent.pop_front();
+            }
+        }
+    }
+
+    /// The checkpoint before a pull request is there before the pull request is, and a retry finds
+    /// what is recorded of the attempts before it.
+    fn is_shown_first(&self, event: &Event, _: &RunState) -> bool {
+        let is_first = |e: &StepStarted| e.step.step == PULL_REQUEST_STEP || e.attempt > 1;
+        matches!(event, Event::StepStarted(e) if is_first(e))
+    }
+
+    fn log(&self) -> Option<String> {
+        Some(self.place.log(&self.run_id))
+    }
+
+    fn lines(&self, at: Timestamp, event: &Event) -> String {
+        entries::lines(&self.run_id, at, &self.parts, event)
+    }
+
+    /// Those of a task stand with its lane.
+    fn recent(&self, lane: &LanePath) -> Vec<String> {
+        let whole = self.parts.get(lane).map_or(&lane.lane, |task| &task.lane);
+        let name = records::lane_of(whole).to_owned();
+        let lane = LanePath { phase: lane.phase.clone(), lane: name };
+        self.recent.get(&lane).into_iter().flatten().cloned().collect()
+    }
+
+    fn archived(&self, state: &RunState) -> Vec<(String, String)> {
+        let (place, used, aside) = (&self.place, &self.run_id, name(state));
+        vec![(place.log(used), place.log(&aside)), (place.report(used), place.report(&aside))]
+    }
+
+    fn words(&self, state: &RunState, occasion: Occasion) -> Vec<String> {
+        words::words(&self.place, state, occasion)
+    }
+}
