@@ -114,16 +114,26 @@ impl Store {
         stored.iter().map(|e| decode(&row.run_id, e)).collect()
     }
 
+    /// Calls `each` with every event after a sequence number; returns the last one seen.
+    pub fn each_event(
+        &mut self,
+        row: &RunRow,
+        mut after: u64,
+        mut each: impl FnMut(u64, Timestamp, &Event),
+    ) -> Result<u64> {
+        loop {
+            let page = self.events(row, after)?;
+            let Some((last, ..)) = page.last() else { return Ok(after) };
+            after = *last;
+            page.iter().for_each(|(seq, at, event)| each(*seq, *at, event));
+        }
+    }
+
     /// Reads all events of a run, from its first.
     pub fn history(&mut self, row: &RunRow) -> Result<Vec<(u64, Timestamp, Event)>> {
-        let mut all: Vec<(u64, Timestamp, Event)> = Vec::new();
-        loop {
-            let page = self.events(row, all.last().map_or(0, |(seq, ..)| *seq))?;
-            if page.is_empty() {
-                return Ok(all);
-            }
-            all.extend(page);
-        }
+        let mut all = Vec::new();
+        self.each_event(row, 0, |seq, at, event| all.push((seq, at, event.clone())))?;
+        Ok(all)
     }
 
     /// Creates a run, keeps its plan, and returns it with a lease at epoch 1.

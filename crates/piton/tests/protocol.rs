@@ -1,5 +1,5 @@
 //! One protocol more, in a folder of its own (`examples/checklist`) and a line of the table: the real
-//! program claims its file, runs it, is killed, goes on, and takes a person's tick.
+//! program claims its file, runs it, is killed, goes on, writes it, and takes a person's tick.
 
 mod common;
 
@@ -52,8 +52,15 @@ fn a_protocol_of_its_own_is_run_killed_resumed_and_takes_a_tick() {
     checklist(&project, &["run", LIST]).exits(3).says("Is it good?");
     let status = project.status_json("");
     assert_eq!(status["protocol"]["id"], "checklist");
+    let boxes = || project.lines(LIST).iter().filter(|line| line.contains("[x]")).count();
+    assert!(project.read(LIST).contains("- [x] build") && boxes() == 1, "{}", project.read(LIST));
     tick(&project);
     checklist(&project, &["resume"]).exits(0);
+    assert_eq!(boxes(), 3);
+    // A box that is gone comes back with the next who writes it.
+    project.write(LIST, &project.read(LIST).replace("[x] build", "[ ] build"));
+    checklist(&project, &["resume"]).exits(0);
+    assert_eq!(boxes(), 3);
     assert_eq!(project.lines("ran"), ["built", "shipped"]);
     let decided = |e: &Event| matches!(e, Event::GateDecided(e) if e.approved);
     assert_eq!(project.events("").iter().filter(|e| decided(e)).count(), 1);

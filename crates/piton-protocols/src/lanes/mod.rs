@@ -10,7 +10,6 @@ mod import;
 mod inspect;
 pub mod phase;
 mod read;
-pub mod report;
 pub mod run_log;
 mod start;
 

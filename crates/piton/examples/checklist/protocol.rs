@@ -6,12 +6,13 @@
 use std::fmt::Write as _;
 
 use piton_core::hash::Sha;
-use piton_core::state::PhaseState;
+use piton_core::state::{LaneState, PhaseState};
 use piton_core::{Plan, RunState};
 use piton_formats::markdown::inline::{bullet, checkbox};
 use piton_formats::{Input, read_plan};
 use piton_protocols::Protocol;
 use piton_protocols::protocol::{Claim, Finding, Reader, Reading, Source, Start, Unreadable};
+use piton_protocols::files::{Around, Edit, Files, Run, Wanted};
 
 /// The checklist protocol.
 #[derive(Debug)]
@@ -85,5 +86,60 @@ impl Protocol for Checklist {
             _ => None,
         });
         Some((approved.collect(), Sha::of(text.as_bytes())))
+    }
+
+    fn files(&self, run: &Run<'_>) -> Option<Box<dyn Files>> {
+        Some(Box::new(List { path: run.state.plan_path.clone() }))
+    }
+
+    fn own_paths(&self, run: &Run<'_>) -> Vec<String> {
+        let is_own = run.state.protocol.id == self.id();
+        is_own.then(|| run.state.plan_path.clone()).into_iter().collect()
+    }
+}
+
+/// The list of a run.
+struct List {
+    path: String,
+}
+
+impl Files for List {
+    fn edits<'e>(
+        &'e mut self,
+        _plan: &'e Plan,
+        state: &'e RunState,
+        _around: &'e dyn Around,
+    ) -> Vec<Box<dyn Edit + 'e>> {
+        vec![Box::new(Ticking { path: &self.path, state })]
+    }
+}
+
+/// Ticks the boxes of phases that are done.
+struct Ticking<'e> {
+    path: &'e str,
+    state: &'e RunState,
+}
+
+impl Edit for Ticking<'_> {
+    fn path(&self) -> &str {
+        self.path
+    }
+
+    fn change(&mut self, there: Option<&[u8]>, _settled: bool) -> Wanted {
+        let Some(Ok(text)) = there.map(std::str::from_utf8) else { return Wanted::AsItIs };
+        let is_done = |phase: &str| {
+            let phase = self.state.phase(phase);
+            phase.is_some_and(|phase| phase.lanes.iter().all(LaneState::satisfies))
+        };
+        let ticked = |line: &str| match items(line).next() {
+            Some(Item::Work { phase, .. }) if is_done(phase) => line.replacen("[ ]", "[x]", 1),
+            _ => line.to_owned(),
+        };
+        let new: String = text.split_inclusive('\n').map(ticked).collect();
+        if new == text {
+            Wanted::AsItIs
+        } else {
+            Wanted::Text { text: new.into_bytes(), sync: true }
+        }
     }
 }

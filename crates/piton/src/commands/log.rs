@@ -23,7 +23,6 @@ use piton_process::protocol::{Dropped, Range};
 use self::attempts::{Attempt, Attempts};
 use self::print::{Form, Printer};
 use super::request::names;
-use super::show::history;
 use crate::cli::{LogArgs, Stream};
 use crate::context::Context;
 use crate::error::{CommandError, Result};
@@ -128,7 +127,7 @@ struct View<'a> {
 impl View<'_> {
     /// Takes in the events after a sequence number.
     fn learn(&mut self, store: &mut Store, row: &RunRow, seq: u64) -> Result<u64> {
-        history::after(store, row, seq, |_, _, event| self.attempts.take(event))
+        Ok(store.each_event(row, seq, |_, _, event| self.attempts.take(event))?)
     }
 
     fn selected(&self) -> impl Iterator<Item = (usize, &Attempt)> {

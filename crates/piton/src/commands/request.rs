@@ -20,7 +20,6 @@ use piton_process::protocol::MARK_VARIABLE;
 use piton_process::{Fact, Journal};
 use serde::Serialize;
 
-use super::show::history;
 use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
@@ -358,7 +357,7 @@ fn key(
 
 fn last_event_of(store: &mut Store, row: &RunRow, target: Target<'_>) -> Result<u64> {
     let mut last = 0;
-    history::each(store, row, |seq, _, event| {
+    store.each_event(row, 0, |seq, _, event| {
         if concerns(event, target) {
             last = seq;
         }

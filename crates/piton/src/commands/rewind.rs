@@ -32,7 +32,7 @@ pub fn in_place(state: &RunState) -> Vec<LanePath> {
 /// The lanes whose work was merged, the last merge first: so they can be taken back one by one.
 pub fn merges(store: &mut Store, loaded: &Loaded) -> Result<Vec<LanePath>> {
     let mut lanes = Vec::new();
-    super::show::history::each(store, &loaded.row, |_, _, event| {
+    store.each_event(&loaded.row, 0, |_, _, event| {
         if let Event::LaneMerged(e) = event {
             lanes.retain(|l| *l != e.lane);
             lanes.insert(0, e.lane.clone());
@@ -45,7 +45,7 @@ pub fn merges(store: &mut Store, loaded: &Loaded) -> Result<Vec<LanePath>> {
 pub fn moved(store: &mut Store, loaded: &Loaded) -> Result<Vec<(LanePath, u64)>> {
     let mut all = Vec::new();
     let mut bases = std::collections::BTreeMap::new();
-    super::show::history::each(store, &loaded.row, |seq, _, event| {
+    store.each_event(&loaded.row, 0, |seq, _, event| {
         let (lane, base) = match event {
             Event::LaneBegun(e) => (&e.lane, e.base_sha.clone()),
             Event::LaneRebased(e) => (&e.lane, Some(e.onto.clone())),
@@ -69,27 +69,19 @@ pub fn windows(
     let shared = in_place(&loaded.state);
     let mut open: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
     let mut all = Vec::new();
-    let mut after = 0;
-    loop {
-        let page = store.events(&loaded.row, after)?;
-        let Some((last, ..)) = page.last() else { break };
-        after = *last;
-        for (seq, _, event) in &page {
-            match event {
-                Event::StepStarted(e) if shared.contains(&e.step.lane()) => {
-                    let before = e.before.as_ref().map(|b| b.commit.clone());
-                    open.extend(before.map(|b| (e.step.to_string(), b)));
-                }
-                Event::StepFinished(e) => {
-                    let before = open.remove(&e.step.to_string());
-                    if let (Some(before), true) = (before, *seq > since) {
-                        all.push((before, e.after.as_ref().map(|a| a.commit.clone())));
-                    }
-                }
-                _ => {}
+    store.each_event(&loaded.row, 0, |seq, _, event| match event {
+        Event::StepStarted(e) if shared.contains(&e.step.lane()) => {
+            let before = e.before.as_ref().map(|b| b.commit.clone());
+            open.extend(before.map(|b| (e.step.to_string(), b)));
+        }
+        Event::StepFinished(e) => {
+            let before = open.remove(&e.step.to_string());
+            if let (Some(before), true) = (before, seq > since) {
+                all.push((before, e.after.as_ref().map(|a| a.commit.clone())));
             }
         }
-    }
+        _ => {}
+    })?;
     all.extend(open.into_values().map(|before| (before, None)));
     Ok(all)
 }

@@ -435,7 +435,7 @@ fn create(
     named.map_or(Ok(()), check_name)?;
     let made = || {
         let name = plan.name(args.drive.lane.as_deref());
-        format!("{name}-{}", ui::time::stamp(now()))
+        format!("{name}-{}", piton_protocols::time::stamp(now()))
     };
     let base = named.map_or_else(made, str::to_owned);
     let owner = Context::owner();

@@ -1,6 +1,5 @@
 //! `piton show`: a run, or one phase, lane, step or checkpoint of it, with its history.
 
-pub mod history;
 mod point_view;
 mod run_view;
 mod step_view;

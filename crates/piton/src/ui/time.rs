@@ -34,21 +34,6 @@ pub fn rfc3339(at: Timestamp) -> String {
     instant(at).to_string()
 }
 
-/// UTC as part of a name: `20260102-030405`.
-pub fn stamp(at: Timestamp) -> String {
-    let utc = TimeZone::UTC.to_datetime(instant(at));
-    let (date, time) = (utc.date(), utc.time());
-    format!(
-        "{:04}{:02}{:02}-{:02}{:02}{:02}",
-        date.year(),
-        date.month(),
-        date.day(),
-        time.hour(),
-        time.minute(),
-        time.second()
-    )
-}
-
 /// The time of day here: `03:04:05`.
 pub fn clock(at: Timestamp) -> String {
     clock_in(at, zone())

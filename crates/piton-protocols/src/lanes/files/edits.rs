@@ -1,7 +1,6 @@
 //! How checkpoints and report become text: what is there, with what the run has to say.
 
 use super::super::checkpoints::{Book, CHECKPOINTS_BYTES_MAX, OwnRecord};
-use super::super::report::Report;
 use super::{Place, records, report};
 use crate::files::{Around, Edit, Wanted};
 
@@ -83,7 +82,8 @@ impl Recording<'_> {
 /// The report of the run.
 pub(super) struct Reporting {
     pub path: String,
-    pub report: Report,
+    /// What is ours of it.
+    pub ours: String,
 }
 
 impl Edit for Reporting {
@@ -93,10 +93,10 @@ impl Edit for Reporting {
 
     fn change(&mut self, there: Option<&[u8]>, _: bool) -> Wanted {
         let Ok(text) = there.map(std::str::from_utf8).transpose() else {
-            let text = report::text(None, &self.report).into_bytes();
+            let text = report::text(None, &self.ours).into_bytes();
             return Wanted::Instead { text, why: "it is not text".to_owned() };
         };
-        let new = report::text(text, &self.report);
+        let new = report::text(text, &self.ours);
         let sync = report::has_notes(&new);
         let is_same = text == Some(&new);
         if is_same { Wanted::AsItIs } else { Wanted::Text { text: new.into_bytes(), sync } }

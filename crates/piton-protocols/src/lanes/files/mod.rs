@@ -124,10 +124,10 @@ impl Files for LaneFiles {
             text.map(|text| report::names(&text)).unwrap_or_default()
         });
         let (path, ours) = (place.report(&name(state)), records::records(place, state));
-        let report = report::report(place, plan, state, names);
+        let reported = report::ours(place, plan, state, names);
         let mut all: Vec<Box<dyn Edit>> = vec![
             Box::new(edits::Recording { place, book, ours, around }),
-            Box::new(edits::Reporting { path, report }),
+            Box::new(edits::Reporting { path, ours: reported }),
         ];
         if let Some(path) = document {
             all.extend(gates::ticking(path, ticks, plan, state, around));

@@ -1,31 +1,38 @@
-//! The run report: where a run stands, for a person to read.
+//! The run report: where a run stands, for a person to read, in Markdown.
 //!
-//! Ours is everything above the mark at its end; what people write below it stays.
+//! Ours is everything above the mark at its end; what people write below it stays. Texts that came from
+//! elsewhere are made harmless for tables and fences; an empty part is left out.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use piton_core::lane::{Stage, StageStatus, VALIDATION_LANE};
 use piton_core::state::LaneState;
 use piton_core::summary::{lane_status, run_status};
-use piton_core::{LanePath, Plan, RunState, Status, Timestamp};
+use piton_core::{LanePath, Plan, RunState, Status};
 
-use super::super::report::{Failure, LaneLine, MergeLine, Report, render};
 use super::super::{fix, phase};
 use super::Place;
 use super::records::{Hints, Words};
+use crate::time;
 
 /// Stands between our part and people's.
 const MARK: &str = "<!-- What you write below this line stays. -->\n";
+/// How our part begins.
+const TITLE: &str = "# Run report: ";
+/// Longest text within a table: a row stays a row; the whole is in the log.
+const CELL_CHARS_MAX: usize = 200;
+/// Characters of a commit that name it to a person.
+const SHA_CHARS: usize = 12;
 
 /// The text of a report file, with what people wrote into the one that is there.
-pub fn text(there: Option<&str>, report: &Report) -> String {
-    let ours = render(report);
+pub fn text(there: Option<&str>, ours: &str) -> String {
     let theirs = match there.map(|text| text.split_once(MARK).ok_or(text)) {
-        None => String::new(),
-        Some(Ok((_, theirs))) => theirs.to_owned(),
+        None => "",
+        Some(Ok((_, theirs))) => theirs,
         // Without a mark it is a report of ours that somebody cut, or a file that is not ours.
-        Some(Err(text)) if text.starts_with("# Run report: ") => String::new(),
-        Some(Err(text)) => text.to_owned(),
+        Some(Err(text)) if text.starts_with(TITLE) => "",
+        Some(Err(text)) => text,
     };
     format!("{ours}\n{MARK}{theirs}")
 }
@@ -44,97 +51,195 @@ pub fn names(document: &str) -> Names {
     lanes.map(|lane| (lane.id, lane.name)).collect()
 }
 
-/// What there is to tell of a run; `names` are those of its lanes.
-pub fn report(place: &Place, plan: &Plan, state: &RunState, names: &Names) -> Report {
-    let run_id = state.run_id.as_ref().map(|id| id.0.clone()).unwrap_or_default();
+/// Our part; `names` are those of its lanes.
+pub fn ours(place: &Place, plan: &Plan, state: &RunState, names: &Names) -> String {
+    let run_id = super::run_id(state);
     let status = run_status(state, state.driven);
     let works = || state.phases.iter().flat_map(|p| &p.lanes).filter_map(|l| l.work.as_ref());
     let base = works().map(|w| w.base_branch.as_str()).find(|branch| !branch.is_empty());
-    let phase = match state.phases.as_slice() {
-        [only] => only.id.clone(),
-        all => all.iter().map(|p| p.id.as_str()).collect::<Vec<_>>().join(", "),
-    };
-    let mut report = Report {
-        run_id: run_id.clone(),
-        phase,
-        title: state.title.clone(),
-        status: status.as_str().to_owned(),
-        base_branch: base.unwrap_or_default().to_owned(),
-        started: Some(state.created_at),
-        ended: Some(state.last_at).filter(|_| !state.driven),
-        ..Report::default()
-    };
-    for (path, lane) in state.lanes() {
-        if path.lane == VALIDATION_LANE {
-            let record = |stage| lane.work.as_ref().and_then(|w| w.record(stage));
-            let passed = record(Stage::AfterLaneTests)
-                .and_then(|r| Some((r.test_command.clone()?, r.exit_code)));
-            let failed = record(Stage::AfterLaneStart)
-                .filter(|r| r.status == StageStatus::Failed)
-                .and_then(|r| Some((r.last_command.clone()?, r.exit_code)));
-            report.validation.extend(passed.or(failed));
+    let phases: Vec<&str> = state.phases.iter().map(|p| p.id.as_str()).collect();
+    let title = Some(inline(&state.title)).filter(|title| !title.is_empty());
+    let title = title.map(|title| format!(" ({title})")).unwrap_or_default();
+    let mut out = format!("{TITLE}{}\n\n", inline(&run_id));
+    let mut fact = |name: &str, value: String| {
+        if !value.is_empty() {
+            let _ = writeln!(out, "- {name}: {value}");
         }
-        report.lanes.push(lane_line(state, &path, lane, names));
-        report.failures.extend(failures(&path, lane));
-        let closed = state.satisfies(&path);
-        let gates = plan.lane(&path).map(|l| l.rules.provides.clone()).unwrap_or_default();
-        report.gates.extend(gates.into_iter().map(|gate| (gate, closed)));
+    };
+    fact("phase", format!("{}{title}", inline(&phases.join(", "))));
+    fact("status", status.as_str().to_owned());
+    fact("base branch", code(base.unwrap_or_default()));
+    fact("started", time::write(state.created_at));
+    fact("ended", if state.driven { String::new() } else { time::write(state.last_at) });
+
+    let lanes = state.lanes().map(|(path, lane)| lane_row(state, &path, lane, names));
+    let head = ["lane", "name", "stage", "status", "head", "tests", "attempts"];
+    table(&mut out, "Lanes", &head, lanes.collect());
+    table(&mut out, "Merges", &["lane", "from", "to", "at"], merges(state));
+    for (at, (gate, closed)) in gates(plan, state).iter().enumerate() {
+        out.push_str(if at == 0 { "\n## Gates\n\n" } else { "" });
+        let _ = writeln!(out, "- [{}] {}", if *closed { "x" } else { " " }, inline(gate));
     }
-    for task in fix::blockers(state) {
-        let context = vec![task.words()];
-        report.failures.push(Failure { what: task.id, context });
+    let tests = state.lanes().filter_map(|(path, lane)| validated(&path, lane));
+    table(&mut out, "Validation", &["command", "result"], tests.collect());
+    for (at, (what, context)) in failures(state).iter().enumerate() {
+        out.push_str(if at == 0 { "\n## Failures\n" } else { "" });
+        let _ = writeln!(out, "\n### {}\n", inline(what));
+        fence(&mut out, "text", context);
     }
-    report.merges = merges(state);
     if !matches!(status, Status::Complete | Status::Cancelled | Status::Archived) {
         let (root, plan_path) = (&place.root, &state.plan_path);
         let hints = Hints { root, plan_path, run_id: &run_id, lane: Words::default() };
-        report.next = vec![hints.command("--resume"), hints.command("--rollback")];
+        out.push_str("\n## Next\n\n");
+        fence(&mut out, "sh", &[hints.command("--resume"), hints.command("--rollback")]);
     }
-    report
+    out
 }
 
-fn lane_line(state: &RunState, path: &LanePath, lane: &LaneState, names: &Names) -> LaneLine {
+fn lane_row(state: &RunState, path: &LanePath, lane: &LaneState, names: &Names) -> Vec<String> {
     let work = lane.work.as_ref();
     let phase = state.phase(&path.phase);
     let status = phase.map_or(Status::Pending, |phase| lane_status(state, phase, lane));
     let tests = work.and_then(|w| w.record(Stage::AfterLaneTests));
-    LaneLine {
-        id: if state.phases.len() > 1 { path.to_string() } else { path.lane.clone() },
-        name: names.get(&path.lane).cloned().unwrap_or_default(),
-        stage: work.and_then(|w| w.stage()).map(|s| s.as_str().to_owned()).unwrap_or_default(),
-        status: status.as_str().to_owned(),
-        head_sha: work.and_then(|w| w.committed.as_ref()).map(|c| c.commit.clone()),
-        tests: tests.and_then(|r| Some((r.test_command.clone()?, r.exit_code))),
-        attempts: lane.steps.iter().map(|s| s.attempts).max().unwrap_or_default(),
-    }
+    let tests = tests.and_then(|r| Some((r.test_command.as_ref()?, r.exit_code)));
+    let attempts = lane.steps.iter().map(|s| s.attempts).max().unwrap_or_default();
+    vec![
+        if state.phases.len() > 1 { cell(&path.to_string()) } else { cell(&path.lane) },
+        names.get(&path.lane).map(|name| cell(name)).unwrap_or_default(),
+        work.and_then(|w| w.stage()).map(|s| s.as_str().to_owned()).unwrap_or_default(),
+        status.as_str().to_owned(),
+        work.and_then(|w| w.committed.as_ref()).map(|c| sha(&c.commit)).unwrap_or_default(),
+        tests.map(|(test, exit)| format!("{} {}", code(test), ended(exit))).unwrap_or_default(),
+        attempts.to_string(),
+    ]
 }
 
 /// The merges in the order they happened.
-fn merges(state: &RunState) -> Vec<MergeLine> {
-    let mut all: Vec<(Timestamp, MergeLine)> = Vec::new();
+fn merges(state: &RunState) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
     for (path, lane) in state.lanes() {
         let Some(work) = &lane.work else { continue };
         let Some(merged) = &work.merged else { continue };
         let (Some(from), Some(to)) = (&merged.from, &merged.to) else { continue };
         let at = work.record(Stage::PrePr).map(|r| r.at);
-        let (from, to, lane) = (from.clone(), to.clone(), path.to_string());
-        all.push((at.unwrap_or_default(), MergeLine { lane, from, to, at }));
+        let when = at.map(time::write).unwrap_or_default();
+        all.push((at, vec![cell(&path.to_string()), sha(from), sha(to), when]));
     }
     all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, line)| line).collect()
+    all.into_iter().map(|(_, row)| row).collect()
 }
 
-/// What stands in a lane's way.
-fn failures(path: &LanePath, lane: &LaneState) -> Vec<Failure> {
+/// The gates that lanes provide, and whether each is closed.
+fn gates(plan: &Plan, state: &RunState) -> Vec<(String, bool)> {
     let mut all = Vec::new();
-    if let Some((why, fix)) = lane.work.as_ref().and_then(|w| w.blocked.as_ref()) {
-        let texts = [why, fix].into_iter().filter(|text| !text.is_empty());
-        all.push(Failure { what: path.to_string(), context: texts.cloned().collect() });
+    for (path, _) in state.lanes() {
+        let gates = plan.lane(&path).map(|l| l.rules.provides.clone()).unwrap_or_default();
+        all.extend(gates.into_iter().map(|gate| (gate, state.satisfies(&path))));
     }
-    let failed = lane.steps.iter().filter(|step| step.status() == Status::Failed);
-    all.extend(failed.map(|step| Failure {
-        what: format!("{path}/{}", step.id),
-        context: step.failure_text().lines().map(str::to_owned).collect(),
-    }));
     all
+}
+
+/// The tests after the last merge.
+fn validated(path: &LanePath, lane: &LaneState) -> Option<Vec<String>> {
+    let work = lane.work.as_ref().filter(|_| path.lane == VALIDATION_LANE)?;
+    let passed = work.record(Stage::AfterLaneTests);
+    let passed = passed.and_then(|r| Some((r.test_command.as_ref()?, r.exit_code)));
+    let failed = || {
+        let found = work.record(Stage::AfterLaneStart);
+        let failed = found.filter(|r| r.status == StageStatus::Failed)?;
+        Some((failed.last_command.as_ref()?, failed.exit_code))
+    };
+    passed.or_else(failed).map(|(command, exit)| vec![code(command), ended(exit)])
+}
+
+/// What stands in the way, and why.
+fn failures(state: &RunState) -> Vec<(String, Vec<String>)> {
+    let mut all = Vec::new();
+    for (path, lane) in state.lanes() {
+        if let Some((why, fix)) = lane.work.as_ref().and_then(|w| w.blocked.as_ref()) {
+            let texts = [why, fix].into_iter().filter(|text| !text.is_empty());
+            all.push((path.to_string(), texts.cloned().collect()));
+        }
+        let failed = lane.steps.iter().filter(|step| step.status() == Status::Failed);
+        all.extend(failed.map(|step| {
+            let context = step.failure_text().lines().map(str::to_owned).collect();
+            (format!("{path}/{}", step.id), context)
+        }));
+    }
+    all.extend(fix::blockers(state).into_iter().map(|task| (task.id.clone(), vec![task.words()])));
+    all
+}
+
+fn ended(exit: Option<i32>) -> String {
+    match exit {
+        Some(0) => "passed".to_owned(),
+        Some(code) => format!("failed ({code})"),
+        None => "not run".to_owned(),
+    }
+}
+
+fn table(out: &mut String, title: &str, head: &[&str], rows: Vec<Vec<String>>) {
+    if rows.is_empty() {
+        return;
+    }
+    let _ = write!(out, "\n## {title}\n\n| {} |\n", head.join(" | "));
+    let _ = writeln!(out, "|{}", "---|".repeat(head.len()));
+    for row in rows {
+        let _ = writeln!(out, "| {} |", row.join(" | "));
+    }
+}
+
+/// Lines in a fence that nothing within can close.
+fn fence(out: &mut String, language: &str, lines: &[String]) {
+    let text = lines.join("\n");
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let marks = "`".repeat(longest.max(2) + 1);
+    let text = text.replace('\r', "");
+    let _ = write!(out, "{marks}{language}\n{}\n{marks}\n", text.trim_end());
+}
+
+/// A text on one line.
+fn inline(text: &str) -> String {
+    let visible = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(visible).collect::<String>().trim().to_owned()
+}
+
+/// A text for a cell of a table.
+fn cell(text: &str) -> String {
+    let mut short: String = inline(text).chars().take(CELL_CHARS_MAX).collect();
+    if text.chars().count() > CELL_CHARS_MAX {
+        short.push('…');
+    }
+    short.replace('|', "\\|")
+}
+
+/// A text as code within a cell.
+fn code(text: &str) -> String {
+    let cell = cell(text);
+    match (cell.is_empty(), cell.contains('`')) {
+        (true, _) => String::new(),
+        (_, true) => format!("`` {cell} ``"),
+        _ => format!("`{cell}`"),
+    }
+}
+
+fn sha(sha: &str) -> String {
+    code(&sha.chars().take(SHA_CHARS).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_others_break_neither_tables_nor_fences() {
+        let mut out = String::new();
+        table(&mut out, "Empty", &["a"], Vec::new());
+        table(&mut out, "One", &["a", "b"], vec![vec![cell("A | B\n"), code("`x`")]]);
+        fence(&mut out, "text", &["Attempt 1: ``` no".to_owned(), "line\r".to_owned()]);
+        let wanted = "\n## One\n\n| a | b |\n|---|---|\n| A \\| B | `` `x` `` |\n\
+            ````text\nAttempt 1: ``` no\nline\n````\n";
+        assert_eq!(out, wanted);
+        assert_eq!(cell(&"x".repeat(300)).chars().count(), CELL_CHARS_MAX + 1);
+    }
 }

@@ -29,7 +29,7 @@ pub fn begin(context: &Context) -> Result<()> {
         return Err(CommandError::usage("ledger-sound", message)
             .hint("move its folder away yourself if you want to begin anew"));
     }
-    let stamp = ui::time::stamp(now());
+    let stamp = piton_protocols::time::stamp(now());
     let mut aside = None;
     for end in ENDS {
         let from = dir.join(format!("{DATABASE_FILE}{end}"));

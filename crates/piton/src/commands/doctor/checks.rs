@@ -17,7 +17,6 @@ use super::snapshots::Snapshots;
 use crate::commands::gc::{self, folders_without_run};
 use crate::commands::leftovers;
 use crate::commands::log::size;
-use crate::commands::show::history;
 use crate::context::Context;
 use crate::drive::epoch;
 use crate::error::CommandError;
@@ -140,13 +139,14 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<(Finding, bool)
     let mut state = RunState::default();
     let mut seen = 0;
     let mut illegal = None;
-    let replayed = history::each(store, &loaded.row, |seq, at, event| {
+    let replayed = store.each_event(&loaded.row, 0, |seq, at, event| {
         // A driver at work may be ahead of what was loaded.
         if seq <= loaded.seq && illegal.is_none() {
             illegal = apply(&mut state, at, event).err().map(|e| format!("event {seq}: {e}"));
             seen = seq;
         }
     });
+    let replayed = replayed.map_err(CommandError::from);
     let whole = replayed.is_ok();
     let mut next = REPORT;
     let problem = match (replayed, illegal) {

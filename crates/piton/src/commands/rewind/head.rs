@@ -82,27 +82,21 @@ fn seen_before(
     loaded: &Loaded,
     event: u64,
 ) -> Result<(Option<String>, Option<String>)> {
-    let (mut seen, mut branch, mut after) = (None, None, 0);
-    loop {
-        let page = store.events(&loaded.row, after)?;
-        let Some((last, ..)) = page.last() else { return Ok((seen, branch)) };
-        after = *last;
-        for (_, _, event) in page.iter().filter(|(seq, ..)| *seq <= event) {
-            let head = match event {
-                Event::RunCreated(e) => &e.head,
-                Event::DriverAttached(e) => &e.head,
-                Event::DriverLeft(e) => &e.head,
-                Event::CheckpointRecorded(e) => &e.head,
-                Event::LaneBegun(e) if e.isolation.is_in_place() => {
-                    branch = Some(e.base_branch.clone()).filter(|name| !name.is_empty());
-                    &e.base_sha
-                }
-                _ => continue,
-            };
-            seen = head.clone().or(seen);
-        }
-        if after >= event {
-            return Ok((seen, branch));
-        }
-    }
+    let (mut seen, mut branch) = (None, None);
+    store.each_event(&loaded.row, 0, |seq, _, found| {
+        let head = match found {
+            _ if seq > event => return,
+            Event::RunCreated(e) => &e.head,
+            Event::DriverAttached(e) => &e.head,
+            Event::DriverLeft(e) => &e.head,
+            Event::CheckpointRecorded(e) => &e.head,
+            Event::LaneBegun(e) if e.isolation.is_in_place() => {
+                branch = Some(e.base_branch.clone()).filter(|name| !name.is_empty());
+                &e.base_sha
+            }
+            _ => return,
+        };
+        seen = head.clone().or(seen.take());
+    })?;
+    Ok((seen, branch))
 }

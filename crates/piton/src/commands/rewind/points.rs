@@ -41,15 +41,10 @@ pub struct Point {
 /// All points of a run, the oldest first.
 pub fn points(store: &mut Store, loaded: &Loaded) -> Result<Vec<Point>> {
     let mut found = Vec::new();
-    let mut after = 0;
-    loop {
-        let page = store.events(&loaded.row, after)?;
-        let Some((last, ..)) = page.last() else { return Ok(found) };
-        after = *last;
-        for (seq, at, event) in &page {
-            of_event(&loaded.state, (*seq, *at), event, &mut found);
-        }
-    }
+    store.each_event(&loaded.row, 0, |seq, at, event| {
+        of_event(&loaded.state, (seq, at), event, &mut found);
+    })?;
+    Ok(found)
 }
 
 fn of_event(state: &RunState, (seq, at): (u64, Timestamp), event: &Event, found: &mut Vec<Point>) {

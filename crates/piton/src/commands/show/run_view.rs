@@ -13,7 +13,7 @@ use piton_workspace::snapshot::{self, Costs};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{history, point_view};
+use super::point_view;
 use crate::context::{Context, now};
 use crate::error::Result;
 use crate::ui::{self, Look, text, time};
@@ -138,7 +138,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()>
 
 pub(super) fn told(store: &mut Store, loaded: &Loaded) -> Result<Told> {
     let mut told = Told::default();
-    history::each(store, &loaded.row, |_, at, event| match event {
+    store.each_event(&loaded.row, 0, |_, at, event| match event {
         Event::CheckpointRecorded(e) => told.points.push(Point {
             name: e.name.clone(),
             message: e.message.clone(),

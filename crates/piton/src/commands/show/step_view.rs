@@ -12,7 +12,6 @@ use piton_engine::{Loaded, Store};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::history;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui::{self, text, time};
@@ -100,7 +99,7 @@ pub fn show(context: &Context, store: &mut Store, loaded: &Loaded, path: &StepPa
 
 fn happened(store: &mut Store, loaded: &Loaded, path: &StepPath) -> Result<Vec<Happened>> {
     let mut all: Vec<Happened> = Vec::new();
-    history::each(store, &loaded.row, |_, at, event| {
+    store.each_event(&loaded.row, 0, |_, at, event| {
         if event.step() == Some(path) {
             take(&mut all, at, event);
         }
