@@ -125,7 +125,9 @@ impl Store {
             let page = self.events(row, after)?;
             let Some((last, ..)) = page.last() else { return Ok(after) };
             after = *last;
-            page.iter().for_each(|(seq, at, event)| each(*seq, *at, event));
+            for (seq, at, event) in &page {
+                each(*seq, *at, event);
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use piton_core::{Event, LanePath, Plan, RunState, Timestamp};
 use piton_engine::world::Views;
-use piton_engine::{Error, Result, Store};
+use piton_engine::{Result, Store};
 use piton_formats::plan::PLAN_BYTES_MAX;
 use piton_protocols::files::{Around, Files};
 use piton_protocols::time;
@@ -23,6 +23,7 @@ use piton_workspace::beneath::Spot;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
+use super::failed;
 use super::hands::Hands;
 use replace::Replacer;
 
@@ -82,7 +83,9 @@ impl Writer {
         plan: &Plan,
         state: &RunState,
     ) -> Vec<String> {
-        all.iter().for_each(|(_, _, event)| self.files.happened(event));
+        for (_, _, event) in all {
+            self.files.happened(event);
+        }
         let log = self.hands.hold().and_then(|_held| self.rebuild_log(all).map_err(failed));
         let mut said = Vec::from_iter(log.err().map(|e| format!("the log was not written: {e}")));
         match self.write(plan, state) {
@@ -169,10 +172,6 @@ impl Writer {
         self.has_log = true;
         Ok(())
     }
-}
-
-fn failed(error: io::Error) -> Error {
-    Error::World(error.to_string())
 }
 
 impl Views for Writer {
