@@ -11,4 +11,4 @@ pub mod plain;
 pub mod protocol;
 pub mod time;
 
-pub use protocol::{Blocker, Protocol, TABLE, Table, find};
+pub use protocol::{Blocker, Protocol, TABLE, Table, blockers, find};

@@ -17,6 +17,7 @@ use piton_core::lane::TaskWorktrees;
 use piton_core::{LanePath, Plan, RunState};
 use piton_formats::Diagnostic;
 use piton_formats::settings::Settings;
+use serde::Serialize;
 
 use crate::files::{Files, Run};
 use crate::import::ForeignRun;
@@ -113,7 +114,7 @@ pub trait Protocol: Sync + Debug {
 }
 
 /// What blocks a phase: a task that nobody has done yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Blocker {
     /// Its id.
     pub id: String,
@@ -300,6 +301,12 @@ pub type Table = [&'static dyn Protocol];
 
 /// The protocols of this program.
 pub const TABLE: &Table = &[&Lanes, &Plain];
+
+/// What blocks phases of a run by the protocol that it follows.
+pub fn blockers(table: &Table, state: &RunState) -> Vec<Blocker> {
+    let protocol = find(table, &state.protocol.id);
+    protocol.map(|protocol| protocol.blockers(state)).unwrap_or_default()
+}
 
 /// Finds the protocol that a run recorded.
 pub fn find(table: &Table, id: &str) -> Option<&'static dyn Protocol> {

@@ -13,8 +13,6 @@ mod read;
 pub mod run_log;
 mod start;
 
-pub use piton_formats::template::quote_for_shell as shell_quote;
-
 use piton_core::hash::Sha;
 use piton_core::lane::TaskOf;
 use piton_core::{LanePath, Plan, RunState};

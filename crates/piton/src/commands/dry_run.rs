@@ -8,8 +8,9 @@ use piton_core::plan::{Command, Lane, OnFailure, Work};
 use piton_core::state::{LaneState, Progress, StepState};
 use piton_core::{Action, GateRef, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
 
+use piton_formats::template::quote_for_shell;
 use piton_formats::template::{self, Vars};
-use piton_protocols::lanes::{branch, shell_quote};
+use piton_protocols::lanes::branch;
 
 use super::request::names;
 use crate::cli::DriveArgs;
@@ -207,7 +208,9 @@ fn filled(command: &Command, vars: &Vars) -> Command {
 fn typed(command: &Command) -> String {
     match command {
         Command::Shell(line) => line.clone(),
-        Command::Args(args) => args.iter().map(|a| shell_quote(a)).collect::<Vec<_>>().join(" "),
+        Command::Args(args) => {
+            args.iter().map(|a| quote_for_shell(a)).collect::<Vec<_>>().join(" ")
+        }
     }
 }
 

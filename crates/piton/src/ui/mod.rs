@@ -30,7 +30,6 @@ use piton_core::redact::Redactor;
 use piton_core::{Event, RunState, Timestamp};
 use piton_engine::{Note, Observer};
 use piton_formats::{Diagnostic, Severity};
-use piton_protocols::{Blocker, TABLE};
 use serde::Serialize;
 
 pub use ask::ask;
@@ -41,11 +40,6 @@ pub use plain::Plain;
 pub use summary::Tally;
 
 use crate::error::CommandError;
-
-/// What blocks phases of a run although all their work is done.
-pub fn blockers(state: &RunState) -> Vec<Blocker> {
-    TABLE.iter().flat_map(|protocol| protocol.blockers(state)).collect()
-}
 
 /// Says how a command failed: on stderr for people, as one object on stdout for programs.
 ///

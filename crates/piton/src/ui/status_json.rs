@@ -15,7 +15,7 @@ use piton_core::summary::{
 };
 use piton_core::{Status, StepPath, Timestamp};
 use piton_engine::Loaded;
-use piton_protocols::Blocker;
+use piton_protocols::{Blocker, TABLE, blockers};
 use serde::Serialize;
 
 use self::lanes::Work;
@@ -43,7 +43,7 @@ pub struct Document<'a> {
     updated_at: String,
     seq: u64,
     epoch: u64,
-    fix_tasks: Vec<Fix>,
+    fix_tasks: Vec<Blocker>,
     /// Where a rollback, restore or undo goes that has no outcome yet.
     rewinding: Option<&'a str>,
     /// What snapshots of all runs take here; not asked where it is not to be said.
@@ -52,14 +52,6 @@ pub struct Document<'a> {
     left: &'a [Leftover],
     /// Lanes whose base moved since they began.
     moved: &'a [Moved],
-}
-
-#[derive(Debug, Serialize)]
-struct Fix {
-    id: String,
-    phase: String,
-    command: String,
-    exit_code: Option<i32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -158,10 +150,7 @@ pub fn status<'a>(loaded: &'a Loaded, driver_lives: bool, rerun: &'a [Rerun]) ->
         updated_at: rfc3339(state.last_at),
         seq: *seq,
         epoch: state.epoch,
-        fix_tasks: super::blockers(state)
-            .into_iter()
-            .map(|Blocker { id, phase, command, exit_code }| Fix { id, phase, command, exit_code })
-            .collect(),
+        fix_tasks: blockers(TABLE, state),
         rewinding: state.rewinding.as_ref().map(|intent| intent.to.as_str()),
         snapshot_bytes: None,
         left: &[],

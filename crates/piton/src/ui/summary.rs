@@ -13,6 +13,7 @@ use piton_core::lane_state::LaneWork;
 use piton_core::state::{Progress, StepState};
 use piton_core::{Event, LanePath, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::{Note, Observer};
+use piton_protocols::{TABLE, blockers};
 
 use super::look::{Look, STRONG, style_of};
 use super::text::{count, sanitize, wrap};
@@ -135,7 +136,7 @@ impl Tally {
         for (path, work) in held(state).into_iter().take(NAMED_MAX) {
             line(&format!("{path} is {}", lane_words::blocked(work).unwrap_or_default()));
         }
-        for task in super::blockers(state) {
+        for task in blockers(TABLE, state) {
             line(&format!("{} is {}", task.phase, sanitize(&task.words())));
         }
         for (step, reason) in self.redone.iter().take(NAMED_MAX) {
@@ -210,10 +211,7 @@ impl Tally {
                 let (why, fix) = work.blocked.clone().unwrap_or_default();
                 serde_json::json!({ "lane": path, "why": why, "fix": fix })
             }).collect::<Vec<_>>(),
-            "fix_tasks": super::blockers(state).iter().map(|task| serde_json::json!({
-                "id": task.id, "phase": task.phase, "command": task.command,
-                "exit_code": task.exit_code,
-            })).collect::<Vec<_>>(),
+            "fix_tasks": blockers(TABLE, state),
             "logs": logs.to_string_lossy(),
             "next": next_commands(state, verdict),
         }})

@@ -14,6 +14,7 @@ use piton_core::summary::{
 };
 use piton_core::{GateRef, Millis, RunState, Status, StepPath, Timestamp};
 use piton_engine::Loaded;
+use piton_protocols::{TABLE, blockers};
 
 use super::look::{Look, STRONG, style_of};
 use super::status_json::pending_rerun;
@@ -89,7 +90,7 @@ pub fn header(loaded: &Loaded, driver_lives: bool, now: Timestamp, look: &Look) 
     if let Some(last) = state.checkpoints.last() {
         line("saved", &format!("checkpoint {}: {}", sanitize(&last.name), sanitize(&last.message)));
     }
-    for task in super::blockers(state) {
+    for task in blockers(TABLE, state) {
         line("fix", &sanitize(&task.words()));
     }
     if !driver_lives && !status.is_final() {

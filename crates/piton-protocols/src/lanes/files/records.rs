@@ -11,9 +11,10 @@ use piton_core::lane_state::{LaneWork, StageRecord};
 use piton_core::state::LaneState;
 use piton_core::text::short;
 use piton_core::{LanePath, RunState};
+use piton_formats::template::quote_for_shell;
 
+use super::super::NONE;
 use super::super::checkpoints::{self, OwnRecord};
-use super::super::{NONE, shell_quote};
 use super::Place;
 
 /// Everything there is to say of a run, in order.
@@ -83,13 +84,13 @@ impl Hints<'_> {
         // A path that begins like an option is one only to programs.
         let dashed = self.plan_path.starts_with('-');
         let plan = format!("{}{}", if dashed { "./" } else { "" }, self.plan_path);
-        let root = shell_quote(&self.root.display().to_string());
-        let run = shell_quote(self.run_id);
-        let plan = shell_quote(&plan);
+        let root = quote_for_shell(&self.root.display().to_string());
+        let run = quote_for_shell(self.run_id);
+        let plan = quote_for_shell(&plan);
         let mut line = format!("cd {root} && piton run {plan} {mode} --run-id {run}");
         for word in if mode == ROLLBACK { &self.lane.rollback } else { &self.lane.resume } {
             line.push(' ');
-            line.push_str(&shell_quote(word));
+            line.push_str(&quote_for_shell(word));
         }
         line
     }

@@ -9,6 +9,7 @@ use piton_core::summary::run_status;
 use piton_core::{RunState, Status};
 use piton_formats::Severity;
 use piton_formats::plan::PLAN_BYTES_MAX;
+use piton_protocols::blockers;
 use piton_protocols::protocol::Unreadable;
 
 use crate::context::Context;
@@ -50,7 +51,8 @@ fn stopped(context: &Context, plan: &Path, error: Option<&CommandError>) -> Opti
     if status == Status::Complete && error.is_none() {
         return None;
     }
-    Some(reason(&run_id, &state, status))
+    let task = blockers(context.table, &state).into_iter().next();
+    Some(task.map_or_else(|| reason(&run_id, &state, status), |task| task.words()))
 }
 
 /// The newest run of a plan, as it stands.
@@ -64,9 +66,6 @@ fn newest_run(context: &Context, plan: &Path) -> Option<(String, RunState)> {
 
 /// What keeps a run from being complete, in one line.
 fn reason(run_id: &str, state: &RunState, status: Status) -> String {
-    if let Some(task) = ui::blockers(state).first() {
-        return task.words();
-    }
     if let Some((path, step)) = state.steps().find(|(_, s)| s.progress == Progress::Failed) {
         return format!("{path} failed: {}", ui::summary::why_failed(step));
     }
