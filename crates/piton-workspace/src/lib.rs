@@ -4,30 +4,22 @@
 //! cold `piton status` has no time to start a process; only the reftable format, which we do not
 //! read, asks git. Worktrees, snapshots, restores and merges are git's own objects and refs. Nothing
 //! here decides when any of that is done.
+//!
+//! The modules stand on each other in this order: `files` and `git`, `repo`, `objects`, `index`,
+//! `refs`, `snapshot`, `restore`, `missed`, `worktree`, `checks`, `merge`.
 
-mod ask;
-pub mod beneath;
-mod blob;
 pub mod checks;
-mod deflate;
+pub mod files;
 pub mod git;
-pub mod large;
+mod index;
 pub mod merge;
-mod packed;
-pub mod partial;
-mod project;
+pub mod missed;
+pub mod objects;
 pub mod refs;
-mod remembered;
+mod repo;
 pub mod restore;
 pub mod snapshot;
-mod stay;
-pub mod synced;
-pub mod whole;
 pub mod worktree;
 
 pub use git::{Git, git};
-pub use project::{Error, Project};
-pub use stay::hang_up;
-
-/// What the message of a failure says that did not even leave everything as it was.
-pub const PUT_BACK_FAILED: &str = "putting back failed too";
+pub use repo::{Error, Project};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use piton_workspace::snapshot::{Missed, Why};
-use piton_workspace::{checks, merge, whole, worktree};
+use piton_workspace::{checks, merge, missed, worktree};
 use tree_support::{Repo, commit, git, hermetic, tree};
 
 /// The objects that are synced as single files while a function of this program runs.
@@ -78,7 +78,7 @@ fn a_large_file_that_a_step_added_before_is_synced() {
 fn whole_for_the_trace() {
     let dir = traced_dir();
     let missed = Missed { path: b"dir/large.bin".to_vec(), why: Why::TooLarge };
-    whole::whole(&dir, &git(&dir, &["rev-parse", "HEAD^{tree}"]), &[missed]).unwrap();
+    missed::whole(&dir, &git(&dir, &["rev-parse", "HEAD^{tree}"]), &[missed]).unwrap();
 }
 
 #[test]

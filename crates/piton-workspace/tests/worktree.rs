@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use piton_workspace::refs::Fence;
+use piton_workspace::refs::{self, Fence};
 use piton_workspace::worktree::{self, BranchEnd, Error, Files, Identity, Spec};
 use tree_support::{RUN, Repo, git, hermetic, tree, write};
 
@@ -128,8 +128,8 @@ fn an_entry_of_others_at_our_path_goes_only_if_git_calls_it_prunable() {
         assert!(!repo.worktrees().contains("prunable"), "{}", repo.worktrees());
         assert_eq!(repo.lane("SL-2").path, repo.root.join(".worktrees/P1/SL-2-2"));
         assert!(repo.worktrees().contains("locked"), "{}", repo.worktrees());
-        assert_eq!(worktree::run_of_branch(&repo.root, "lane/P1/SL-1-2").as_deref(), Some(RUN));
-        assert_eq!(worktree::run_of_branch(&repo.root, "lane/P1/SL-1"), None);
+        assert_eq!(refs::run_of_branch(&repo.root, "lane/P1/SL-1-2").as_deref(), Some(RUN));
+        assert_eq!(refs::run_of_branch(&repo.root, "lane/P1/SL-1"), None);
     });
 }
 

@@ -51,7 +51,7 @@ impl Fresh {
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        piton_workspace::hang_up();
+        piton_workspace::refs::end_processes();
         let deadline = Instant::now() + UNMOUNT_WAIT;
         while run(Command::new("umount").arg(&self.dir)).is_err() {
             if Instant::now() > deadline {

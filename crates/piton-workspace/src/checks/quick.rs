@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use crate::{refs, snapshot};
+use crate::{index, refs};
 
 /// Up to how many tracked files looking costs less than starting git.
 const FILES_MAX: usize = 64;
@@ -60,7 +60,7 @@ fn looked(dir: &Path, git_dir: &Path, own: &dyn Fn(&str) -> bool) -> Option<()> 
     if (again.ino(), again.mtime_nsec()) != (written.ino(), written.mtime_nsec()) {
         return None;
     }
-    let staged = snapshot::tracked_tree(&index)?.to_string();
+    let staged = index::tree(&index)?.to_string();
     if refs::value(dir, "HEAD^{tree}")? != staged {
         return None;
     }

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use piton_core::shell;
 
-use crate::Project;
 use crate::git::Git;
+use crate::repo::Project;
 
 /// The oldest git we work with: `merge-tree --merge-base` came with it.
 const GIT_OLDEST: (u32, u32) = (2, 40);
@@ -73,7 +73,7 @@ pub fn repository(dir: &Path, path: &OsStr) -> Vec<Remark> {
     }
     if config.is("extensions.objectformat", "sha256") {
         let what = "the repository uses sha256 object ids, which snapshots of lanes can't hold";
-        let fix = "convert it to SHA-1, or work in place with `snapshots.enabled = false`";
+        let fix = "convert it to SHA-1, or work in repo with `snapshots.enabled = false`";
         say("sha256", Level::Refuse, what, fix);
     }
     if config.is("extensions.refstorage", "reftable") {

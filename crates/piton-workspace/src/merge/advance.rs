@@ -8,7 +8,7 @@ use super::follow::{Followed, Step, follow, is_interrupted, is_over};
 use super::{Error, Result, is_ancestor};
 use crate::checks::{self, Base};
 use crate::refs::{self, Fence, Transaction};
-use crate::worktree::Place;
+use crate::repo::Repo;
 
 /// How long it is looked for a user on the way to base that moved: between the first look at base and
 /// the lock of the index, and between that and the end, a switch takes milliseconds, more on a busy
@@ -103,14 +103,14 @@ pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) ->
 /// first and says last that it is checked out: its files and index are the old ones then, and the next
 /// commit would take the lane's work back.
 fn arriving(root: &Path, base: &Base, old: &str, new: &str) -> Result<Followed> {
-    let (place, began) = (Place::of(root)?, Instant::now());
+    let (repo, began) = (Repo::find(root)?, Instant::now());
     loop {
         let stands = checks::standing(root, &base.branch).filter(|found| found.commit == new);
         let Some(stands) = stands else { return Ok(Followed::NotCheckedOut) };
         if stands.worktree.is_some() {
             return follow(root, base, old, new);
         }
-        let busy = place.git_dir.join("index.lock").exists();
+        let busy = repo.git_dir.join("index.lock").exists();
         if began.elapsed() > if busy { ARRIVING_MAX } else { ARRIVING } {
             return Ok(Followed::NotCheckedOut);
         }
@@ -154,13 +154,13 @@ fn move_ref(
 
 /// Why a ref that is where it should be did not move: somebody's lock, or something else.
 fn not_moved(dir: &Path, name: &str, error: crate::git::Error) -> Error {
-    let locks = |place: Place| -> Option<PathBuf> {
+    let locks = |repo: Repo| -> Option<PathBuf> {
         let names = [format!("{name}.lock"), "packed-refs.lock".to_owned()];
-        let shared = names.iter().map(|name| place.common.join(name));
+        let shared = names.iter().map(|name| repo.common.join(name));
         // Git locks the HEAD that leads to base too, for its log.
-        shared.chain([place.git_dir.join("HEAD.lock")]).find(|lock| lock.exists())
+        shared.chain([repo.git_dir.join("HEAD.lock")]).find(|lock| lock.exists())
     };
-    match Place::of(dir).ok().and_then(locks) {
+    match Repo::find(dir).ok().and_then(locks) {
         Some(lock) => Error::Locked(lock),
         None => Error::Git(error),
     }

@@ -1,11 +1,11 @@
 //! Which paths differ: between two commits, an index and a commit, an index and its files.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Result};
+use crate::files::os_path;
 use crate::git::Git;
 
 /// A path that differs between two commits.
@@ -66,7 +66,7 @@ fn raw(bytes: &[u8]) -> Result<Vec<Change>> {
         let fields: Vec<&str> = head.trim_start_matches(':').split(' ').collect();
         let [old_mode, new_mode, _, id, _] = fields[..] else { return Err(Error::Strange("diff")) };
         changes.push(Change {
-            path: PathBuf::from(OsStr::from_bytes(path)),
+            path: os_path(path).to_owned(),
             in_old: old_mode != "000000",
             new: (new_mode != "000000").then(|| (new_mode.to_owned(), id.to_owned())),
         });

@@ -13,8 +13,10 @@ use std::time::Duration;
 use super::guard::Guard;
 use super::{Error, Result, diff, torn, would};
 use crate::checks::{self, Base};
-use crate::worktree::{At as _, Place, locks};
-use crate::{refs, synced};
+use crate::files::sync;
+use crate::refs;
+use crate::repo::Repo;
+use crate::worktree::{At as _, locks};
 
 /// How long the index stays held once base is where the index is. That a commit takes a merge back is
 /// out of the question by the order of things; but git reads base and index, looks at its files and
@@ -47,7 +49,7 @@ pub fn follow(root: &Path, base: &Base, old: &str, new: &str) -> Result<Followed
         return Ok(Followed::NotCheckedOut);
     };
     step.guard.stays = true;
-    if is_followed(&step.place, &step.changes, new)? {
+    if is_followed(&step.repo, &step.changes, new)? {
         step.cancel();
         return Ok(Followed::Done);
     }
@@ -61,18 +63,18 @@ pub fn follow(root: &Path, base: &Base, old: &str, new: &str) -> Result<Followed
 }
 
 /// Takes an interrupted step of whichever run back, or to its end; waits for one under way.
-pub(super) fn recover(place: &Place, base: &Base) -> Result<()> {
-    locks::await_children(place)?;
-    let mut guard = Guard::take(&place.git_dir, "", "")?;
+pub(super) fn recover(repo: &Repo, base: &Base) -> Result<()> {
+    locks::await_children(repo)?;
+    let mut guard = Guard::take(&repo.git_dir, "", "")?;
     let Some((old, new)) = guard.interrupted.clone() else {
         guard.finish();
         return Ok(());
     };
     guard.stays = true;
-    let tip = refs::settled_value(place, &base.reference())?;
-    torn::take_back(place, &guard, (&old, &new), tip.as_deref())?;
+    let tip = refs::settled_value(repo, &base.reference())?;
+    torn::take_back(repo, &guard, (&old, &new), tip.as_deref())?;
     let is_behind = tip.as_deref() == Some(new.as_str())
-        && !is_followed(place, &diff::commits(&place.root, &old, &new)?, &new)?;
+        && !is_followed(repo, &diff::commits(&repo.root, &old, &new)?, &new)?;
     // The run that moved base brings the work tree there, and only then the index is free.
     if !is_behind {
         guard.finish();
@@ -82,7 +84,7 @@ pub(super) fn recover(place: &Place, base: &Base) -> Result<()> {
 
 /// A step of the work tree under way: its index is held, its files are where it began.
 pub(super) struct Step {
-    place: Place,
+    repo: Repo,
     guard: Guard,
     changes: Vec<diff::Change>,
     /// The step from here to there.
@@ -98,26 +100,26 @@ impl Step {
         let Some(dir) = checks::standing(root, &base.branch).and_then(|base| base.worktree) else {
             return Ok(None);
         };
-        let place = Place::of(&dir)?;
-        locks::await_children(&place)?;
-        let mut guard = Guard::take(&place.git_dir, old, new)?;
+        let repo = Repo::find(&dir)?;
+        locks::await_children(&repo)?;
+        let mut guard = Guard::take(&repo.git_dir, old, new)?;
         if let Some((from, to)) = guard.interrupted.clone() {
             guard.stays = true;
-            let tip = refs::settled_value(&place, &base.reference())?;
-            torn::take_back(&place, &guard, (&from, &to), tip.as_deref())?;
+            let tip = refs::settled_value(&repo, &base.reference())?;
+            torn::take_back(&repo, &guard, (&from, &to), tip.as_deref())?;
             guard.begin(old, new)?;
             guard.stays = false;
         }
         let changes = diff::commits(&dir, old, new)?;
         let copy = guard.copy()?;
         let commits = (old.to_owned(), new.to_owned());
-        Ok(Some(Self { place, guard, changes, commits, copy }))
+        Ok(Some(Self { repo, guard, changes, commits, copy }))
     }
 
     /// The user's own changes that stand in its way; files that are as it would make them are not.
     pub fn in_the_way(&self) -> Result<Vec<String>> {
         let (old, new) = &self.commits;
-        let (paths, alike) = would::in_the_way(&self.place, &self.copy, &self.changes, old, new)?;
+        let (paths, alike) = would::in_the_way(&self.repo, &self.copy, &self.changes, old, new)?;
         if !alike.is_empty() {
             self.guard.leave(&alike)?;
         }
@@ -129,19 +131,19 @@ impl Step {
     pub fn carry_out(&mut self) -> Result<()> {
         self.guard.stays = true;
         let (old, new) = &self.commits;
-        let git = self.place.git().durable().index(&self.copy);
+        let git = self.repo.git().durable().index(&self.copy);
         git.args(["read-tree", "-m", "-u", old, new]).run()?;
         // Git syncs the index, not the files: torn by a power cut once base has moved, they would
         // look like changes of the user's.
         let changed = self.changes.iter().map(|change| change.path.as_path());
-        synced::files(&self.place.root, changed).at(&self.place.root)?;
-        self.guard.place()
+        sync::files(&self.repo.root, changed).at(&self.repo.root)?;
+        self.guard.install()
     }
 
     /// Takes back what [`Step::carry_out`] did, unless base has it; it can be carried out again.
     pub fn take_back(&mut self, tip: Option<&str>) -> Result<()> {
         let (old, new) = &self.commits;
-        torn::take_back(&self.place, &self.guard, (old, new), tip)?;
+        torn::take_back(&self.repo, &self.guard, (old, new), tip)?;
         self.guard.copy()?;
         self.guard.stays = false;
         Ok(())
@@ -151,7 +153,7 @@ impl Step {
     pub fn end(self) -> Followed {
         // Commands of git's that looked at base or the index before either moved, and are about to
         // ask for the lock, are to find it held: see `GRACE`.
-        thread::sleep(grace(&self.place.git_dir.join("index")));
+        thread::sleep(grace(&self.repo.git_dir.join("index")));
         self.guard.finish();
         Followed::Done
     }
@@ -170,8 +172,8 @@ fn grace(index: &Path) -> Duration {
 
 /// Tells whether the index has all that changed, as the new commit has it. The index is written
 /// last, so the files are there too.
-pub(super) fn is_followed(place: &Place, changes: &[diff::Change], new: &str) -> Result<bool> {
-    let behind = diff::index(&place.root, None, new)?;
+pub(super) fn is_followed(repo: &Repo, changes: &[diff::Change], new: &str) -> Result<bool> {
+    let behind = diff::index(&repo.root, None, new)?;
     Ok(!changes.iter().any(|change| behind.contains(&change.path)))
 }
 
@@ -180,7 +182,7 @@ pub(super) fn is_interrupted(root: &Path, branch: &str) -> Result<bool> {
     let Some(dir) = checks::standing(root, branch).and_then(|base| base.worktree) else {
         return Ok(false);
     };
-    Ok(super::guard::was_interrupted(&Place::of(&dir)?.git_dir))
+    Ok(super::guard::was_interrupted(&Repo::find(&dir)?.git_dir))
 }
 
 /// Tells whether nothing of a step is left to do in the work tree of base.
@@ -188,7 +190,7 @@ pub(super) fn is_over(root: &Path, branch: &str, old: &str, new: &str) -> Result
     let Some(dir) = checks::standing(root, branch).and_then(|base| base.worktree) else {
         return Ok(true);
     };
-    let place = Place::of(&dir).map_err(Error::Git)?;
-    let interrupted = super::guard::was_interrupted(&place.git_dir);
-    Ok(!interrupted && is_followed(&place, &diff::commits(&dir, old, new)?, new)?)
+    let repo = Repo::find(&dir).map_err(Error::Git)?;
+    let interrupted = super::guard::was_interrupted(&repo.git_dir);
+    Ok(!interrupted && is_followed(&repo, &diff::commits(&dir, old, new)?, new)?)
 }

@@ -7,16 +7,15 @@
 //! name until the step is over: an index that is the same file as ours was written by nobody since,
 //! and the user's can be put back.
 
-use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Error, Result};
+use crate::files::{is_same, os_path};
 use crate::worktree::At as _;
 
 /// The anchor in the git folder of a work tree.
@@ -126,7 +125,7 @@ impl Guard {
     pub fn theirs(&self) -> Vec<PathBuf> {
         let bytes = fs::read(self.git_dir.join(THEIRS)).unwrap_or_default();
         let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
+        paths.map(|path| os_path(path).to_owned()).collect()
     }
 
     /// A copy of the user's index to work on.
@@ -145,7 +144,7 @@ impl Guard {
     }
 
     /// Puts the copy in the place of the user's index, durably: base moves next.
-    pub fn place(&self) -> Result<()> {
+    pub fn install(&self) -> Result<()> {
         self.forget();
         let name = |name: &str| self.git_dir.join(name);
         match fs::hard_link(name("index"), name(SAVED)) {
@@ -164,7 +163,7 @@ impl Guard {
 
     /// Tells whether the index is the one that a step put there.
     pub fn is_placed(&self) -> bool {
-        same(fs::metadata(self.git_dir.join("index")), fs::metadata(self.git_dir.join(PLACED)))
+        is_same(fs::metadata(self.git_dir.join("index")), fs::metadata(self.git_dir.join(PLACED)))
     }
 
     /// Puts the user's index back.
@@ -221,7 +220,7 @@ fn hold_anchor(git_dir: &Path) -> Result<File> {
         let file = file.at(&path)?;
         match file.try_lock() {
             // Whoever had it may have removed it meanwhile.
-            Ok(()) if same(file.metadata(), fs::metadata(&path)) => return Ok(file),
+            Ok(()) if is_same(file.metadata(), fs::metadata(&path)) => return Ok(file),
             Ok(()) => {}
             Err(TryLockError::WouldBlock) if began.elapsed() < ANCHOR_WAIT => {
                 thread::sleep(LOCK_LOOK);
@@ -234,14 +233,9 @@ fn hold_anchor(git_dir: &Path) -> Result<File> {
     }
 }
 
-fn same(one: std::io::Result<fs::Metadata>, other: std::io::Result<fs::Metadata>) -> bool {
-    let (Ok(one), Ok(other)) = (one, other) else { return false };
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
-}
-
 /// Tells whether git's lock is the anchor.
 fn is_ours(git_dir: &Path) -> bool {
-    same(fs::metadata(git_dir.join("index.lock")), fs::metadata(git_dir.join(ANCHOR)))
+    is_same(fs::metadata(git_dir.join("index.lock")), fs::metadata(git_dir.join(ANCHOR)))
 }
 
 fn is_taken(linked: &std::io::Result<()>) -> bool {

@@ -29,8 +29,9 @@ pub use revert::{Revert, revert};
 pub use sides::{Disputed, Sides, has_markers, sides};
 pub use would::would_follow;
 
-use crate::PUT_BACK_FAILED;
+pub use crate::git::is_ancestor;
 use crate::git::{self, Git};
+use crate::restore::PUT_BACK_FAILED;
 use crate::{checks, worktree};
 
 /// Why merging could not go on.
@@ -68,24 +69,6 @@ pub enum Error {
 
 /// A result with this module's error.
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// Tells whether a commit is, or is contained in, another.
-pub fn is_ancestor(dir: &Path, commit: &str, of: &str) -> std::result::Result<bool, git::Error> {
-    if commit == of {
-        return Ok(true);
-    }
-    let args = ["merge-base", "--is-ancestor", commit, of];
-    let output = Git::at(dir).args(args).output()?;
-    match output.status.code() {
-        Some(0) => Ok(true),
-        Some(1) => Ok(false),
-        code => Err(git::Error {
-            command: args.join(" "),
-            code,
-            message: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
-        }),
-    }
-}
 
 /// Tells whether a branch contains a commit; a branch that is gone contains nothing.
 pub fn contains(root: &Path, branch: &str, commit: &str) -> Result<bool> {

@@ -7,7 +7,6 @@
 //! of it then is nobody's guess but the doing of whoever deleted them.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,8 +15,9 @@ use std::path::{Path, PathBuf};
 use piton_core::shell;
 
 use super::{Error, Result};
+use crate::files::os_path;
 use crate::git::{self, Git};
-use crate::worktree::Place;
+use crate::repo::Repo;
 
 /// How a line of a file begins that opens the two sides in it.
 const MARKER: &[u8] = b"<<<<<<< ";
@@ -157,7 +157,7 @@ fn look(dir: &Path, sides: &mut Sides, base: &str) -> Result<()> {
             while there.contains_key(&beside) {
                 beside.push(b'~');
             }
-            file.beside[side] = Some(PathBuf::from(OsStr::from_bytes(&beside)));
+            file.beside[side] = Some(os_path(&beside).to_owned());
         }
     }
     Ok(())
@@ -195,7 +195,7 @@ impl Sides {
         if lines.is_empty() {
             return Ok(self.merged.clone());
         }
-        let index = Place::of(dir)?.git_dir.join(INDEX);
+        let index = Repo::find(dir)?.git_dir.join(INDEX);
         let clear = || {
             let _ = fs::remove_file(&index);
             let _ = fs::remove_file(index.with_extension("lock"));
@@ -243,9 +243,9 @@ fn parse(bytes: &[u8], base: &str, lane: &str) -> Option<Sides> {
         let path = &word[at + 1..];
         let (own, invented) = own_name(path, base, lane);
         let file = files.entry(own.to_owned()).or_default();
-        file.path = PathBuf::from(OsStr::from_bytes(own));
+        file.path = os_path(own).to_owned();
         if invented {
-            file.invented = Some(PathBuf::from(OsStr::from_bytes(path)));
+            file.invented = Some(os_path(path).to_owned());
         }
         *file.stages.get_mut(stage.checked_sub(1)?)? = Some(Blob { mode, id });
     }

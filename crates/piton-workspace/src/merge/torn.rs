@@ -11,28 +11,30 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::Result;
 use super::diff::{self, Change};
-use super::{Result, guard::Guard};
+use super::guard::Guard;
+use crate::files::sync;
 use crate::git::Git;
-use crate::synced;
-use crate::worktree::{At as _, Place};
+use crate::repo::Repo;
+use crate::worktree::At as _;
 
 /// Brings a work tree to where the next step can begin: what base has not, goes back.
 pub(super) fn take_back(
-    place: &Place,
+    repo: &Repo,
     guard: &Guard,
     (old, new): (&str, &str),
     tip: Option<&str>,
 ) -> Result<()> {
     if !guard.is_placed() {
-        rewind(place, guard, (old, new))?;
+        rewind(repo, guard, (old, new))?;
         guard.forget();
         return Ok(());
     }
     // The index is written after the files, so all of them are new.
     let is_in_base = |tip| -> Result<bool> {
-        let changes = diff::commits(&place.root, old, new)?;
-        let other = diff::commits(&place.root, tip, new)?;
+        let changes = diff::commits(&repo.root, old, new)?;
+        let other = diff::commits(&repo.root, tip, new)?;
         Ok(!other.iter().any(|other| changes.iter().any(|change| change.path == other.path)))
     };
     // Base need not be at the new commit for that: a user's commit that began before the step, and
@@ -41,18 +43,18 @@ pub(super) fn take_back(
         guard.forget();
         return Ok(());
     }
-    rewind(place, guard, (old, new))?;
+    rewind(repo, guard, (old, new))?;
     guard.put_back()
 }
 
 /// Puts the files of an interrupted step back.
-fn rewind(place: &Place, guard: &Guard, (old, new): (&str, &str)) -> Result<()> {
-    let dir = &place.root;
+fn rewind(repo: &Repo, guard: &Guard, (old, new): (&str, &str)) -> Result<()> {
+    let dir = &repo.root;
     let changes = diff::commits(dir, old, new)?;
     let copy = guard.copy()?;
     let at_old = diff::index(dir, Some(&copy), old)?;
     let touched = diff::files(dir, &copy)?;
-    let other = unlike_new(place, &changes.iter().collect::<Vec<_>>())?;
+    let other = unlike_new(repo, &changes.iter().collect::<Vec<_>>())?;
     let theirs = guard.theirs();
     let (mut restored, mut put_back) = (Vec::new(), Vec::new());
     let stepped_on = |c: &&Change| !at_old.contains(&c.path) && !theirs.contains(&c.path);
@@ -78,22 +80,22 @@ fn rewind(place: &Place, guard: &Guard, (old, new): (&str, &str)) -> Result<()> 
         Git::at(dir).index(&copy).args(args).input(restored).run()?;
     }
     // The note of the step goes next: files that a power cut emptied after that would be the user's.
-    synced::files(dir, put_back.into_iter()).at(dir)?;
+    sync::files(dir, put_back.into_iter()).at(dir)?;
     let _ = fs::remove_file(copy);
     Ok(())
 }
 
 /// The changed paths whose file is not that of the new commit.
-pub(super) fn unlike_new(place: &Place, changes: &[&Change]) -> Result<BTreeSet<PathBuf>> {
-    let index = place.git_dir.join("piton-torn");
-    for left in [&index, &place.git_dir.join("piton-torn.lock")] {
+pub(super) fn unlike_new(repo: &Repo, changes: &[&Change]) -> Result<BTreeSet<PathBuf>> {
+    let index = repo.git_dir.join("piton-torn");
+    for left in [&index, &repo.git_dir.join("piton-torn.lock")] {
         let _ = fs::remove_file(left);
     }
     let there = changes.iter().copied().filter(|change| change.new.is_some());
     let lines = diff::index_info(there, 0);
     let args = ["update-index", "-z", "--index-info"];
-    Git::at(&place.root).index(&index).args(args).input(lines).run()?;
-    let unlike = diff::files(&place.root, &index);
+    Git::at(&repo.root).index(&index).args(args).input(lines).run()?;
+    let unlike = diff::files(&repo.root, &index);
     let _ = fs::remove_file(&index);
     let mut unlike = unlike?;
     // What is not in the new commit is unlike it if it is there.

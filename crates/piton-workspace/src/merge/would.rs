@@ -6,9 +6,8 @@
 //! already what the merge brings is not in its way.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use piton_core::shell;
@@ -17,8 +16,10 @@ use rustix::fs::Access;
 use super::diff::{self, Change};
 use super::{Error, Result, filtered, follow, guard, torn};
 use crate::checks::{self, Base, Named, Refusal};
+use crate::files::os_path;
 use crate::git::Git;
-use crate::worktree::{At as _, Place};
+use crate::repo::Repo;
+use crate::worktree::At as _;
 
 /// Checks that the work tree of base, if there is one, can go from one commit to another.
 pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<(), Refusal> {
@@ -67,18 +68,18 @@ struct Overlap {
 }
 
 fn overlaps(base: &Base, dir: &Path, old: &str, new: &str) -> Result<Overlap> {
-    let place = Place::of(dir)?;
-    if let Some(lock) = guard::foreign_lock(&place.git_dir) {
+    let repo = Repo::find(dir)?;
+    if let Some(lock) = guard::foreign_lock(&repo.git_dir) {
         return Err(Error::Locked(lock));
     }
-    if guard::was_interrupted(&place.git_dir) {
-        follow::recover(&place, base)?;
+    if guard::was_interrupted(&repo.git_dir) {
+        follow::recover(&repo, base)?;
     }
     // Another run's step would look like changes of the user's.
-    let _turn = guard::Turn::take(&place.git_dir)?;
-    let aside = Aside::copy(&place)?;
+    let _turn = guard::Turn::take(&repo.git_dir)?;
+    let aside = Aside::copy(&repo)?;
     let changes = diff::commits(dir, old, new)?;
-    let (paths, _) = in_the_way(&place, &aside.copy, &changes, old, new)?;
+    let (paths, _) = in_the_way(&repo, &aside.copy, &changes, old, new)?;
     let unfiltered = if paths.is_empty() { filtered::fails(dir, &changes, new)? } else { None };
     Ok(Overlap { paths, locked: unwritable(dir, &changes), unfiltered })
 }
@@ -86,13 +87,13 @@ fn overlaps(base: &Base, dir: &Path, old: &str, new: &str) -> Result<Overlap> {
 /// The changed paths that the user has changed, staged or created, judged by a copy of the index;
 /// and those where the file is already what the merge brings, which the copy then has as theirs.
 pub(super) fn in_the_way(
-    place: &Place,
+    repo: &Repo,
     copy: &Path,
     changes: &[Change],
     old: &str,
     new: &str,
 ) -> Result<(Vec<String>, Vec<PathBuf>)> {
-    let dir = &place.root;
+    let dir = &repo.root;
     let touched = diff::files(dir, copy)?;
     let staged = diff::index(dir, Some(copy), old)?;
     let is_in_the_way = |change: &&Change| {
@@ -101,7 +102,7 @@ pub(super) fn in_the_way(
     };
     let found: Vec<&Change> = changes.iter().filter(is_in_the_way).collect();
     let alike =
-        if found.is_empty() { Vec::new() } else { alike(place, copy, &found, &staged, new)? };
+        if found.is_empty() { Vec::new() } else { alike(repo, copy, &found, &staged, new)? };
     let named = found.iter().filter(|change| !alike.contains(&change.path));
     let paths: Vec<String> = named.map(|c| checks::named(dir, &c.path.to_string_lossy())).collect();
     if !paths.is_empty() {
@@ -135,7 +136,7 @@ fn hidden(dir: &Path, copy: &Path, changes: &[Change]) -> Result<Vec<String>> {
             tag if tag.chars().all(char::is_lowercase) => "assume-unchanged",
             _ => continue,
         };
-        let path = Path::new(OsStr::from_bytes(path));
+        let path = os_path(path);
         let file = dir.join(path);
         if !file.is_file() || !changes.iter().any(|change| change.path == path) {
             continue;
@@ -170,14 +171,14 @@ fn unwritable(dir: &Path, changes: &[Change]) -> Vec<String> {
 /// Those of the paths in the way whose file, and whatever is staged of it, is already that of the new
 /// commit. The copy of the index gets them, so that git leaves their files alone.
 fn alike(
-    place: &Place,
+    repo: &Repo,
     copy: &Path,
     found: &[&Change],
     staged: &BTreeSet<PathBuf>,
     new: &str,
 ) -> Result<Vec<PathBuf>> {
-    let dir = &place.root;
-    let other = torn::unlike_new(place, found)?;
+    let dir = &repo.root;
+    let other = torn::unlike_new(repo, found)?;
     let staged_other = diff::index(dir, Some(copy), new)?;
     let same = |change: &&&Change| {
         let path = &change.path;
@@ -232,9 +233,9 @@ struct Aside {
 }
 
 impl Aside {
-    fn copy(place: &Place) -> Result<Self> {
-        place.prepare();
-        let (guard, copy) = (place.state.join("check-guard"), place.state.join("check-index"));
+    fn copy(repo: &Repo) -> Result<Self> {
+        repo.prepare();
+        let (guard, copy) = (repo.state.join("check-guard"), repo.state.join("check-index"));
         let open = || {
             let file = fs::File::options().append(true).create(true).open(&guard)?;
             file.lock().map(|()| file)
@@ -242,7 +243,7 @@ impl Aside {
         let held = open().at(&guard)?;
         let aside = Self { copy, _held: held };
         aside.clear();
-        let index = place.git_dir.join("index");
+        let index = repo.git_dir.join("index");
         if index.exists() {
             fs::copy(&index, &aside.copy).at(&aside.copy)?;
         }

@@ -1,25 +1,21 @@
 //! Makes ref moves durable: git syncs a ref's file, but not the folder that it is renamed into.
 //!
-//! That folder is synced after every move. Those above it matter only if it was made: so it is
-//! remembered which folders this process has synced the way up from, and they are known again by
-//! when they were made, for git removes a folder with its last ref and makes it anew.
+//! That folder is synced after every move, and those above it if it is new.
 
-use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, File};
+use std::collections::BTreeSet;
+use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 use std::time::SystemTime;
 
-/// What tells one folder from another that had its path before.
-type Made = (u64, u64, Option<SystemTime>);
+use crate::files::sync;
+
+/// What tells one file from another that had its path before.
+type Version = (u64, u64, Option<SystemTime>);
 
 /// The folder of a repository's refs where they are not files.
 const TABLES: &str = "reftable";
-
-/// Folders whose way up to the repository's is durable.
-static KNOWN: Mutex<Option<HashMap<PathBuf, Made>>> = Mutex::new(None);
 
 /// The folders that a transaction changes.
 pub(super) struct Changing<'a> {
@@ -28,7 +24,7 @@ pub(super) struct Changing<'a> {
     /// Whether a ref goes that may have stood among the packed ones.
     deletes: bool,
     /// The packed refs as they were.
-    packed: Option<Made>,
+    packed: Option<Version>,
 }
 
 impl<'a> Changing<'a> {
@@ -41,7 +37,7 @@ impl<'a> Changing<'a> {
 
     /// Syncs what it changed.
     pub(super) fn sync(&self) -> io::Result<()> {
-        self.sync_with(&mut sync_folder)
+        self.sync_with(&mut sync::folder)
     }
 
     fn sync_with(&self, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
@@ -54,7 +50,7 @@ impl<'a> Changing<'a> {
         }
         let mut done = BTreeSet::new();
         for name in names {
-            sync_way(self.common, name, &mut done, sync)?;
+            sync::way_up_with(self.common, name, &mut done, sync)?;
         }
         if self.deletes && changed(&self.common.join("packed-refs")) != self.packed {
             sync(self.common)?;
@@ -71,57 +67,13 @@ pub(super) fn has_tables(common: &Path) -> bool {
 /// The folders that lead to a ref, which may have been moved by somebody who did not sync them.
 pub(crate) fn sync_ref(common: &Path, name: &str) -> io::Result<()> {
     if has_tables(common) {
-        return sync_folder(&common.join(TABLES));
+        return sync::folder(&common.join(TABLES));
     }
-    sync_up(common, name)
-}
-
-/// The folders that lead to a file, named from the folder that all work trees share.
-pub(crate) fn sync_up(common: &Path, name: &str) -> io::Result<()> {
-    sync_way(common, name, &mut BTreeSet::new(), &mut sync_folder)
-}
-
-/// Syncs the folder of a file, and those above it unless that was done.
-fn sync_way(
-    common: &Path,
-    name: &str,
-    done: &mut BTreeSet<PathBuf>,
-    sync: &mut impl FnMut(&Path) -> io::Result<()>,
-) -> io::Result<()> {
-    let file = common.join(name);
-    let above = file.ancestors().skip(1).take_while(|folder| *folder != common);
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_default();
-    let mut new = Vec::new();
-    let mut lowest = true;
-    for folder in above {
-        // A folder that went with its last ref changed the one above it.
-        let Some(made) = made(folder) else { continue };
-        if std::mem::take(&mut lowest) && done.insert(folder.to_owned()) {
-            sync(folder)?;
-        }
-        if made.2.is_some() && known.get(folder) == Some(&made) {
-            break;
-        }
-        sync(folder.parent().unwrap_or(common))?;
-        new.push((folder.to_owned(), made));
-    }
-    known.extend(new);
-    Ok(())
-}
-
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// When a folder was made, where the file system says; nothing where there is none.
-fn made(folder: &Path) -> Option<Made> {
-    let found = fs::metadata(folder).ok().filter(fs::Metadata::is_dir)?;
-    Some((found.dev(), found.ino(), found.created().ok()))
+    sync::way_up(common, name)
 }
 
 /// When a file was changed.
-fn changed(file: &Path) -> Option<Made> {
+fn changed(file: &Path) -> Option<Version> {
     let found = fs::metadata(file).ok()?;
     Some((found.dev(), found.ino(), found.modified().ok()))
 }

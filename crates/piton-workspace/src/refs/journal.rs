@@ -22,7 +22,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::worktree::{Place, admin_folders, run_of_branch};
+use super::run_of_branch;
+use crate::repo::Repo;
 
 /// Where our own refs are, and branches of lanes beside perhaps others.
 const OWN: [&str; 2] = [super::PREFIX, "refs/heads/lane/"];
@@ -54,8 +55,8 @@ const HELD: &str = ".held";
 /// Keeps names within this process apart.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-fn folder(place: &Place) -> PathBuf {
-    place.state.join("transactions")
+fn folder(repo: &Repo) -> PathBuf {
+    repo.state.join("transactions")
 }
 
 fn held(folder: &Path) -> io::Result<File> {
@@ -73,8 +74,8 @@ pub(super) struct Underway {
 
 impl Underway {
     /// Writes down what is to be done.
-    pub(super) fn begin(place: &Place, lines: &str) -> io::Result<Self> {
-        let folder = folder(place);
+    pub(super) fn begin(repo: &Repo, lines: &str) -> io::Result<Self> {
+        let folder = folder(repo);
         let held = held(&folder)?;
         held.lock_shared()?;
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -130,8 +131,8 @@ pub(super) struct Page {
 
 impl Page {
     /// An empty one.
-    pub(super) fn new(place: &Place) -> io::Result<Self> {
-        let folder = folder(place);
+    pub(super) fn new(repo: &Repo) -> io::Result<Self> {
+        let folder = folder(repo);
         let held = held(&folder)?;
         tidy(&folder, &held)?;
         let mut options = File::options();
@@ -234,33 +235,33 @@ fn open(text: &str) -> &str {
 }
 
 /// Tells whether a lock stands in the way of these lines.
-pub(super) fn is_locked(place: &Place, lines: &str) -> bool {
-    locks(place, lines).iter().any(|lock| lock.path.exists())
+pub(super) fn is_locked(repo: &Repo, lines: &str) -> bool {
+    locks(repo, lines).iter().any(|lock| lock.path.exists())
 }
 
 /// Removes the locks that transactions left which were cut short, if there are any; how many those
 /// were. One that was cut short after all its refs were deleted is never tried again, and the user
 /// would meet its locks first.
-pub(super) fn clear(place: &Place) -> io::Result<usize> {
+pub(super) fn clear(repo: &Repo) -> io::Result<usize> {
     let mut own = String::new();
     for top in OWN {
-        locked_below(place, top.trim_end_matches('/'), &mut own);
+        locked_below(repo, top.trim_end_matches('/'), &mut own);
     }
-    let entries = fs::read_dir(folder(place)).into_iter().flatten().flatten();
+    let entries = fs::read_dir(folder(repo)).into_iter().flatten().flatten();
     let written = entries.filter(|e| e.metadata().is_ok_and(|found| found.len() > 0));
     let mut texts = written.filter_map(|entry| fs::read_to_string(entry.path()).ok());
-    let is_noted = texts.any(|text| is_locked(place, open(&text)));
-    if is_noted || !own.is_empty() { sweep(place, &own) } else { Ok(0) }
+    let is_noted = texts.any(|text| is_locked(repo, open(&text)));
+    if is_noted || !own.is_empty() { sweep(repo, &own) } else { Ok(0) }
 }
 
 /// Adds a line for each ref below a folder that is locked.
-fn locked_below(place: &Place, folder: &str, lines: &mut String) {
-    for entry in fs::read_dir(place.common.join(folder)).into_iter().flatten().flatten() {
+fn locked_below(repo: &Repo, folder: &str, lines: &mut String) {
+    for entry in fs::read_dir(repo.common.join(folder)).into_iter().flatten().flatten() {
         let Some(name) = entry.file_name().to_str().map(|name| format!("{folder}/{name}")) else {
             continue;
         };
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            locked_below(place, &name, lines);
+            locked_below(repo, &name, lines);
         } else if let Some(name) = name.strip_suffix(".lock") {
             lines.extend(["verify ", name, "\n"]);
         }
@@ -269,8 +270,8 @@ fn locked_below(place: &Place, folder: &str, lines: &mut String) {
 
 /// Waits for the transactions under way that name a ref; tells whether they ended. The git of a driver
 /// that was killed goes on and may move it yet.
-pub(super) fn await_naming(place: &Place, name: &str) -> io::Result<bool> {
-    let entries = match fs::read_dir(folder(place)) {
+pub(super) fn await_naming(repo: &Repo, name: &str) -> io::Result<bool> {
+    let entries = match fs::read_dir(folder(repo)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         entries => entries?,
     };
@@ -294,13 +295,13 @@ pub(super) fn await_naming(place: &Place, name: &str) -> io::Result<bool> {
 
 /// Removes the locks of transactions that were cut short, if they are in the way of these lines or
 /// written down; how many that were.
-pub(super) fn sweep(place: &Place, lines: &str) -> io::Result<usize> {
-    sweep_until(place, lines, Instant::now() + QUIET_WAIT)
+pub(super) fn sweep(repo: &Repo, lines: &str) -> io::Result<usize> {
+    sweep_until(repo, lines, Instant::now() + QUIET_WAIT)
 }
 
 /// The same, but transactions of others are waited for until a time.
-pub(super) fn sweep_until(place: &Place, lines: &str, deadline: Instant) -> io::Result<usize> {
-    let folder = folder(place);
+pub(super) fn sweep_until(repo: &Repo, lines: &str, deadline: Instant) -> io::Result<usize> {
+    let folder = folder(repo);
     let held = held(&folder)?;
     if !quiet(&held, deadline)? {
         return Ok(0);
@@ -319,7 +320,7 @@ pub(super) fn sweep_until(place: &Place, lines: &str, deadline: Instant) -> io::
             }
             let begun = file.metadata()?.modified()?;
             let text = fs::read_to_string(&path)?;
-            for lock in locks(place, open(&text)) {
+            for lock in locks(repo, open(&text)) {
                 removed += usize::from(lock.remove_if_ours(begun)?);
             }
             fs::remove_file(&path)?;
@@ -327,7 +328,7 @@ pub(super) fn sweep_until(place: &Place, lines: &str, deadline: Instant) -> io::
     }
     if all_quiet {
         // What the end of the machine left need not be written down: nobody of ours is at work.
-        for lock in locks(place, lines).iter().filter(|lock| lock.own) {
+        for lock in locks(repo, lines).iter().filter(|lock| lock.own) {
             removed += usize::from(lock.remove_if_ours(SystemTime::now())?);
         }
     }
@@ -372,9 +373,9 @@ fn is_among_own(name: &str) -> bool {
 }
 
 /// Whether a ref that is locked is ours: one of a lane is on record, or was about to be made.
-fn is_own(place: &Place, name: &str) -> bool {
+fn is_own(repo: &Repo, name: &str) -> bool {
     let is_lane = || match name.strip_prefix("refs/heads/") {
-        Some(branch) => place.value(name).is_none() || run_of_branch(&place.root, branch).is_some(),
+        Some(branch) => repo.value(name).is_none() || run_of_branch(&repo.root, branch).is_some(),
         None => true,
     };
     is_among_own(name) && is_lane()
@@ -386,26 +387,26 @@ fn is_shared(lines: &str) -> bool {
 }
 
 /// The locks that git takes for the lines of a transaction.
-fn locks(place: &Place, lines: &str) -> Vec<Lock> {
+fn locks(repo: &Repo, lines: &str) -> Vec<Lock> {
     let mut all = Vec::new();
     let lock =
         |path: PathBuf, own, value: &str| Lock { path, own, value: value.to_owned(), beside: None };
     let (mut heads, mut deletes) = (false, false);
     for (word, name, new) in refs_of(lines) {
-        let path = place.common.join(format!("{name}.lock"));
-        let own = path.exists() && is_own(place, name);
+        let path = repo.common.join(format!("{name}.lock"));
+        let own = path.exists() && is_own(repo, name);
         all.push(lock(path, own, new));
         heads |= name.starts_with("refs/heads/");
         deletes |= word == "delete";
     }
     if heads {
         // The log of a checked-out branch is that of HEAD too, in whichever work tree git ran.
-        let dirs = admin_folders(place).into_iter().chain([place.common.clone()]);
+        let dirs = repo.admin_dirs().into_iter().chain([repo.common.clone()]);
         all.extend(dirs.map(|dir| lock(dir.join("HEAD.lock"), false, "")));
     }
     if deletes {
-        let packed = lock(place.common.join("packed-refs.lock"), false, "");
-        all.push(Lock { beside: Some(place.common.join("packed-refs.new")), ..packed });
+        let packed = lock(repo.common.join("packed-refs.lock"), false, "");
+        all.push(Lock { beside: Some(repo.common.join("packed-refs.new")), ..packed });
     }
     all
 }

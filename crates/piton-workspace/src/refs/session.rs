@@ -15,9 +15,8 @@ use std::time::{Duration, Instant};
 
 use super::journal::Page;
 use super::{BRIEFLY, PACKED_BRIEFLY};
-use crate::git::{Error, Git};
-use crate::stay::Staying;
-use crate::worktree::Place;
+use crate::git::{Error, Git, Pool};
+use crate::repo::Repo;
 
 /// What the log of a new branch says.
 pub(super) const REASON: &str = "piton: lane";
@@ -30,10 +29,10 @@ const SENT_BYTES_MAX: usize = 4096;
 const LOG_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// The sessions that wait.
-static SESSIONS: Staying<Session> = Staying::none();
+static SESSIONS: Pool<Session> = Pool::new();
 
 /// Ends them.
-pub(crate) fn hang_up() {
+pub(crate) fn end_processes() {
     SESSIONS.end();
 }
 
@@ -50,22 +49,22 @@ pub(super) enum Outcome {
 }
 
 /// Carries out a transaction; `logs` if it makes a branch.
-pub(super) fn carry_out(place: &Place, lines: &str, logs: bool) -> Outcome {
+pub(super) fn carry_out(repo: &Repo, lines: &str, logs: bool) -> Outcome {
     // The next one is begun along with it: then one answer is all there is to wait for.
     let input = &format!("{lines}commit\nstart\n");
     if input.len() > SENT_BYTES_MAX {
         return Outcome::Unasked;
     }
     let young = |session: &Session| !logs || session.begun.elapsed() <= LOG_AGE_MAX;
-    if let Some(session) = SESSIONS.take(&place.common).filter(young) {
-        match session.carry_out_and_stay(place, input) {
+    if let Some(session) = SESSIONS.take(&repo.common).filter(young) {
+        match session.carry_out_and_stay(repo, input) {
             // It was ended meanwhile, as by Ctrl-C.
             Outcome::Unasked => {}
             outcome => return outcome,
         }
     }
-    match Session::begin(place) {
-        Ok(session) => session.carry_out_and_stay(place, input),
+    match Session::begin(repo) {
+        Ok(session) => session.carry_out_and_stay(repo, input),
         Err(_) => Outcome::Unasked,
     }
 }
@@ -80,9 +79,9 @@ struct Session {
 }
 
 impl Session {
-    fn begin(place: &Place) -> io::Result<Self> {
-        let page = Page::new(place)?;
-        let git = Git::at(&place.common).env("GIT_DIR", &place.common);
+    fn begin(repo: &Repo) -> io::Result<Self> {
+        let page = Page::new(repo)?;
+        let git = Git::at(&repo.common).env("GIT_DIR", &repo.common);
         // The user may be about to commit to what a transaction verifies.
         let git = git.durable().config(BRIEFLY).config(PACKED_BRIEFLY);
         let git = git.args(["update-ref", "-m", REASON, "--stdin"]);
@@ -96,10 +95,10 @@ impl Session {
         Ok(session)
     }
 
-    fn carry_out_and_stay(mut self, place: &Place, input: &str) -> Outcome {
+    fn carry_out_and_stay(mut self, repo: &Repo, input: &str) -> Outcome {
         let outcome = self.carry_out(input);
         if matches!(outcome, Outcome::Done) {
-            SESSIONS.keep(place.common.clone(), self);
+            SESSIONS.put(repo.common.clone(), self);
         }
         outcome
     }
@@ -168,14 +167,14 @@ mod tests {
     const CHAIN: &str = "refs/piton/r/chain";
     const BRANCH: &str = "refs/heads/lane/P/A";
 
-    struct Repo {
+    struct Scene {
         home: tempfile::TempDir,
-        place: Place,
+        repo: Repo,
         fence: Fence,
         commits: [String; 2],
     }
 
-    fn repo() -> Repo {
+    fn scene() -> Scene {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path();
         git(dir, &["init", "-q", "-b", "main"]).unwrap();
@@ -185,24 +184,24 @@ mod tests {
             git(dir, &[&who[..], &["commit-tree", "-m", message, &tree]].concat()).unwrap()
         });
         let fence = Fence::raise(dir, RUN, 1).unwrap();
-        Repo { place: Place::of(dir).unwrap(), home, fence, commits }
+        Scene { repo: Repo::find(dir).unwrap(), home, fence, commits }
     }
 
-    impl Repo {
+    impl Scene {
         fn dir(&self) -> &Path {
             self.home.path()
         }
 
         /// The process of the session that waits.
         fn waiting(&self) -> Option<u32> {
-            let session = SESSIONS.take(&self.place.common)?;
+            let session = SESSIONS.take(&self.repo.common)?;
             let id = session.child.id();
-            SESSIONS.keep(self.place.common.clone(), session);
+            SESSIONS.put(self.repo.common.clone(), session);
             Some(id)
         }
 
         fn lock(&self, name: &str) -> std::path::PathBuf {
-            self.place.common.join(format!("{name}.lock"))
+            self.repo.common.join(format!("{name}.lock"))
         }
 
         fn fenced(&self) -> Transaction {
@@ -212,40 +211,40 @@ mod tests {
 
     #[test]
     fn one_git_carries_out_many_and_sees_what_others_do_meanwhile() {
-        let repo = repo();
-        let (dir, [one, two]) = (repo.dir(), &repo.commits);
-        let first = repo.waiting().unwrap();
-        repo.fenced().update(CHAIN, one, None).commit(dir, "any").unwrap();
-        repo.fenced().update(CHAIN, two, Some(one)).commit(dir, "any").unwrap();
-        repo.fenced().update(BRANCH, one, None).commit(dir, REASON).unwrap();
+        let scene = scene();
+        let (dir, [one, two]) = (scene.dir(), &scene.commits);
+        let first = scene.waiting().unwrap();
+        scene.fenced().update(CHAIN, one, None).commit(dir, "any").unwrap();
+        scene.fenced().update(CHAIN, two, Some(one)).commit(dir, "any").unwrap();
+        scene.fenced().update(BRANCH, one, None).commit(dir, REASON).unwrap();
         let log = git(dir, &["reflog", "show", "--format=%gs", BRANCH]).unwrap();
         assert_eq!(log, REASON);
         // Moved, packed and deleted by others.
         git(dir, &["update-ref", CHAIN, one]).unwrap();
         git(dir, &["pack-refs", "--all"]).unwrap();
-        repo.fenced().update(CHAIN, two, Some(one)).commit(dir, "any").unwrap();
-        repo.fenced().delete(BRANCH, one).delete(CHAIN, two).commit(dir, "any").unwrap();
+        scene.fenced().update(CHAIN, two, Some(one)).commit(dir, "any").unwrap();
+        scene.fenced().delete(BRANCH, one).delete(CHAIN, two).commit(dir, "any").unwrap();
         assert_eq!((value(dir, BRANCH), value(dir, CHAIN)), (None, None));
         git(dir, &["update-ref", CHAIN, one]).unwrap();
         git(dir, &["update-ref", "-d", CHAIN]).unwrap();
-        repo.fenced().update(CHAIN, two, None).commit(dir, "any").unwrap();
+        scene.fenced().update(CHAIN, two, None).commit(dir, "any").unwrap();
         assert_eq!(value(dir, CHAIN).as_ref(), Some(two));
-        assert_eq!(repo.waiting(), Some(first));
+        assert_eq!(scene.waiting(), Some(first));
         // A folder of others is in the way of a branch.
         git(dir, &["update-ref", &format!("{BRANCH}/x"), one]).unwrap();
-        repo.fenced().update(BRANCH, one, None).commit(dir, REASON).unwrap_err();
+        scene.fenced().update(BRANCH, one, None).commit(dir, REASON).unwrap_err();
         git(dir, &["update-ref", "-d", &format!("{BRANCH}/x")]).unwrap();
-        repo.fenced().update(BRANCH, one, None).commit(dir, REASON).unwrap();
+        scene.fenced().update(BRANCH, one, None).commit(dir, REASON).unwrap();
         git(dir, &["fsck", "--strict"]).unwrap();
     }
 
     #[test]
     fn what_moves_a_branch_says_why_by_a_git_of_its_own() {
-        let repo = repo();
-        let (dir, [one, two]) = (repo.dir(), &repo.commits);
-        repo.fenced().update("refs/heads/main", one, None).commit(dir, "made").unwrap();
-        repo.fenced().update("refs/heads/main", two, Some(one)).commit(dir, REASON).unwrap();
-        repo.fenced().set("refs/heads/main", one).commit(dir, "set").unwrap();
+        let scene = scene();
+        let (dir, [one, two]) = (scene.dir(), &scene.commits);
+        scene.fenced().update("refs/heads/main", one, None).commit(dir, "made").unwrap();
+        scene.fenced().update("refs/heads/main", two, Some(one)).commit(dir, REASON).unwrap();
+        scene.fenced().set("refs/heads/main", one).commit(dir, "set").unwrap();
         let log = git(dir, &["reflog", "show", "--format=%gs", "main"]).unwrap();
         assert_eq!(log, format!("set\n{REASON}\nmade"));
         assert_eq!(git(dir, &["reflog", "show", "--format=%gs", "HEAD"]).unwrap(), log);
@@ -253,21 +252,21 @@ mod tests {
 
     #[test]
     fn a_failure_is_reported_as_by_a_git_of_its_own_and_the_next_one_works() {
-        let repo = repo();
-        let (dir, [one, two]) = (repo.dir(), &repo.commits);
-        let wrong = repo.fenced().update(CHAIN, two, Some(one));
-        let alone = wrong.once(&repo.place, REASON).unwrap_err();
+        let scene = scene();
+        let (dir, [one, two]) = (scene.dir(), &scene.commits);
+        let wrong = scene.fenced().update(CHAIN, two, Some(one));
+        let alone = wrong.once(&scene.repo, REASON).unwrap_err();
         assert!(alone.message.contains(CHAIN), "{alone}");
         assert_eq!(wrong.clone().commit(dir, REASON).unwrap_err(), alone);
         // The session itself says the same.
         assert_eq!(wrong.brief().commit(dir, REASON).unwrap_err(), alone);
-        assert_eq!(repo.waiting(), None);
-        repo.fenced().update(CHAIN, two, None).commit(dir, "any").unwrap();
-        assert!(repo.waiting().is_some());
+        assert_eq!(scene.waiting(), None);
+        scene.fenced().update(CHAIN, two, None).commit(dir, "any").unwrap();
+        assert!(scene.waiting().is_some());
         // A driver that was taken over.
         Fence::raise(dir, RUN, 2).unwrap();
-        let late = repo.fenced().update(CHAIN, one, Some(two));
-        let alone = late.once(&repo.place, REASON).unwrap_err();
+        let late = scene.fenced().update(CHAIN, one, Some(two));
+        let alone = late.once(&scene.repo, REASON).unwrap_err();
         assert!(alone.message.contains("epoch"), "{alone}");
         assert_eq!(late.commit(dir, REASON).unwrap_err(), alone);
         assert_eq!(value(dir, CHAIN).as_ref(), Some(two));
@@ -275,12 +274,12 @@ mod tests {
 
     #[test]
     fn a_lock_is_waited_for_as_by_a_git_of_its_own() {
-        let repo = repo();
-        let (dir, [one, _]) = (repo.dir(), &repo.commits);
+        let scene = scene();
+        let (dir, [one, _]) = (scene.dir(), &scene.commits);
         let theirs = "refs/heads/theirs";
-        let lock = repo.lock(theirs);
+        let lock = scene.lock(theirs);
         std::fs::write(&lock, "").unwrap();
-        let make = repo.fenced().update(theirs, one, None);
+        let make = scene.fenced().update(theirs, one, None);
         let error = make.clone().brief().commit(dir, REASON).unwrap_err();
         assert!(error.message.contains(".lock"), "{error}");
         assert!(lock.exists(), "it may be the user's");
@@ -289,36 +288,36 @@ mod tests {
     }
 
     /// A session that has locked what a transaction moves, and is about to be cut short.
-    fn prepared(repo: &Repo, lines: &str) -> Session {
-        let mut session = Session::begin(&repo.place).unwrap();
+    fn prepared(scene: &Scene, lines: &str) -> Session {
+        let mut session = Session::begin(&scene.repo).unwrap();
         assert!(session.send(&format!("{lines}prepare\n")));
         assert!(session.says("prepare: ok\n"));
-        assert!(repo.lock(CHAIN).exists());
+        assert!(scene.lock(CHAIN).exists());
         session
     }
 
     #[test]
     fn a_driver_that_is_killed_leaves_no_lock() {
-        let repo = repo();
-        let mut session = prepared(&repo, &format!("update {CHAIN} {}\n", repo.commits[0]));
+        let scene = scene();
+        let mut session = prepared(&scene, &format!("update {CHAIN} {}\n", scene.commits[0]));
         // What the kernel does for it.
         session.stdin = None;
         session.child.wait().unwrap();
-        assert!(!repo.lock(CHAIN).exists());
-        assert_eq!(value(repo.dir(), CHAIN), None);
+        assert!(!scene.lock(CHAIN).exists());
+        assert_eq!(value(scene.dir(), CHAIN), None);
     }
 
     #[test]
     fn the_locks_of_a_session_that_is_killed_go() {
-        let repo = repo();
-        let (dir, [one, _]) = (repo.dir(), &repo.commits);
+        let scene = scene();
+        let (dir, [one, _]) = (scene.dir(), &scene.commits);
         let lines = format!("update {CHAIN} {one}\nupdate {BRANCH} {one}\n");
-        let mut session = prepared(&repo, &lines);
+        let mut session = prepared(&scene, &lines);
         session.child.kill().unwrap();
         assert!(matches!(session.answer(), Outcome::Lost));
         drop(session);
-        assert!(repo.lock(CHAIN).exists() && repo.lock(BRANCH).exists());
-        let again = repo.fenced().update(BRANCH, one, None).update(CHAIN, one, None);
+        assert!(scene.lock(CHAIN).exists() && scene.lock(BRANCH).exists());
+        let again = scene.fenced().update(BRANCH, one, None).update(CHAIN, one, None);
         again.commit(dir, REASON).unwrap();
         assert_eq!(
             (value(dir, BRANCH).as_ref(), value(dir, CHAIN).as_ref()),
@@ -329,44 +328,44 @@ mod tests {
     /// Lost: the user could not commit, and nothing of ours would ever look at the locks again.
     #[test]
     fn the_locks_of_one_that_is_never_tried_again_are_cleared() {
-        let repo = repo();
-        let (dir, [one, _]) = (repo.dir(), &repo.commits);
-        repo.fenced().update(CHAIN, one, None).update(BRANCH, one, None).commit(dir, "m").unwrap();
+        let scene = scene();
+        let (dir, [one, _]) = (scene.dir(), &scene.commits);
+        scene.fenced().update(CHAIN, one, None).update(BRANCH, one, None).commit(dir, "m").unwrap();
         let lines = format!("verify {BRANCH} {one}\ndelete {CHAIN} {one}\n");
-        let mut session = prepared(&repo, &lines);
-        assert!(repo.lock(BRANCH).exists());
+        let mut session = prepared(&scene, &lines);
+        assert!(scene.lock(BRANCH).exists());
         session.child.kill().unwrap();
         assert!(matches!(session.answer(), Outcome::Lost));
         drop(session);
         assert_ne!(super::super::clear_locks(dir).unwrap(), 0);
-        assert!(!repo.lock(CHAIN).exists() && !repo.lock(BRANCH).exists());
+        assert!(!scene.lock(CHAIN).exists() && !scene.lock(BRANCH).exists());
         assert_eq!(super::super::clear_locks(dir).unwrap(), 0);
     }
 
     #[test]
     fn one_that_was_killed_while_it_waited_is_begun_anew() {
-        let repo = repo();
-        let mut session = SESSIONS.take(&repo.place.common).unwrap();
+        let scene = scene();
+        let mut session = SESSIONS.take(&scene.repo.common).unwrap();
         session.child.kill().unwrap();
         session.child.wait().unwrap();
-        SESSIONS.keep(repo.place.common.clone(), session);
-        let [one, _] = &repo.commits;
-        repo.fenced().update(CHAIN, one, None).commit(repo.dir(), "any").unwrap();
-        assert_eq!(value(repo.dir(), CHAIN).as_ref(), Some(one));
+        SESSIONS.put(scene.repo.common.clone(), session);
+        let [one, _] = &scene.commits;
+        scene.fenced().update(CHAIN, one, None).commit(scene.dir(), "any").unwrap();
+        assert_eq!(value(scene.dir(), CHAIN).as_ref(), Some(one));
     }
 
     #[test]
     fn nobody_waits_for_a_session_that_waits() {
-        let repo = repo();
-        let (dir, [one, two]) = (repo.dir(), &repo.commits);
-        let first = repo.waiting().unwrap();
+        let scene = scene();
+        let (dir, [one, two]) = (scene.dir(), &scene.commits);
+        let first = scene.waiting().unwrap();
         // Somebody else, who meets a lock of ours.
-        std::fs::write(repo.lock(CHAIN), "").unwrap();
+        std::fs::write(scene.lock(CHAIN), "").unwrap();
         let lines = format!("update {CHAIN} {one}\n");
-        let removed = super::super::journal::sweep_until(&repo.place, &lines, Instant::now());
+        let removed = super::super::journal::sweep_until(&scene.repo, &lines, Instant::now());
         assert_eq!(removed.unwrap(), 1);
         // Its page is gone, so it begins anew.
-        repo.fenced().update(CHAIN, two, None).commit(dir, "any").unwrap();
-        assert_ne!(repo.waiting(), Some(first));
+        scene.fenced().update(CHAIN, two, None).commit(dir, "any").unwrap();
+        assert_ne!(scene.waiting(), Some(first));
     }
 }

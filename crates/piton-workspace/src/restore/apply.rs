@@ -11,25 +11,35 @@ use std::path::{Path, PathBuf};
 
 use super::fresh::Fresh;
 use super::{State, Step};
+use crate::files::{os_path, parent};
 use crate::git::{self, Git};
-use crate::snapshot::oid::{Kind, Oid};
-use crate::snapshot::os_path;
-use crate::snapshot::trees::parent;
+use crate::objects::{Kind, Oid};
 
 /// Bytes of files held in memory at once, unless one file alone has more.
 const BATCH_BYTES_MAX: u64 = 64 << 20;
 /// Permissions of a folder while files are put into it.
 const OPEN: u32 = 0o700;
 
-/// A change that failed.
+/// Why files could not be changed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failed {
+pub enum Failed {
+    /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
-    Io { path: PathBuf, source: io::Error },
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Git failed.
     #[error(transparent)]
     Git(#[from] git::Error),
+    /// An object has other bytes than its id says.
     #[error("git gave other bytes than asked for: {0}")]
     Bytes(String),
+    /// A file is not what was written.
+    #[error("{} is not as the snapshot has it", .0.display())]
+    Differs(PathBuf),
 }
 
 /// Sizes of objects; those that are missing are left out.

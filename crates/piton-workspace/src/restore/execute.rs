@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::apply::{Apply, about, is_in, sizes};
+use super::apply::{Apply, Failed, about, is_in, sizes};
 use super::fresh::clear_beside;
 use super::{Plan, State, Step};
-use crate::PUT_BACK_FAILED;
+use crate::files::{os_path, sync};
 use crate::git;
+use crate::objects::Oid;
 use crate::snapshot::capture::Capture;
-use crate::snapshot::oid::Oid;
-use crate::snapshot::{self, Rules, Workspace, os_path};
+use crate::snapshot::{self, Rules, Workspace};
+
+/// What the message of a failure says that did not even leave everything as it was.
+pub const PUT_BACK_FAILED: &str = "putting back failed too";
 
 /// Why a restore did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +38,7 @@ pub enum Error {
     #[error("{why}; everything was put back as it was")]
     PutBack {
         /// What failed.
-        why: String,
+        why: Failed,
     },
     /// It failed, and putting back failed too.
     #[error(
@@ -44,9 +47,9 @@ pub enum Error {
     )]
     Half {
         /// What failed.
-        why: String,
+        why: Failed,
         /// What failed then.
-        and: String,
+        and: Failed,
         /// The snapshot that has everything.
         present: String,
     },
@@ -85,12 +88,17 @@ pub fn execute(workspace: &Workspace, rules: &Rules, plan: &Plan) -> Result<Rest
         return Err(Error::Moved { path: os_path(&step.path).to_owned() });
     }
     clear_beside(dir, &plan.steps);
-    let done = Apply::new(dir, dir, &sizes).run(&plan.steps).map_err(|e| e.to_string());
-    let done = done.and_then(|()| verify(dir, &plan.steps)).and_then(|()| sync(dir));
+    let done = Apply::new(dir, dir, &sizes).run(&plan.steps);
+    let done = done.and_then(|()| verify(dir, &plan.steps));
+    let synced = |()| {
+        let failed = |source| Failed::Io { path: dir.to_owned(), source };
+        sync::file_system(dir).map_err(failed)
+    };
+    let done = done.and_then(synced);
     if let Err(why) = done {
         let back: Vec<Step> = plan.steps.iter().map(swapped).collect();
         let off: Vec<Step> = back.iter().filter(|s| !is_in(dir, &s.path, s.to)).cloned().collect();
-        let undone = Apply::new(dir, dir, &sizes).stubborn().run(&off).map_err(|e| e.to_string());
+        let undone = Apply::new(dir, dir, &sizes).stubborn().run(&off);
         return Err(match undone.and_then(|()| verify(dir, &back)) {
             Ok(()) => Error::PutBack { why },
             Err(and) => Error::Half { why, and, present: plan.present.clone() },
@@ -113,28 +121,14 @@ fn swapped(step: &Step) -> Step {
 }
 
 /// Looks at every path again.
-fn verify(dir: &Path, steps: &[Step]) -> Result<(), String> {
+fn verify(dir: &Path, steps: &[Step]) -> Result<(), Failed> {
     for step in steps {
         let folder = matches!(step.from, State::Folder { .. }) && step.to == State::Absent;
         // A folder stays while ignored files are in it.
         let stays = folder && about(dir, &step.path).is_some_and(|about| about.is_dir());
         if !stays && !is_in(dir, &step.path, step.to) {
-            let path = os_path(&step.path).display();
-            return Err(format!("{path} is not as the snapshot has it"));
+            return Err(Failed::Differs(os_path(&step.path).to_owned()));
         }
-    }
-    Ok(())
-}
-
-/// One sync for all files that were written below a folder.
-pub fn sync(dir: &Path) -> Result<(), String> {
-    let folder = std::fs::File::open(dir).map_err(|e| e.to_string())?;
-    #[cfg(target_os = "linux")]
-    rustix::fs::syncfs(&folder).map_err(|e| e.to_string())?;
-    #[cfg(not(target_os = "linux"))]
-    {
-        rustix::fs::sync();
-        drop(folder);
     }
     Ok(())
 }

@@ -6,9 +6,10 @@ use super::apply::{Apply, sizes};
 use super::execute::Error;
 use super::state::Version;
 use super::{Scope, State, Step};
-use crate::snapshot::oid::Oid;
+use crate::files::os_path;
+use crate::objects::Oid;
+use crate::snapshot;
 use crate::snapshot::side::{Class, Manifest};
-use crate::snapshot::{self, os_path};
 
 /// The files that [`export`] writes.
 pub fn exported(dir: &Path, commit: &str, paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, Error> {

@@ -14,12 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{State, Step};
-use crate::Project;
-use crate::snapshot::os_path;
-use crate::snapshot::trees::parent;
+use crate::files::{os_path, parent};
+use crate::repo::Project;
+use crate::snapshot::temporary::{PREFIX, writer};
 
-/// How the names begin; a process id and a number follow.
-const PREFIX: &str = ".piton-restore-";
 /// The folder below that of our state in a repository.
 const FOLDER: &str = "restore";
 /// A folder whose files get its group.
@@ -90,19 +88,6 @@ fn make(fresh: &Path, to: State, data: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Whether a name is that of a file that is not whole yet.
-pub(crate) fn is_fresh(name: &[u8]) -> bool {
-    writer(name).is_some()
-}
-
-/// The process that writes, or wrote, a file of that name.
-fn writer(name: &[u8]) -> Option<u32> {
-    let rest = name.strip_prefix(PREFIX.as_bytes())?;
-    let (pid, number) = std::str::from_utf8(rest).ok()?.split_once('-')?;
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    (digits(pid) && digits(number)).then(|| pid.parse().ok()).flatten()
-}
-
 /// Removes what dead processes left in the folders that steps write to.
 pub(super) fn clear_beside(top: &Path, steps: &[Step]) {
     let writes = steps.iter().filter(|step| step.to.oid().is_some());
@@ -127,26 +112,4 @@ fn clear(folder: &Path) {
 fn exists(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_fresh;
-
-    #[test]
-    fn only_names_of_exactly_that_shape_are_ours() {
-        assert!(is_fresh(b".piton-restore-12-0"));
-        for other in [
-            "piton-restore-12-0",
-            ".piton-restore-12",
-            ".piton-restore--0",
-            ".piton-restore-12-",
-            ".piton-restore-12-0x",
-            ".piton-restore-12-0-1",
-            ".piton-restore-+1-0",
-            ".piton-restore-notes-1",
-        ] {
-            assert!(!is_fresh(other.as_bytes()), "{other}");
-        }
-    }
 }

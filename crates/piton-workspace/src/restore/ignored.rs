@@ -13,13 +13,12 @@ use std::sync::Arc;
 
 use super::apply::about;
 use super::{State, Step, state};
+use crate::files::{join, os_path, parent};
 use crate::git::Git;
 use crate::refs::Fence;
-use crate::snapshot::repo::{Repo, Settings};
 use crate::snapshot::rules::Ignores;
-use crate::snapshot::trees::parent;
-use crate::snapshot::walk::join;
-use crate::snapshot::{Error, Meta, Rules, Snapshot, Taker, os_path};
+use crate::snapshot::settings::{self, Settings};
+use crate::snapshot::{Error, Meta, Rules, Snapshot, Taker};
 
 /// The name of the files with rules.
 const RULES: &[u8] = b".gitignore";
@@ -104,7 +103,7 @@ pub(super) fn ignored_then(
         let bytes = Git::at(dir).args(["cat-file", "blob", &oid.to_string()]).bytes()?;
         then.given.insert(path, bytes);
     }
-    let settings = Settings::load(&Repo::open(dir)?, 0)?;
+    let settings = Settings::load(&settings::open(dir)?, 0)?;
     then.top = Ignores::everywhere(&settings.ignores);
     let known = match beside {
         Some(beside) => state::Version::open(dir, beside)?.files()?,

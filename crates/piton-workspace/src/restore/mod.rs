@@ -19,17 +19,17 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use execute::{Error, Restored, execute, sync};
+pub use apply::Failed;
+pub use execute::{Error, PUT_BACK_FAILED, Restored, execute};
 pub use export::{export, exported};
-pub(crate) use fresh::is_fresh;
 pub use ignored::present;
 pub(crate) use state::{State, Step};
 pub use torn::torn;
 
-use crate::snapshot::index::Index;
-use crate::snapshot::repo::{Repo, Settings};
-use crate::snapshot::walk::join;
-use crate::snapshot::{self, Rules, Snapshot, Why, Workspace, os_path};
+use crate::files::{is_below, join, os_path, parent};
+use crate::index::Index;
+use crate::snapshot::settings::{self, Settings};
+use crate::snapshot::{self, Rules, Snapshot, Why, Workspace};
 
 /// How a path differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,15 +82,10 @@ pub fn diff(dir: &Path, a: &str, b: &str) -> Result<Vec<Change>, snapshot::Error
     let news = steps.iter().enumerate().filter(|(at, step)| {
         let folder =
             matches!((step.from, step.to), (State::Folder { .. }, _) | (_, State::Folder { .. }));
-        let inner = steps.get(at + 1).is_some_and(|next| below(&next.path, &step.path));
+        let inner = steps.get(at + 1).is_some_and(|next| is_below(&next.path, &step.path));
         !(folder && added(step) && inner)
     });
     Ok(news.map(|(_, step)| Change::of(step)).collect())
-}
-
-/// Whether a path is within a folder.
-pub(crate) fn below(path: &[u8], folder: &[u8]) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
 /// What of a work tree is put back.
@@ -119,8 +114,8 @@ impl Scope {
                 let turns = is_folder(step.to) != is_folder(step.from);
                 // On the way back it is no folder any more if the way there made it one.
                 let is_made = is_folder(step.to) || self.beside.is_some();
-                let leads_there = turns && is_made && below(scope, &step.path);
-                scope == step.path || below(&step.path, scope) || leads_there
+                let leads_there = turns && is_made && is_below(scope, &step.path);
+                scope == step.path || is_below(&step.path, scope) || leads_there
             })
     }
 }
@@ -247,7 +242,7 @@ pub fn plan(
     if scope.own {
         let becomes_file = |step: &&Step| step.to.oid().is_some();
         let files: Vec<&Step> = steps.iter().filter(becomes_file).collect();
-        stays.retain(|path| !files.iter().any(|file| below(path, &file.path)));
+        stays.retain(|path| !files.iter().any(|file| is_below(path, &file.path)));
     }
     let mut going = going(&steps);
     going.retain(|path| !stays.contains(path));
@@ -303,7 +298,7 @@ impl Planner<'_> {
         if is_submodule(step.from) || is_submodule(step.to) {
             return Ok(Some(Verdict::Kept(KeptWhy::Submodule)));
         }
-        let covers = |m: &snapshot::Missed| m.path == path || below(path, &m.path);
+        let covers = |m: &snapshot::Missed| m.path == path || is_below(path, &m.path);
         if let Some(missed) = self.missed.iter().find(|m| covers(m)) {
             // What took the place of a file would be merged as its deletion.
             let is_other = matches!(missed.why, Why::Nested | Why::Special);
@@ -319,7 +314,7 @@ impl Planner<'_> {
             if self.scope.keep.contains(path) {
                 return Ok(Some(Verdict::Kept(KeptWhy::Foreign)));
             }
-            let holds_kept = || self.scope.keep.iter().any(|kept| below(kept, path));
+            let holds_kept = || self.scope.keep.iter().any(|kept| is_below(kept, path));
             if matches!(step.from, State::Folder { .. }) && holds_kept() {
                 return Ok(Some(Verdict::Silent));
             }
@@ -344,13 +339,13 @@ impl Planner<'_> {
         if let Some(there) = there {
             return !(there.is_dir() && matches!(step.to, State::Folder { .. }));
         }
-        let mut folder = crate::snapshot::trees::parent(&step.path);
+        let mut folder = parent(&step.path);
         while let Some(path) = folder.filter(|path| !path.is_empty()) {
             let about = apply::about(self.dir, path);
             if about.is_some_and(|about| !about.is_dir()) && !self.going.contains(path) {
                 return true;
             }
-            folder = crate::snapshot::trees::parent(path);
+            folder = parent(path);
         }
         false
     }
@@ -369,7 +364,7 @@ impl Planner<'_> {
 
     fn is_sparse(&mut self, path: &[u8]) -> Result<bool, snapshot::Error> {
         if self.index.is_none() {
-            let repo = Repo::open(self.dir)?;
+            let repo = settings::open(self.dir)?;
             let is_sparse = Settings::load(&repo, 0)?.sparse;
             let index = is_sparse.then(|| Index::read(self.dir, &repo.index())).transpose()?;
             self.index = Some(index.unwrap_or_default());

@@ -7,15 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
+use crate::files::parent;
 use crate::git::Git;
-use crate::snapshot::index::GITLINK;
-use crate::snapshot::oid::Oid;
+use crate::objects::{EXEC, GITLINK, LINK, Oid, TREE};
 use crate::snapshot::side::{Class, Manifest};
-use crate::snapshot::trees::parent;
 use crate::snapshot::{self, Error};
-
-const LINK: u32 = 0o120_000;
-const EXEC: u32 = 0o100_755;
 
 /// What a path is in one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +105,7 @@ impl<'a> Version<'a> {
     /// All folders.
     pub(crate) fn folders(&self, manifest: &Manifest) -> Result<BTreeSet<Vec<u8>>, Error> {
         let listed = list(self.dir, &self.tree, &["-r", "-d"])?;
-        let trees = listed.into_iter().filter(|(_, (mode, _))| *mode == 0o40_000);
+        let trees = listed.into_iter().filter(|(_, (mode, _))| *mode == TREE);
         let mut folders: BTreeSet<Vec<u8>> = trees.map(|(path, _)| path).collect();
         let bare = self.manifest.as_ref().unwrap_or(manifest);
         for path in &bare.folders {

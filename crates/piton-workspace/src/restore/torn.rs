@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use super::{State, state};
-use crate::ask;
+use crate::repo;
 use crate::snapshot::Error;
 
 /// What file systems write at once.
@@ -24,7 +24,7 @@ pub fn torn(dir: &Path, present: &str, whole: &str) -> Result<Vec<Vec<u8>>, Erro
         else {
             return false;
         };
-        let bytes = |oid: String| ask::bytes(dir, &oid);
+        let bytes = |oid: String| repo::bytes(dir, &oid);
         let both = bytes(from.to_string()).zip(bytes(to.to_string()));
         both.is_some_and(|(found, whole)| is_torn(&found, &whole))
     });

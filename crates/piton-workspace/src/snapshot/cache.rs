@@ -15,13 +15,13 @@ use std::sync::Arc;
 use super::Missed;
 use super::codec::{Reader, Writer};
 use super::entry::{Entry, FolderKind, View, Why};
-use super::index::Tracked;
-use super::oid::Oid;
-use super::repo::Settings;
+use super::settings::Settings;
 use super::stat::Stat;
+use crate::index::Tracked;
+use crate::objects::Oid;
 
 /// Raised whenever the layout below changes.
-const MAGIC: &[u8; 8] = b"PITONST5";
+const MAGIC: &[u8; 8] = b"PITONST6";
 const HEADER: usize = 8 + 8 + 4;
 /// Snapshots remembered with their trees; lanes that share a folder each have a last one.
 const MEMO_MAX: usize = 16;

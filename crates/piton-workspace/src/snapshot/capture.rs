@@ -3,9 +3,7 @@
 //! Dropped, it leaves nothing behind. Verifying a restore uses it too.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
@@ -14,21 +12,17 @@ use rustix::fs::{CWD, Mode, OFlags};
 
 use super::cache::{self, Cache, FolderOut, Head};
 use super::codec::Writer;
-use super::index::{GITLINK, Index};
-use super::objects::Objects;
-use super::oid::{self, Oid};
-use super::pack::Written;
-use super::repo::{Repo, Settings};
-use super::side;
+use super::settings::{self, Settings};
 use super::stat::{Stat, now_ns};
 use super::trees::{self, Line};
 use super::visit::is_rules;
 use super::walk::{Body, Folder, Walk};
-use super::{Error, Rules, Workspace, attributes, content, convert};
-use crate::ask;
-use crate::git::Git;
-use crate::packed::Packs;
-use crate::synced;
+use super::{Error, Rules, Workspace, attributes, content, convert, side};
+use crate::files::{os_path, sync};
+use crate::git::{Git, is_ancestor};
+use crate::index::{Index, Tracked};
+use crate::objects::{self, FILE, GITLINK, Objects, Oid, Packs, TREE, Written};
+use crate::repo::Repo;
 
 /// Changed files from which it pays to look up what the repository already has.
 const LOOKUP_MIN: usize = 1000;
@@ -36,8 +30,6 @@ const LOOKUP_MIN: usize = 1000;
 /// all packs costs more.
 const UNSEEN_BYTES_MAX: u64 = 1 << 18;
 const UNSEEN_MAX: usize = 32;
-const TREE: u32 = 0o40_000;
-const BLOB: u32 = 0o100_644;
 
 /// The state of a work tree, not yet written.
 pub(crate) struct Capture {
@@ -89,7 +81,7 @@ impl Known {
     /// Whether the repository still holds the last snapshot: not if it was replaced meanwhile.
     fn stands(&self) -> bool {
         let (name, commit) = &self.cache.head.anchor;
-        self.repo.ref_value(&self.cache.head.settings, name).as_deref() == Some(commit)
+        self.repo.value(name).as_deref() == Some(commit)
     }
 
     /// Bytes held.
@@ -118,7 +110,7 @@ impl Capture {
         let mut is_anchored = standing.is_some();
         let (repo, cache) = match standing {
             Some(Known { repo, cache }) => (repo, Some(cache)),
-            None => (Repo::open(&workspace.dir)?, Cache::load(&workspace.cache).map(Arc::new)),
+            None => (settings::open(&workspace.dir)?, Cache::load(&workspace.cache).map(Arc::new)),
         };
         let settings = match cache.as_ref().map(|c| &c.head.settings).filter(|s| s.holds()) {
             Some(settings) => settings.clone(),
@@ -130,7 +122,7 @@ impl Capture {
         if let Some(format) = settings.format.clone() {
             return Err(Error::Format { format });
         }
-        let cache = cache.filter(|c| is_anchored || anchored(&repo, &settings, c));
+        let cache = cache.filter(|c| is_anchored || anchored(&repo, c));
         is_anchored &= cache.is_some();
         let mut objects = Objects::new(&repo.objects());
         if let (None, Some(other)) = (&cache, elsewhere) {
@@ -165,13 +157,13 @@ impl Capture {
         });
         let index = OnceLock::new();
         if index_changed || reconsider {
-            let read = Index::read(&self.repo.dir, &self.repo.index())?;
-            let listed = |keep: &dyn Fn(&super::index::Tracked) -> bool| {
+            let read = Index::read(&self.repo.root, &self.repo.index())?;
+            let listed = |keep: &dyn Fn(&Tracked) -> bool| {
                 read.entries.iter().filter(|t| keep(t)).cloned().collect::<Vec<_>>()
             };
             self.head.links = listed(&|t| t.mode == GITLINK);
             let sparse = self.head.settings.sparse;
-            let absent = |t: &super::index::Tracked| {
+            let absent = |t: &Tracked| {
                 t.mode != GITLINK && ((sparse && t.skipped) || rules.excludes(&t.path))
             };
             self.head.absent = listed(&absent);
@@ -230,16 +222,16 @@ impl Capture {
     /// The top of a snapshot: what git would commit, and the side.
     fn put_root(&mut self, side: side::Side, mut objects: Objects) -> Result<(), Error> {
         let tree = self.trees.first().copied().unwrap_or_default();
-        let manifest = New::of(oid::Kind::Blob, side.manifest.encode());
-        let mut lines = vec![line("manifest", BLOB, manifest.oid)];
+        let manifest = New::of(objects::Kind::Blob, side.manifest.encode());
+        let mut lines = vec![line("manifest", FILE, manifest.oid)];
         for (name, files) in [("alone", &side.alone), ("raw", &side.raw)] {
             if let Some(tree) = trees::nest(files, &mut objects)? {
                 lines.push(line(name, TREE, tree));
             }
         }
-        let beside = New::of(oid::Kind::Tree, trees::encode(lines));
+        let beside = New::of(objects::Kind::Tree, trees::encode(lines));
         let lines = vec![line("side", TREE, beside.oid), line("tree", TREE, tree)];
-        let root = New::of(oid::Kind::Tree, trees::encode(lines));
+        let root = New::of(objects::Kind::Tree, trees::encode(lines));
         // A top that is held holds all below it.
         if root.oid != self.head.root && !objects.there.held.contains(&root.oid) {
             for new in [&manifest, &beside, &root] {
@@ -259,7 +251,7 @@ impl Capture {
         if self.anchored && name == chain {
             return Some(commit.clone());
         }
-        self.repo.ref_value(&self.head.settings, chain)
+        self.repo.value(chain)
     }
 
     /// The whole tree of an earlier snapshot.
@@ -268,25 +260,25 @@ impl Capture {
             return Ok(Some(*root));
         }
         let name = format!("{commit}^{{tree}}");
-        if let Some(tree) = ask::id_in(&self.repo.common, &name) {
+        if let Some(tree) = self.repo.value(&name) {
             return Ok(Oid::from_hex(tree.as_bytes()));
         }
-        let text = Git::at(&self.repo.dir).args(["rev-parse", "--verify", &name]).text()?;
+        let text = Git::at(&self.repo.root).args(["rev-parse", "--verify", &name]).text()?;
         Ok(Oid::from_hex(text.as_bytes()))
     }
 
     /// Adds the commit.
     pub(crate) fn put_commit(&mut self, data: &[u8]) -> Result<String, Error> {
         let objects = self.objects.get_or_insert_with(|| Objects::new(&self.repo.objects()));
-        objects.put(oid::Kind::Commit, data).map(|oid| oid.to_string())
+        Ok(objects.put(objects::Kind::Commit, data)?.to_string())
     }
 
     /// Makes the files durable that changed since the last snapshot, where they lie: what a step made
     /// is not put back after a power cut, and whoever goes on must find it.
     pub(crate) fn sync_changed(&self) -> Result<(), Error> {
-        let paths = self.changed.iter().map(|path| Path::new(OsStr::from_bytes(path)));
-        synced::contents(&self.repo.dir, &paths.collect::<Vec<_>>())
-            .map_err(|e| Error::file(&self.repo.dir, e))
+        let paths = self.changed.iter().map(|path| os_path(path));
+        sync::contents(&self.repo.root, &paths.collect::<Vec<_>>())
+            .map_err(|e| Error::file(&self.repo.root, e))
     }
 
     /// Whether no object has to be written.
@@ -296,7 +288,7 @@ impl Capture {
 
     /// Makes all new objects durable.
     pub(crate) fn finish_objects(&mut self) -> Result<Option<Written>, Error> {
-        self.objects.take().map_or(Ok(None), Objects::finish)
+        Ok(self.objects.take().map(Objects::finish).transpose()?.flatten())
     }
 
     /// Keeps the cache, now that a commit holds what it names; failing only costs time later.
@@ -398,13 +390,13 @@ fn is_few((files, bytes): (usize, u64)) -> bool {
 
 /// An object that perhaps need not be written.
 struct New {
-    kind: oid::Kind,
+    kind: objects::Kind,
     oid: Oid,
     data: Vec<u8>,
 }
 
 impl New {
-    fn of(kind: oid::Kind, data: Vec<u8>) -> Self {
+    fn of(kind: objects::Kind, data: Vec<u8>) -> Self {
         Self { kind, oid: Oid::of(kind, &data), data }
     }
 }
@@ -427,22 +419,16 @@ fn refuse(workspace: &Workspace, rules: &Rules) -> Result<(), Error> {
 }
 
 /// Whether what a cache names is still held by the ref that held it.
-fn anchored(repo: &Repo, settings: &Settings, cache: &Cache) -> bool {
+fn anchored(repo: &Repo, cache: &Cache) -> bool {
     let (name, commit) = &cache.head.anchor;
-    match repo.ref_value(settings, name) {
-        None => false,
-        Some(value) if value == *commit => true,
-        Some(value) => {
-            let asked = ["merge-base", "--is-ancestor", commit, &value];
-            Git::at(&repo.dir).args(asked).run().is_ok()
-        }
-    }
+    let value = repo.value(name);
+    value.is_some_and(|value| is_ancestor(&repo.root, commit, &value).unwrap_or(false))
 }
 
 /// Opens the top of a work tree.
 pub(super) fn open_top(repo: &Repo) -> Result<OwnedFd, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat(CWD, &repo.dir, flags, Mode::empty()).map_err(|e| Error::io(&repo.dir, e))
+    rustix::fs::openat(CWD, &repo.root, flags, Mode::empty()).map_err(|e| Error::io(&repo.root, e))
 }
 
 /// What holds now, with the ids of before.

@@ -2,8 +2,8 @@
 //!
 //! Reading never panics: what does not fit gives `None`, and the cache is then made anew.
 
-use super::oid::{LEN, Oid};
 use super::stat::Stat;
+use crate::objects::{LEN, Oid};
 
 /// Appends values.
 #[derive(Default)]

@@ -14,11 +14,10 @@ use rustix::io::Errno;
 use super::Error;
 use super::convert::{self, Conversion};
 use super::entry::{Kind, Why};
-use super::objects::{Objects, There};
-use super::oid::{self, Oid};
-use super::pack::Packed;
 use super::stat::Stat;
-use super::walk::{Body, Folder, Walk, join};
+use super::walk::{Body, Folder, Walk};
+use crate::files::join;
+use crate::objects::{self, Objects, Oid, Packed, There};
 
 /// How often a file that changes while it is read is read.
 const TRIES_MAX: usize = 4;
@@ -243,9 +242,9 @@ fn one(walk: &Walk<'_>, task: &Task, there: &There) -> Result<Outcome, Error> {
         }
         let is_file = stat.file_type() == FileType::RegularFile;
         let convert = is_file && task.conversion.touches(&data);
-        let oid = Oid::of(oid::Kind::Blob, &data);
+        let oid = Oid::of(objects::Kind::Blob, &data);
         let is_new = oid != task.known && !there.contains(oid);
-        let packed = is_new.then(|| Packed::new(oid, oid::Kind::Blob, &data)).transpose()?;
+        let packed = is_new.then(|| Packed::new(oid, objects::Kind::Blob, &data)).transpose()?;
         return Ok(Outcome::Read { stat, oid, packed, convert });
     }
     Ok(Outcome::Missed(Why::Unstable, Stat::default()))

@@ -10,11 +10,10 @@ use std::path::Path;
 
 use super::content::Task;
 use super::entry::View;
-use super::objects::Objects;
-use super::oid::{Kind, Oid};
 use super::walk::{Body, Folder, Walk};
 use super::{Error, attributes};
 use crate::git::Git;
+use crate::objects::{self, Kind, Objects, Oid};
 
 /// Files handed to git at once; bounds the memory that what it gives back takes.
 const BATCH_MAX: usize = 256;
@@ -66,7 +65,7 @@ pub(super) fn classify(
     }
     let names = ["text", "crlf", "eol", "ident", "filter", "working-tree-encoding"];
     let listed =
-        Git::at(&walk.repo.dir).args(["check-attr", "-z", "--stdin"]).args(names).input(input);
+        Git::at(&walk.repo.root).args(["check-attr", "-z", "--stdin"]).args(names).input(input);
     let listed = listed.bytes()?;
     let mut fields = listed.split(|b| *b == 0);
     let mut all: HashMap<&[u8], Attributes> = HashMap::new();
@@ -173,7 +172,8 @@ fn clean_batch(
     let output = at(walk, scratch).args(["cat-file", "--batch"]).input(input).bytes()?;
     let mut rest = output.as_slice();
     for oid in wanted {
-        let broken = || Error::Pack { why: format!("git converted a file but lost {oid}") };
+        let broken =
+            || Error::Objects(objects::Error::Pack(format!("git converted a file but lost {oid}")));
         let line = rest.iter().position(|b| *b == b'\n').ok_or_else(broken)?;
         let head = String::from_utf8_lossy(&rest[..line]).into_owned();
         let size: usize =
@@ -198,7 +198,7 @@ fn at(walk: &Walk<'_>, scratch: &Path) -> Git {
     // Quoted, because the separator of paths may be part of one.
     there.push(walk.repo.objects().to_string_lossy().replace('\\', "\\\\").replace('"', "\\\""));
     there.push("\"");
-    Git::at(&walk.repo.dir)
+    Git::at(&walk.repo.root)
         .config("core.safecrlf=false")
         .index(&scratch.join("index"))
         .env("GIT_OBJECT_DIRECTORY", scratch.join("objects"))

@@ -1,8 +1,8 @@
 //! What a folder holds, as the walk found it and as the cache keeps it.
 
 use super::codec::{Reader, Writer};
-use super::oid::Oid;
 use super::stat::Stat;
+use crate::objects::{self, Oid};
 
 /// Why something was not captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,9 +82,9 @@ impl Kind {
     /// The mode git gives it, if git can hold it.
     pub(crate) fn git_mode(self) -> Option<u32> {
         match self {
-            Self::File => Some(0o100_644),
-            Self::Exec => Some(0o100_755),
-            Self::Link => Some(0o120_000),
+            Self::File => Some(objects::FILE),
+            Self::Exec => Some(objects::EXEC),
+            Self::Link => Some(objects::LINK),
             Self::Folder | Self::Ignored | Self::Missed(_) => None,
         }
     }

@@ -20,36 +20,31 @@ mod content;
 mod convert;
 mod costs;
 mod entry;
-pub(crate) mod index;
-pub(crate) mod objects;
-pub(crate) mod oid;
-mod pack;
 mod packs;
 mod recorded;
-pub(crate) mod repo;
 pub(crate) mod rules;
+pub(crate) mod settings;
 pub(crate) mod side;
 mod since;
 pub(crate) mod stat;
 mod taker;
-pub(crate) mod trees;
+pub(crate) mod temporary;
+mod trees;
 mod visit;
-pub(crate) mod walk;
+mod walk;
 
 use std::collections::BTreeSet;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 pub use costs::{Costs, costs, packed, shares};
 pub use entry::Why;
-pub(crate) use index::{count as tracked_count, tree as tracked_tree};
-use oid::Oid;
-pub(crate) use pack::is_ours;
 pub use recorded::{Recorded, recorded};
 pub use since::changed_since;
 pub use taker::{Taker, take};
 
+use crate::files::{self, join};
 use crate::git::{self, Git};
+use crate::objects::{self, Oid};
 
 /// A work tree to take snapshots of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,8 +88,7 @@ impl Default for Rules {
 impl Rules {
     /// Whether a path is left alone, as what a restore that was killed left is.
     pub fn excludes(&self, path: &[u8]) -> bool {
-        let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
-        if crate::restore::is_fresh(name) {
+        if temporary::writer(files::name(path)).is_some() {
             return true;
         }
         self.exclude.iter().any(|excluded| {
@@ -108,7 +102,7 @@ impl Rules {
         if !is_dir {
             return self.also.contains(path);
         }
-        let below = walk::join(path, b"");
+        let below = join(path, b"");
         self.also.range(below.clone()..).next().is_some_and(|first| first.starts_with(&below))
     }
 
@@ -118,7 +112,7 @@ impl Rules {
         all.len(self.exclude.len());
         self.exclude.iter().for_each(|path| all.bytes(path.as_bytes()));
         self.also.iter().for_each(|path| all.bytes(path));
-        Oid::of(oid::Kind::Blob, &all.0)
+        Oid::of(objects::Kind::Blob, &all.0)
     }
 }
 
@@ -206,11 +200,8 @@ pub enum Error {
         commit: String,
     },
     /// New objects could not be written.
-    #[error("the snapshot's objects could not be written: {why}; `git fsck` tells more")]
-    Pack {
-        /// Why.
-        why: String,
-    },
+    #[error(transparent)]
+    Objects(#[from] objects::Error),
     /// Git failed.
     #[error(transparent)]
     Git(#[from] git::Error),
@@ -232,11 +223,6 @@ impl Error {
     pub(crate) fn io(path: &Path, errno: rustix::io::Errno) -> Self {
         Self::file(path, errno.into())
     }
-}
-
-/// The id that git gives a blob, where ids are SHA-1.
-pub(crate) fn blob_id(data: &[u8]) -> String {
-    oid::Oid::of(oid::Kind::Blob, data).to_string()
 }
 
 /// Reads a snapshot that was taken before.
@@ -277,9 +263,4 @@ pub fn gone<'a>(dir: &Path, commits: &[&'a str]) -> Result<Vec<&'a str>, Error> 
     let said = asked.input(names).text()?;
     let missing = commits.iter().zip(said.lines()).filter(|(_, line)| line.ends_with(" missing"));
     Ok(missing.map(|(commit, _)| *commit).collect())
-}
-
-/// A path of the work tree as the system wants it.
-pub(crate) fn os_path(path: &[u8]) -> &Path {
-    Path::new(std::ffi::OsStr::from_bytes(path))
 }

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Workspace;
-use super::pack::is_ours;
-use super::repo::Repo;
 use crate::git::{Error, Git};
+use crate::objects::is_ours;
+use crate::repo::Repo;
 
 /// The list of our packs, next to the stat caches.
 pub(super) const LIST: &str = "packs";
@@ -71,7 +71,7 @@ fn join(workspace: &Workspace, repo: &Repo) -> Result<(), Error> {
     let mut left = lines(&names, "");
     if names.len() > PACKS_MAX {
         let input = lines(&names, ".pack");
-        let made = Git::at(&repo.dir)
+        let made = Git::at(&repo.root)
             .durable()
             .args(["pack-objects", "-q", "--stdin-packs"])
             .arg(folder.join("pack"))

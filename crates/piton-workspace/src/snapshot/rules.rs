@@ -3,13 +3,14 @@
 //! A chain of pattern lists, innermost folder first; each list is read only when a name turns up
 //! that was not known before. Tracked paths are not this module's business.
 
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use gix_glob::pattern::Case;
 use gix_glob::search::pattern::List;
 use gix_ignore::search::{Ignore, pattern_matching_relative_path};
+
+use crate::files::{join, os_path};
 
 /// The rules that hold in one folder.
 pub(crate) struct Ignores {
@@ -37,19 +38,15 @@ impl Ignores {
 
     /// The rules within a folder that has a `.gitignore`.
     pub(crate) fn within(parent: Option<Arc<Self>>, top: &Path, folder: &[u8]) -> Arc<Self> {
-        let file = top.join(std::ffi::OsStr::from_bytes(folder)).join(".gitignore");
-        let mut base = folder.to_vec();
-        if !base.is_empty() {
-            base.push(b'/');
-        }
-        Arc::new(Self { parent, base, file, follow: false, list: OnceLock::new() })
+        let file = top.join(os_path(folder)).join(".gitignore");
+        Arc::new(Self { parent, base: base(folder), file, follow: false, list: OnceLock::new() })
     }
 
     /// The rules within a folder, where its `.gitignore` is not read but given.
     pub(crate) fn given(parent: Option<Arc<Self>>, folder: &[u8], bytes: &[u8]) -> Arc<Self> {
         let mut made = Self {
             parent,
-            base: if folder.is_empty() { Vec::new() } else { super::walk::join(folder, b"") },
+            base: base(folder),
             file: PathBuf::from(".gitignore"),
             follow: false,
             list: OnceLock::new(),
@@ -93,4 +90,9 @@ impl Ignores {
         list.base = (!self.base.is_empty()).then(|| self.base.as_slice().into());
         Some(list)
     }
+}
+
+/// A folder's path with a final slash; empty for the top.
+fn base(folder: &[u8]) -> Vec<u8> {
+    if folder.is_empty() { Vec::new() } else { join(folder, b"") }
 }

@@ -11,10 +11,10 @@ use super::Missed;
 use super::barred::Barred;
 use super::cache::Cache;
 use super::entry::{FolderKind, Kind, View, Why};
-use super::oid::Oid;
 use super::stat::Stat;
-use super::trees::parent;
-use super::walk::{Body, Folder, join};
+use super::walk::{Body, Folder};
+use crate::files::{join, parent};
+use crate::objects::Oid;
 
 const HEADER: &str = "piton-side 1";
 

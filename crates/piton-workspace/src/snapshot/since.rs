@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::capture::{head_of, open_top};
 use super::entry::Kind;
-use super::index::{GITLINK, Index};
-use super::repo::{Repo, Settings};
+use super::settings::{self, Settings};
 use super::stat::{Stat, now_ns};
 use super::walk::{Body, Walk};
 use super::{Error, Rules, Workspace};
+use crate::index::Index;
+use crate::objects::GITLINK;
 
 /// Whether anything that a snapshot holds was changed, made or deleted at `since` or later, in
 /// nanoseconds by the clock that files are stamped with.
@@ -17,10 +18,10 @@ use super::{Error, Rules, Workspace};
 /// It may say yes without a reason, as where a folder got a file that git ignores. It reads no
 /// contents and no cache: what it is asked about is young.
 pub fn changed_since(workspace: &Workspace, rules: &Rules, since: i64) -> Result<bool, Error> {
-    let repo = Repo::open(&workspace.dir)?;
+    let repo = settings::open(&workspace.dir)?;
     let settings = Settings::load(&repo, now_ns())?;
     let mut head = head_of(&repo, rules, settings.into(), None);
-    let index = Index::read(&repo.dir, &repo.index())?;
+    let index = Index::read(&repo.root, &repo.index())?;
     head.links = index.entries.iter().filter(|t| t.mode == GITLINK).cloned().collect();
     let walk = Walk {
         top: open_top(&repo)?,

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::capture::{Capture, Elsewhere, Known};
-use super::oid::Oid;
-use super::repo::Repo;
 use super::{Error, Meta, Rules, Snapshot, Workspace, packs};
+use crate::objects::Oid;
 use crate::refs::{Fence, Transaction};
+use crate::repo::Repo;
 
 /// Who snapshots are by; no configuration of the user's is needed.
 const IDENTITY: &str = "piton <piton@localhost>";
@@ -41,7 +41,7 @@ impl First {
     fn is_of(&self, captured: &Capture) -> bool {
         self.root == captured.head.root
             && self.repo.common == captured.repo.common
-            && captured.repo.ref_value(&captured.head.settings, &self.chain).is_some()
+            && captured.repo.value(&self.chain).is_some()
             // What had to be written for it is not there as we know it.
             && captured.has_nothing_new()
     }
@@ -149,7 +149,7 @@ impl Taker {
         // Before the ref moves: a mark that a crash leaves is only looked for on listed packs.
         let many = written.as_ref().is_some_and(|w| packs::remember(&self.workspace, &w.name()));
         let moved = Transaction::fenced(fence).update(chain, &commit, tip.as_deref());
-        let moved = repo.place().and_then(|at| Ok(moved.commit_in(&at, "piton: snapshot")?));
+        let moved = moved.commit_in(&repo, "piton: snapshot");
         if let Some(written) = written {
             // Also when the ref did not move: then the objects are garbage, and git may have them.
             written.release();

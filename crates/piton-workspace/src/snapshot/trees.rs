@@ -2,17 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::Error;
 use super::barred::Barred;
 use super::cache::Cache;
 use super::entry::{Entry, FolderKind, Kind, View};
-use super::index::{GITLINK, Tracked};
-use super::objects::Objects;
-use super::oid::{self, Oid};
 use super::stat::Stat;
 use super::walk::{Body, Folder};
-
-const TREE: u32 = 0o40_000;
+use crate::files::{name, parent};
+use crate::index::Tracked;
+use crate::objects::{self, Error, GITLINK, Objects, Oid, TREE};
 
 /// A line of a tree.
 #[derive(Clone, Debug)]
@@ -51,19 +48,6 @@ pub(super) fn add_absent(folders: &mut Vec<Folder>, absent: &[Tracked], cache: O
         folders.push(Folder { path, stat, kind, tracked_only: false, body });
     }
     folders.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-}
-
-/// The folder of a path; the top's is empty, and the top has none.
-pub(crate) fn parent(path: &[u8]) -> Option<&[u8]> {
-    if path.is_empty() {
-        return None;
-    }
-    Some(path.iter().rposition(|b| *b == b'/').map_or(b"", |at| &path[..at]))
-}
-
-/// The last part of a path.
-pub(crate) fn name(path: &[u8]) -> &[u8] {
-    path.iter().rposition(|b| *b == b'/').map_or(path, |at| &path[at + 1..])
 }
 
 /// Makes the trees; each folder's id comes back in its place, [`Oid::NONE`] where it has none.
@@ -163,11 +147,11 @@ fn write(lines: Vec<Line>, top: bool, was: Oid, objects: &mut Objects) -> Result
         return Ok(Oid::NONE);
     }
     let data = encode(lines);
-    let oid = Oid::of(oid::Kind::Tree, &data);
+    let oid = Oid::of(objects::Kind::Tree, &data);
     if oid == was {
         return Ok(oid);
     }
-    objects.put(oid::Kind::Tree, &data)
+    objects.put(objects::Kind::Tree, &data)
 }
 
 /// A tree's bytes; git sorts folders as if their names ended in a slash.
@@ -213,5 +197,5 @@ pub(super) fn nest(
         }
         at = end;
     }
-    objects.put(oid::Kind::Tree, &encode(lines)).map(Some)
+    objects.put(objects::Kind::Tree, &encode(lines)).map(Some)
 }

@@ -5,13 +5,13 @@ use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
 use super::entry::{Entry, FolderKind, Kind, View, Why};
-use super::index::GITLINK;
-use super::oid::Oid;
 use super::rules::Ignores;
 use super::stat::Stat;
-use super::walk::{Body, Folder, Job, Walk, join};
+use super::walk::{Body, Folder, Job, Walk};
 use super::{Error, attributes};
-use crate::Project;
+use crate::files::join;
+use crate::objects::{EXEC, GITLINK, Oid};
+use crate::repo::Project;
 
 /// The file of a folder's ignore rules.
 const IGNORES: &[u8] = b".gitignore";
@@ -98,7 +98,7 @@ impl Walk<'_> {
                 }
             };
             if known.name == IGNORES {
-                ignores = Some(Ignores::within(job.ignores.clone(), &self.repo.dir, &job.path));
+                ignores = Some(Ignores::within(job.ignores.clone(), &self.repo.root, &job.path));
             }
             if known.kind == Kind::Folder {
                 if stat.file_type() != FileType::Directory {
@@ -168,7 +168,7 @@ impl Walk<'_> {
         let rules_then = lookup(IGNORES);
         job.reconsider |= rules_now.map(|f| f.stat) != rules_then.map(|e| e.stat);
         if rules_now.is_some() {
-            job.ignores = Some(Ignores::within(job.ignores, &self.repo.dir, &job.path));
+            job.ignores = Some(Ignores::within(job.ignores, &self.repo.root, &job.path));
         }
         let mut entries = Vec::with_capacity(found.len());
         for Found { name, stat } in found {
@@ -323,7 +323,7 @@ impl Walk<'_> {
         if self.head.settings.file_mode {
             return Ok(stat.mode & 0o100 != 0);
         }
-        Ok(self.index()?.get(path).is_some_and(|t| t.mode == 0o100_755))
+        Ok(self.index()?.get(path).is_some_and(|t| t.mode == EXEC))
     }
 }
 

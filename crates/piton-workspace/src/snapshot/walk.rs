@@ -4,7 +4,6 @@
 //! whose own stamp is unchanged has the same names, so only its files are looked at. Threads take
 //! folders from one stack; small work trees are walked by the calling thread alone.
 
-use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -13,11 +12,12 @@ use rustix::fs::{Mode, OFlags};
 
 use super::cache::{Cache, Head};
 use super::entry::{Entry, FolderKind};
-use super::index::Index;
-use super::repo::Repo;
 use super::rules::Ignores;
 use super::stat::Stat;
 use super::{Error, Rules};
+use crate::files::os_path;
+use crate::index::Index;
+use crate::repo::Repo;
 
 /// Folders from which more than one thread pays.
 const PAYING_MIN: usize = 64;
@@ -135,7 +135,7 @@ impl Shared {
 impl Walk<'_> {
     /// Walks the whole tree; folders come back sorted by path, the top first.
     pub(crate) fn run(&self) -> Result<Vec<Folder>, Error> {
-        let stat = rustix::fs::fstat(&self.top).map_err(|e| Error::io(&self.repo.dir, e))?;
+        let stat = rustix::fs::fstat(&self.top).map_err(|e| Error::io(&self.repo.root, e))?;
         let first = Job {
             path: Vec::new(),
             stat: Stat::of(&stat),
@@ -209,7 +209,7 @@ impl Walk<'_> {
 
     /// The user's index.
     pub(super) fn index(&self) -> Result<&Index, Error> {
-        let read = || Index::read(&self.repo.dir, &self.repo.index());
+        let read = || Index::read(&self.repo.root, &self.repo.index());
         self.index.get_or_init(read).as_ref().map_err(|e| Error::Git(e.clone()))
     }
 
@@ -227,7 +227,7 @@ impl Walk<'_> {
 
     /// A full path, for messages.
     pub(super) fn full(&self, path: &[u8]) -> std::path::PathBuf {
-        self.repo.dir.join(std::ffi::OsStr::from_bytes(path))
+        self.repo.root.join(os_path(path))
     }
 }
 
@@ -238,18 +238,6 @@ fn helpers(paying: usize) -> usize {
     }
     let cores = cores();
     paying.min(cores.min(THREADS_MAX) - 1)
-}
-
-/// A path within a folder.
-pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    if folder.is_empty() {
-        return name.to_vec();
-    }
-    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
-    path.extend_from_slice(folder);
-    path.push(b'/');
-    path.extend_from_slice(name);
-    path
 }
 
 /// How many threads can run at once; asked once, because the system answers from many files.

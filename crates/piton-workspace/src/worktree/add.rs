@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 use super::admin::{self, Admin, Spot};
 use super::branch::{self, Claim};
 use super::mark::{self, Mark, Owner};
-use super::{
-    At as _, Error, Place, Result, check, checkout, copy, links, list, locks, place, remove, stand,
-};
-use crate::beneath;
+use super::{At as _, Error, Result, check, checkout, copy, links, list, locks, remove, stand};
+use crate::files::{self, beneath};
 use crate::refs::Fence;
+use crate::repo::{self, Repo};
 
 /// How many numbered names are tried before the name is given up.
 pub(super) const NUMBERS_MAX: u32 = 99;
@@ -69,44 +68,44 @@ pub struct Added {
 
 /// Finds or makes the worktree of a lane.
 pub fn add(root: &Path, spec: &Spec, fence: &Fence) -> Result<Added> {
-    let place = Place::of(root)?;
-    check(&place, fence)?;
-    locks::await_children(&place)?;
+    let repo = Repo::find(root)?;
+    check(&repo, fence)?;
+    locks::await_children(&repo)?;
     let owner = spec.owner();
-    let admins = admin::scan(&place);
+    let admins = admin::scan(&repo);
     for admin in admins.iter().filter(|a| a.owner() == Some(&owner)) {
-        if let Some(added) = take_up(&place, spec, admin, fence)? {
+        if let Some(added) = take_up(&repo, spec, admin, fence)? {
             return Ok(added);
         }
     }
     // Before a branch is made that nothing would come of.
-    let wanted = place.root.join(&spec.path);
+    let wanted = repo.root.join(&spec.path);
     let nearest = |above: &Path| Some((above.to_owned(), fs::metadata(above).ok()?.is_dir()));
     if let Some((above, false)) = wanted.ancestors().skip(1).find_map(nearest) {
         return Err(Error::NoFolder(above));
     }
-    let wanted = within(&place, &wanted)?;
-    prune_stale(&place, &admins, &wanted)?;
-    let claim = branch::claim(&place, spec, fence)?;
-    make(&place, &admins, spec, &claim, &wanted)
+    let wanted = within(&repo, &wanted)?;
+    prune_stale(&repo, &admins, &wanted)?;
+    let claim = branch::claim(&repo, spec, fence)?;
+    make(&repo, &admins, spec, &claim, &wanted)
 }
 
 /// Where a worktree will be, by the real name of the folder that it will be in.
-fn within(place: &Place, wanted: &Path) -> Result<PathBuf> {
+fn within(repo: &Repo, wanted: &Path) -> Result<PathBuf> {
     let (Some(above), Some(name)) = (wanted.parent(), wanted.file_name()) else {
         return Err(Error::NoFolder(wanted.to_owned()));
     };
-    Ok(real(place, above)?.join(name))
+    Ok(real(repo, above)?.join(name))
 }
 
 /// The real path of a folder for worktrees, or of one. A path outside of the project is meant; a link
 /// that leads there is not.
-pub(super) fn real(place: &Place, path: &Path) -> Result<PathBuf> {
-    let is_root = |above: &Path| above.canonicalize().is_ok_and(|above| above == place.root);
+pub(super) fn real(repo: &Repo, path: &Path) -> Result<PathBuf> {
+    let is_root = |above: &Path| above.canonicalize().is_ok_and(|above| above == repo.root);
     if !path.ancestors().any(is_root) {
         return Ok(path.to_owned());
     }
-    beneath::real(&place.root, path).at(path)
+    beneath::real(&repo.root, path).at(path)
 }
 
 /// Whether a folder is a worktree of ours, and was made whole.
@@ -118,11 +117,11 @@ pub fn is_complete(path: &Path) -> bool {
 /// its files may be torn. Its index is not, after this.
 pub fn restarted(root: &Path, path: &Path) -> Result<bool> {
     // The link in the folder may be torn as well: reading the marks writes it again.
-    drop(admin::scan(&Place::of(root)?));
+    drop(admin::scan(&Repo::find(root)?));
     let mark = admin::leads_to(path).and_then(|dir| Mark::of(&dir));
     let is_earlier = mark.is_some_and(|mark| mark.boot != mark::boot());
     if is_earlier {
-        stand::mend_index(&Place::of(path)?)?;
+        stand::mend_index(&Repo::find(path)?)?;
     }
     Ok(is_earlier)
 }
@@ -138,7 +137,7 @@ pub fn note_whole(path: &Path) -> Result<()> {
 
 /// Clears away an entry for exactly this path whose folder is gone, whoever made it: git itself calls
 /// it prunable. One that somebody locked stays, and so does its branch.
-fn prune_stale(place: &Place, admins: &[Admin], path: &Path) -> Result<()> {
+fn prune_stale(repo: &Repo, admins: &[Admin], path: &Path) -> Result<()> {
     let leads_here = |a: &&Admin| a.path.as_deref() == Some(path);
     let Some(stale) = admins.iter().find(leads_here).filter(|a| a.owner().is_none()) else {
         return Ok(());
@@ -147,38 +146,39 @@ fn prune_stale(place: &Place, admins: &[Admin], path: &Path) -> Result<()> {
         return Ok(());
     }
     let prunable = |e: &super::Entry| e.prunable && e.locked.is_none() && e.ours.is_none();
-    let named = super::list(&place.root)?.into_iter().filter(prunable);
+    let named = super::list(&repo.root)?.into_iter().filter(prunable);
     if named.into_iter().any(|e| admin::same(&e.path, path)) {
-        remove::delete_later([None, remove::discard_admin(place, &stale.dir)?]);
+        remove::delete_later([None, remove::discard_admin(repo, &stale.dir)?]);
     }
     Ok(())
 }
 
 /// Takes up an entry of the lane, or clears it away if it was never complete or lost its folder.
-fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<Option<Added>> {
+fn take_up(repo: &Repo, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<Option<Added>> {
     let there = admin.path.as_ref().filter(|path| path.is_dir());
     if let Some(path) = there.and_then(|_| links::path(&admin.dir)) {
         // By the name that git knows: the entry has the real one.
-        real(place, &path)?;
+        real(repo, &path)?;
     }
     let (Some(mark), Some(path)) = (&admin.mark, there) else {
         let begun = |path: &&PathBuf| admin.is_linked() || links::is_begun(path, &admin.dir);
         let files = there.filter(begun);
-        let files = remove::discard_files(place, files)?;
-        remove::delete_later([files, remove::discard_admin(place, &admin.dir)?]);
+        let files = remove::discard_files(repo, files)?;
+        remove::delete_later([files, remove::discard_admin(repo, &admin.dir)?]);
         return Ok(None);
     };
     if !admin.is_linked() {
         // Complete, with work in it, but its link is gone: somebody deleted the file `.git`.
-        mark::replace(&path.join(".git"), &links::link(&admin.dir))?;
+        let link = path.join(".git");
+        files::replace(&link, &links::link(&admin.dir)).at(link)?;
     }
-    locks::sweep_admin(place, &admin.dir, Some(mark))?;
-    let own = place.linked(path, &admin.dir);
+    locks::sweep_admin(repo, &admin.dir, Some(mark))?;
+    let own = repo.linked(path, &admin.dir);
     if mark.boot != mark::boot() {
         stand::mend_index(&own)?;
     }
     stand::finish_move(&own, mark, fence)?;
-    let head = match branch::head(place, &mark.branch) {
+    let head = match branch::head(repo, &mark.branch) {
         // Somebody deleted it under the worktree.
         Err(Error::NoBranch(_)) => branch::make_again(&own, mark, fence)?,
         head => head?,
@@ -194,22 +194,16 @@ fn take_up(place: &Place, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<O
     }))
 }
 
-fn make(
-    place: &Place,
-    admins: &[Admin],
-    spec: &Spec,
-    claim: &Claim,
-    wanted: &Path,
-) -> Result<Added> {
+fn make(repo: &Repo, admins: &[Admin], spec: &Spec, claim: &Claim, wanted: &Path) -> Result<Added> {
     let branch = claim.branch.as_str();
-    if let Some(path) = list::checked_out_in(place, branch) {
+    if let Some(path) = list::checked_out_in(repo, branch) {
         return Err(Error::BranchInUse { branch: branch.to_owned(), path });
     }
-    hide_folder(place, admins, &place.root.join(&spec.path))?;
-    let (path, dir) = at_free_path(place, admins, spec, claim, wanted)?;
-    let head = branch::head(place, branch)?;
-    checkout::fill(place, &path, &dir, &head, spec.workers)?;
-    let not_copied = copy::into(&place.root, &path, &spec.copy)?;
+    hide_folder(repo, admins, &repo.root.join(&spec.path))?;
+    let (path, dir) = at_free_path(repo, admins, spec, claim, wanted)?;
+    let head = branch::head(repo, branch)?;
+    checkout::fill(repo, &path, &dir, &head, spec.workers)?;
+    let not_copied = copy::into(&repo.root, &path, &spec.copy)?;
     let mark = Mark {
         owner: spec.owner(),
         branch: branch.to_owned(),
@@ -237,7 +231,7 @@ fn make(
 
 /// Registers the worktree at the first path that is free, also where another run takes that meanwhile.
 fn at_free_path(
-    place: &Place,
+    repo: &Repo,
     admins: &[Admin],
     spec: &Spec,
     claim: &Claim,
@@ -245,14 +239,14 @@ fn at_free_path(
 ) -> Result<(PathBuf, PathBuf)> {
     let mut path = free_path(admins, wanted)?;
     for _ in 1..branch::CLAIMS_MAX {
-        match register(place, spec, claim, &path) {
+        match register(repo, spec, claim, &path) {
             Err(error) if is_taken(&error) && path.join(".git").exists() => {
-                path = free_path(&admin::scan(place), wanted)?;
+                path = free_path(&admin::scan(repo), wanted)?;
             }
             registered => return registered,
         }
     }
-    register(place, spec, claim, &path)
+    register(repo, spec, claim, &path)
 }
 
 /// Whether something was in the way.
@@ -264,17 +258,16 @@ fn is_taken(error: &Error) -> bool {
 }
 
 /// Registers the worktree at a path that is free; its real path and its admin folder.
-fn register(place: &Place, spec: &Spec, claim: &Claim, path: &Path) -> Result<(PathBuf, PathBuf)> {
+fn register(repo: &Repo, spec: &Spec, claim: &Claim, path: &Path) -> Result<(PathBuf, PathBuf)> {
     let reason = spec.owner().reason();
     // Git refuses a branch that somebody is about to rebase, which a new one can't be.
     if let (true, Some(above), Some(name)) = (claim.is_new, path.parent(), path.file_name()) {
-        let real = place::real(above).at(above)?.join(name);
-        if let Some(dir) = links::register(place, &real, &claim.branch, &reason)? {
+        let real = repo::real(above).at(above)?.join(name);
+        if let Some(dir) = links::register(repo, &real, &claim.branch, &reason)? {
             return Ok((real, dir));
         }
     }
-    place
-        .git()
+    repo.git()
         .config("worktree.guessRemote=false")
         .args(["worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason"])
         .args([&reason, "--"])
@@ -292,11 +285,11 @@ pub fn copy_missing(root: &Path, path: &Path) -> Result<Vec<String>> {
     let Some((mark, dir)) = marked.filter(|(mark, _)| !mark.missing.is_empty()) else {
         return Ok(Vec::new());
     };
-    let place = Place::of(root)?;
+    let repo = Repo::find(root)?;
     // What a step made meanwhile is its own.
     let absent = |name: &&String| fs::symlink_metadata(path.join(name)).is_err();
     let wanted: Vec<String> = mark.missing.iter().filter(absent).cloned().collect();
-    let missing = copy::into(&place.root, path, &wanted)?;
+    let missing = copy::into(&repo.root, path, &wanted)?;
     let copied = wanted.into_iter().filter(|name| !missing.contains(name)).collect::<Vec<_>>();
     if missing != mark.missing {
         Mark { missing, ..mark }.write(&dir)?;
@@ -314,13 +307,13 @@ fn sync(path: &Path, admin: &Path) -> Result<()> {
 }
 
 /// Makes the folder of all worktrees ignore itself, so that it never counts as a change.
-fn hide_folder(place: &Place, admins: &[Admin], path: &Path) -> Result<()> {
+fn hide_folder(repo: &Repo, admins: &[Admin], path: &Path) -> Result<()> {
     let parent = path.parent().unwrap_or(path);
     fs::create_dir_all(parent).at(parent)?;
     // A task's worktree lies within its lane's, whose files are none of ours to add to.
-    let below = path.strip_prefix(&place.root).ok().filter(|_| place.git_dir == place.common);
+    let below = path.strip_prefix(&repo.root).ok().filter(|_| repo.is_main());
     let Some(first) = below.and_then(|rest| rest.components().next()) else { return Ok(()) };
-    let top = place.root.join(first);
+    let top = repo.root.join(first);
     if top == path || admins.iter().any(|a| a.path.as_ref().is_some_and(|p| *p == top)) {
         return Ok(());
     }
@@ -328,9 +321,9 @@ fn hide_folder(place: &Place, admins: &[Admin], path: &Path) -> Result<()> {
     match fs::metadata(&ignore) {
         Ok(found) if found.len() > 0 => Ok(()),
         // Another run may make it at the same time, and take the copy away.
-        _ => match mark::replace(&ignore, IGNORE_ALL) {
+        _ => match files::replace(&ignore, IGNORE_ALL) {
             Err(_) if fs::metadata(&ignore).is_ok() => Ok(()),
-            made => made,
+            made => made.at(ignore),
         },
     }
 }

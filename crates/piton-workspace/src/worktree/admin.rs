@@ -3,18 +3,13 @@
 //! Read directly, because git does not list an entry that was interrupted while it was made.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::{self, Metadata};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::links;
 use super::mark::{Mark, Owner};
-use super::{Place, links, place};
-use crate::project::small;
-
-/// What tells a folder from all others: device and number.
-type Id = (u64, u64);
+use crate::files::{self, Id, id, os_path, small};
+use crate::repo::{self, Repo};
 
 /// A path, and the folder that is there.
 pub struct Spot<'a> {
@@ -32,10 +27,6 @@ impl<'a> Spot<'a> {
     pub fn with(path: &'a Path, found: Option<&Metadata>) -> Self {
         Self { path, id: found.map(id) }
     }
-}
-
-fn id(found: &Metadata) -> Id {
-    (found.dev(), found.ino())
 }
 
 /// One admin folder.
@@ -149,9 +140,9 @@ impl Lead {
 }
 
 /// Where all of a repository's lead.
-pub fn leads(place: &Place) -> Vec<Lead> {
+pub fn leads(repo: &Repo) -> Vec<Lead> {
     let mut folders = Folders::default();
-    dirs(place).into_iter().map(|dir| Lead::read_with(dir, &mut folders)).collect()
+    repo.admin_dirs().into_iter().map(|dir| Lead::read_with(dir, &mut folders)).collect()
 }
 
 fn is_at((path, id): (Option<&Path>, Option<Id>), spot: &Spot<'_>) -> bool {
@@ -165,19 +156,9 @@ fn lock(dir: &Path) -> Option<String> {
 }
 
 /// Reads all of a repository's.
-pub fn scan(place: &Place) -> Vec<Admin> {
+pub fn scan(repo: &Repo) -> Vec<Admin> {
     let mut folders = Folders::default();
-    dirs(place).iter().map(|dir| Admin::read_with(dir, &mut folders)).collect()
-}
-
-/// All of a repository's, by their names.
-pub fn dirs(place: &Place) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(place.common.join("worktrees")) else { return Vec::new() };
-    let entries = entries.filter_map(std::result::Result::ok);
-    let folders = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir()));
-    let mut dirs: Vec<PathBuf> = folders.map(|e| e.path()).collect();
-    dirs.sort();
-    dirs
+    repo.admin_dirs().iter().map(|dir| Admin::read_with(dir, &mut folders)).collect()
 }
 
 /// Real paths of folders: worktrees lie side by side, so what is above them is looked up once.
@@ -201,7 +182,7 @@ impl Folders {
         if let Some(known) = self.0.get(parent) {
             return (known.join(name), Some(found));
         }
-        let Ok(real) = place::real(parent) else { return (path, Some(found)) };
+        let Ok(real) = repo::real(parent) else { return (path, Some(found)) };
         let full = real.join(name);
         self.0.insert(parent.to_owned(), real);
         (full, Some(found))
@@ -216,13 +197,12 @@ pub fn leads_to(worktree: &Path) -> Option<PathBuf> {
 
 /// The path in a file of one line; a path need not be text.
 pub(super) fn as_path(line: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(line.strip_suffix(b"\n").unwrap_or(line)))
+    os_path(line.strip_suffix(b"\n").unwrap_or(line))
 }
 
 /// Tells whether two paths are one folder: by what is there, or by name where nothing is.
 pub fn same(one: &Path, other: &Path) -> bool {
-    let found = |path| fs::metadata(path).ok().as_ref().map(id);
-    one == other || found(one).is_some_and(|one| found(other) == Some(one))
+    one == other || files::is_same(fs::metadata(one), fs::metadata(other))
 }
 
 #[cfg(test)]

@@ -7,17 +7,18 @@ use std::path::Path;
 
 use super::admin::{self, Admin, Spot};
 use super::mark::{self, Mark};
-use super::{Error, Place, Result, Spec, branch, check, locks};
+use super::{Error, Result, Spec, branch, check, locks};
 use crate::refs::Fence;
+use crate::repo::Repo;
 
 /// Takes over the branch of a spec, and the worktree at its path if that has the branch checked out;
 /// says whether there is such a worktree.
 pub fn adopt(root: &Path, spec: &Spec, fence: &Fence) -> Result<bool> {
-    let place = Place::of(root)?;
-    check(&place, fence)?;
-    locks::await_children(&place)?;
-    let path = place.root.join(&spec.path);
-    let admins = admin::scan(&place);
+    let repo = Repo::find(root)?;
+    check(&repo, fence)?;
+    locks::await_children(&repo)?;
+    let path = repo.root.join(&spec.path);
+    let admins = admin::scan(&repo);
     let spot = Spot::of(&path);
     let found = admins.iter().find(|a| a.is_at(&spot)).filter(|a| a.is_linked());
     if found.and_then(Admin::owner).is_some_and(|owner| *owner != spec.owner()) {
@@ -25,7 +26,7 @@ pub fn adopt(root: &Path, spec: &Spec, fence: &Fence) -> Result<bool> {
     }
     let entry = super::list(root)?.into_iter().find(|e| admin::same(&e.path, &path));
     let is_on_branch = entry.is_some_and(|e| e.branch.as_deref() == Some(&spec.branch));
-    branch::take(&place, spec, fence)?;
+    branch::take(&repo, spec, fence)?;
     let Some(admin) = found.filter(|_| is_on_branch) else { return Ok(false) };
     let mark = Mark {
         owner: spec.owner(),

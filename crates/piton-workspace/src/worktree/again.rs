@@ -11,33 +11,35 @@ use std::path::{Path, PathBuf};
 
 use super::admin::{self, Admin, Spot};
 use super::mark::{self, Mark};
-use super::{At as _, Error, Place, Result, Spec, add, branch, check, links, list, locks, stand};
+use super::{At as _, Error, Result, Spec, add, branch, check, links, list, locks, stand};
+use crate::files;
 use crate::refs::Fence;
+use crate::repo::Repo;
 
 /// Registers the folder of a spec again, if it has no entry in git; nothing happens where it has one, or
 /// where something else is in its place.
 pub fn register_again(root: &Path, spec: &Spec, fence: &Fence) -> Result<()> {
-    let place = Place::of(root)?;
-    check(&place, fence)?;
-    let path = place.root.join(&spec.path);
+    let repo = Repo::find(root)?;
+    check(&repo, fence)?;
+    let path = repo.root.join(&spec.path);
     let Ok(real) = path.canonicalize() else { return Ok(()) };
-    add::real(&place, &path)?;
+    add::real(&repo, &path)?;
     let named = admin::leads_to(&real);
     if !is_unlinked(&real, named.as_deref()) {
         return Ok(());
     }
-    locks::await_children(&place)?;
+    locks::await_children(&repo)?;
     let (spot, owner) = (Spot::of(&real), spec.owner());
     let is_known = |a: &Admin| a.is_at(&spot) || a.owner() == Some(&owner);
-    if admin::scan(&place).iter().any(is_known) || !branch::is_claimed(&place, spec) {
+    if admin::scan(&repo).iter().any(is_known) || !branch::is_claimed(&repo, spec) {
         return Ok(());
     }
-    let claim = branch::claim(&place, spec, fence)?;
-    if let Some(path) = list::checked_out_in(&place, &claim.branch) {
+    let claim = branch::claim(&repo, spec, fence)?;
+    if let Some(path) = list::checked_out_in(&repo, &claim.branch) {
         return Err(Error::BranchInUse { branch: claim.branch, path });
     }
-    let text = mark::as_line(&real).filter(|_| links::is_usual(&place));
-    let dir = if text.is_some() { entry(&place, &real, named)? } else { None };
+    let text = mark::as_line(&real).filter(|_| links::is_usual(&repo));
+    let dir = if text.is_some() { entry(&repo, &real, named)? } else { None };
     let Some(dir) = dir else { return Err(Error::Forgotten(real)) };
     let mark = Mark {
         owner,
@@ -49,9 +51,9 @@ pub fn register_again(root: &Path, spec: &Spec, fence: &Fence) -> Result<()> {
     };
     mark.write_first(&dir)?;
     let locked = dir.join("locked");
-    mark::put(&locked, format!("{}\n", mark.owner.reason()).as_bytes()).at(&locked)?;
+    files::put(&locked, format!("{}\n", mark.owner.reason()).as_bytes()).at(&locked)?;
     links::mend(&dir, &mark).at(&dir)?;
-    stand::reset_index(&place.linked(&real, &dir), "HEAD")?;
+    stand::reset_index(&repo.linked(&real, &dir), "HEAD")?;
     Mark { boot: mark::boot().to_owned(), ..mark }.write(&dir)
 }
 
@@ -64,8 +66,8 @@ fn is_unlinked(path: &Path, named: Option<&Path>) -> bool {
 }
 
 /// Makes the admin folder: that which the link names, or else one with the name of the worktree's.
-fn entry(place: &Place, path: &Path, named: Option<PathBuf>) -> Result<Option<PathBuf>> {
-    let all = place.common.join("worktrees");
+fn entry(repo: &Repo, path: &Path, named: Option<PathBuf>) -> Result<Option<PathBuf>> {
+    let all = repo.common.join("worktrees");
     match named {
         Some(dir) if dir.parent() == Some(&all) => {
             fs::create_dir_all(&dir).at(&dir)?;
@@ -73,6 +75,6 @@ fn entry(place: &Place, path: &Path, named: Option<PathBuf>) -> Result<Option<Pa
         }
         // Of another repository, or of this one before it was moved.
         Some(_) => Ok(None),
-        None => links::name(place, path),
+        None => links::name(repo, path),
     }
 }

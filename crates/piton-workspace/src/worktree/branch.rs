@@ -1,9 +1,7 @@
 //! The branch of a lane: claimed together with a record of whose it is, deleted when base has it.
 //!
-//! One ref transaction writes a small record below `refs/piton/` and then the branch, so a branch
-//! without a record is never ours. Where the branch has the name that lanes usually have, the record
-//! is the commit the lane started from: nothing else has to be written. Where it has not, the record
-//! is a blob with both, and another ref keeps that commit alive.
+//! One ref transaction writes the record and then the branch, so a branch without a record is never
+//! ours.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -11,10 +9,12 @@ use std::time::Duration;
 
 use super::add::NUMBERS_MAX;
 use super::mark::Mark;
-use super::{Error, Place, Result, Spec, fenced};
-use crate::git::Git;
+use super::{Error, Result, Spec, fenced};
+use crate::git::{Git, is_ancestor};
+use crate::objects::write_blob;
+use crate::refs::record::{self, lane_name, names};
 use crate::refs::{self, Fence, Transaction};
-use crate::{ask, blob};
+use crate::repo::Repo;
 
 /// How often a branch is tried to be deleted while base moves; nobody commits that fast by hand.
 const DELETE_ROUNDS_MAX: u32 = 40;
@@ -43,81 +43,6 @@ pub enum BranchEnd {
     Foreign,
 }
 
-/// The two refs about a lane's branch: the record and the start.
-fn names(run_id: &str, lane: &str) -> (String, String) {
-    let (prefix, lane) = (refs::run_prefix(run_id), lane_name(lane));
-    (format!("{prefix}branch/{lane}"), format!("{prefix}start/{lane}"))
-}
-
-/// What a lane is called in the name of a ref.
-fn lane_name(lane: &str) -> String {
-    // A lane's tasks are named below it, and a ref cannot be a folder as well.
-    refs::component(&lane.replace('/', "%"))
-}
-
-/// How the usual branch of a lane begins; its path follows.
-const USUAL: &str = "lane/";
-
-/// How a commit begins; no branch has a space in its name.
-const COMMIT: &[u8] = b"tree ";
-
-/// The record of a lane: its branch and its start.
-fn record(place: &Place, name: &str, lane: &str) -> Option<(String, String)> {
-    record_or(place, name, || Some(format!("{USUAL}{lane}")))
-}
-
-/// The record of that name, with what the usual branch of its lane is called.
-fn record_or(
-    place: &Place,
-    name: &str,
-    usual: impl FnOnce() -> Option<String>,
-) -> Option<(String, String)> {
-    let id = place.value(name)?;
-    let bytes = ask::bytes_in(&place.common, &id)?;
-    if bytes.starts_with(COMMIT) {
-        return Some((usual()?, id));
-    }
-    let text = String::from_utf8(bytes).ok()?;
-    let (branch, start) = text.trim_end().split_once('\n')?;
-    Some((branch.to_owned(), start.to_owned()))
-}
-
-/// Adds the record of a lane that has none yet.
-fn recorded(
-    transaction: Transaction,
-    dir: &Path,
-    spec: &Spec,
-    branch: &str,
-) -> Result<Transaction> {
-    let (record_name, start_name) = names(&spec.run_id, &spec.lane);
-    if branch.strip_prefix(USUAL) == Some(&spec.lane) {
-        return Ok(transaction.update(&record_name, &spec.start, None));
-    }
-    let blob = blob::write(dir, &format!("{branch}\n{}\n", spec.start))?;
-    Ok(transaction.update(&record_name, &blob, None).set(&start_name, &spec.start))
-}
-
-/// The branch on record as a lane's own, and the commit it stands at; nothing once it is gone.
-pub fn branch_of(root: &Path, (run_id, lane): (&str, &str)) -> Option<(String, String)> {
-    let place = Place::of(root).ok()?;
-    let (branch, _) = record(&place, &names(run_id, lane).0, lane)?;
-    let head = place.value(&format!("refs/heads/{branch}"))?;
-    Some((branch, head))
-}
-
-/// The run that a branch is on record for, if it is one of ours.
-pub fn run_of_branch(root: &Path, branch: &str) -> Option<String> {
-    let all = refs::below(root, refs::PREFIX).ok()?;
-    let place = Place::of(root).ok()?;
-    all.iter().find_map(|found| {
-        let (run, rest) = found.name.strip_prefix(refs::PREFIX)?.split_once('/')?;
-        let of = rest.strip_prefix("branch/")?;
-        let usual = || branch.strip_prefix(USUAL).filter(|lane| lane_name(lane) == of);
-        let (its, _) = record_or(&place, &found.name, || usual().map(|_| branch.to_owned()))?;
-        (its == branch).then(|| run.to_owned())
-    })
-}
-
 /// A branch that a lane claimed.
 pub(super) struct Claim {
     /// Its short name.
@@ -129,26 +54,26 @@ pub(super) struct Claim {
 }
 
 /// Whether the branch of a spec is on record as the lane's.
-pub(super) fn is_claimed(place: &Place, spec: &Spec) -> bool {
-    let found = record(place, &names(&spec.run_id, &spec.lane).0, &spec.lane);
+pub(super) fn is_claimed(repo: &Repo, spec: &Spec) -> bool {
+    let found = record::read(repo, &names(&spec.run_id, &spec.lane).0, &spec.lane);
     found.is_some_and(|(branch, _)| branch == spec.branch)
 }
 
 /// Claims a branch for a lane, or finds the one it claimed.
-pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<Claim> {
-    let dir = &place.root;
+pub(super) fn claim(repo: &Repo, spec: &Spec, fence: &Fence) -> Result<Claim> {
+    let dir = &repo.root;
     let record_name = names(&spec.run_id, &spec.lane).0;
-    if let Some((branch, start)) = record(place, &record_name, &spec.lane) {
+    if let Some((branch, start)) = record::read(repo, &record_name, &spec.lane) {
         let full = format!("refs/heads/{branch}");
-        if place.value(&full).is_none() {
+        if repo.value(&full).is_none() {
             let again = Transaction::fenced(fence).update(&full, &start, None);
-            again.commit_in(place, "piton: lane").map_err(|e| fenced(place, fence, e))?;
+            again.commit_in(repo, "piton: lane").map_err(|e| fenced(repo, fence, e))?;
         }
         return Ok(Claim { branch, start, is_new: false });
     }
     let (mut branch, mut tries) = (spec.branch.clone(), 0);
     // All branches are looked at only if the name it should have is taken.
-    while let Err(error) = claim_name(place, spec, &branch, fence) {
+    while let Err(error) = claim_name(repo, spec, &branch, fence) {
         let free = free_name(dir, spec)?;
         tries += 1;
         if matches!(error, Error::Superseded) || tries == CLAIMS_MAX {
@@ -164,38 +89,48 @@ pub(super) fn claim(place: &Place, spec: &Spec, fence: &Fence) -> Result<Claim> 
 }
 
 /// Notes that a lane starts from another commit than its record says.
-pub(super) fn start_from(place: &Place, mark: &Mark, start: &str, fence: &Fence) -> Result<()> {
-    let dir = &place.root;
+pub(super) fn start_from(repo: &Repo, mark: &Mark, start: &str, fence: &Fence) -> Result<()> {
+    let dir = &repo.root;
     let (record_name, start_name) = names(&mark.owner.run_id, &mark.owner.lane);
     let text = format!("{}\n{start}\n", mark.branch);
-    let blob = blob::write(dir, &text)?;
+    let blob = write_blob(dir, &text)?;
     Transaction::fenced(fence)
         .set(&record_name, &blob)
         .set(&start_name, start)
-        .commit_in(place, "piton: lane starts over")
-        .map_err(|error| fenced(place, fence, error))
+        .commit_in(repo, "piton: lane starts over")
+        .map_err(|error| fenced(repo, fence, error))
 }
 
 /// Claims a branch by its name, unless there is one already or something is in its way.
-fn claim_name(place: &Place, spec: &Spec, branch: &str, fence: &Fence) -> Result<()> {
-    recorded(Transaction::fenced(fence), &place.root, spec, branch)?
-        .update(&format!("refs/heads/{branch}"), &spec.start, None)
-        .commit_in(place, "piton: lane")
-        .map_err(|error| fenced(place, fence, error))
+fn claim_name(repo: &Repo, spec: &Spec, branch: &str, fence: &Fence) -> Result<()> {
+    record::add(
+        Transaction::fenced(fence),
+        &repo.root,
+        (&spec.run_id, &spec.lane),
+        (branch, &spec.start),
+    )?
+    .update(&format!("refs/heads/{branch}"), &spec.start, None)
+    .commit_in(repo, "piton: lane")
+    .map_err(|error| fenced(repo, fence, error))
 }
 
 /// Notes that a branch that is there is a lane's from now on; one of another lane of ours is not.
-pub(super) fn take(place: &Place, spec: &Spec, fence: &Fence) -> Result<()> {
-    let dir = &place.root;
-    if record(place, &names(&spec.run_id, &spec.lane).0, &spec.lane).is_some() {
+pub(super) fn take(repo: &Repo, spec: &Spec, fence: &Fence) -> Result<()> {
+    let dir = &repo.root;
+    if record::read(repo, &names(&spec.run_id, &spec.lane).0, &spec.lane).is_some() {
         return Ok(());
     }
-    let head = place.value(&format!("refs/heads/{}", spec.branch));
+    let head = repo.value(&format!("refs/heads/{}", spec.branch));
     let head = head.ok_or_else(|| Error::NoBranch(spec.branch.clone()))?;
-    recorded(Transaction::fenced(fence), dir, spec, &spec.branch)?
-        .verify(&format!("refs/heads/{}", spec.branch), &head)
-        .commit_in(place, "piton: lane taken over")
-        .map_err(|error| fenced(place, fence, error))
+    record::add(
+        Transaction::fenced(fence),
+        dir,
+        (&spec.run_id, &spec.lane),
+        (&spec.branch, &spec.start),
+    )?
+    .verify(&format!("refs/heads/{}", spec.branch), &head)
+    .commit_in(repo, "piton: lane taken over")
+    .map_err(|error| fenced(repo, fence, error))
 }
 
 /// The first name that is neither a branch nor stands in the way of one.
@@ -217,17 +152,17 @@ fn free_name(dir: &Path, spec: &Spec) -> Result<String> {
 }
 
 /// The commit a lane's branch stands at.
-pub(super) fn head(place: &Place, branch: &str) -> Result<String> {
-    let head = place.value(&format!("refs/heads/{branch}"));
+pub(super) fn head(repo: &Repo, branch: &str) -> Result<String> {
+    let head = repo.value(&format!("refs/heads/{branch}"));
     head.ok_or_else(|| Error::NoBranch(branch.to_owned()))
 }
 
 /// Makes the branch of a lane's worktree again: where HEAD last stood there, or else where the lane
 /// started. Files stay, so what is not in that commit shows up as a change.
-pub(super) fn make_again(own: &Place, mark: &Mark, fence: &Fence) -> Result<String> {
+pub(super) fn make_again(own: &Repo, mark: &Mark, fence: &Fence) -> Result<String> {
     let log = std::fs::read_to_string(own.git_dir.join("logs/HEAD")).unwrap_or_default();
     let last = log.lines().rev().find_map(|line| line.split(' ').nth(1));
-    let is_there = |id: &&str| place_has(own, id);
+    let is_there = |id: &&str| has_commit(own, id);
     let commit = last.filter(is_there).unwrap_or(&mark.start).to_owned();
     let full = format!("refs/heads/{}", mark.branch);
     let again = Transaction::fenced(fence).update(&full, &commit, None);
@@ -235,16 +170,16 @@ pub(super) fn make_again(own: &Place, mark: &Mark, fence: &Fence) -> Result<Stri
     Ok(commit)
 }
 
-fn place_has(place: &Place, id: &str) -> bool {
-    place.value(&format!("{id}^{{commit}}")).is_some()
+fn has_commit(repo: &Repo, id: &str) -> bool {
+    repo.value(&format!("{id}^{{commit}}")).is_some()
 }
 
 /// Keeps a commit of a lane that starts over: it may be nowhere else.
 pub fn keep(root: &Path, (run_id, lane): (&str, &str), head: &str, fence: &Fence) -> Result<()> {
-    let place = Place::of(root)?;
+    let repo = Repo::find(root)?;
     let kept = dropped(run_id, lane, head);
     let keep = Transaction::fenced(fence).set(&kept, head);
-    keep.commit_in(&place, "piton: lane starts over").map_err(|e| fenced(&place, fence, e))
+    keep.commit_in(&repo, "piton: lane starts over").map_err(|e| fenced(&repo, fence, e))
 }
 
 /// The ref below which a commit of a lane that starts over stays.
@@ -263,16 +198,16 @@ pub fn delete_branch_if_contained(
     base: &str,
     fence: &Fence,
 ) -> Result<BranchEnd> {
-    let place = Place::of(root)?;
+    let repo = Repo::find(root)?;
     let base = format!("refs/heads/{base}");
     let mut rounds = 0;
     loop {
-        let before = place.value(&base);
-        match delete_once(&place, (run_id, lane), head, (&base, before.as_deref()), fence) {
+        let before = repo.value(&base);
+        match delete_once(&repo, (run_id, lane), head, (&base, before.as_deref()), fence) {
             // The user commits to base meanwhile, or did: it is looked at again.
             Err(Error::Git(error))
                 if rounds < DELETE_ROUNDS_MAX
-                    && (error.message.contains(".lock") || place.value(&base) != before) =>
+                    && (error.message.contains(".lock") || repo.value(&base) != before) =>
             {
                 thread::sleep(DELETE_PAUSE);
                 rounds += 1;
@@ -283,67 +218,67 @@ pub fn delete_branch_if_contained(
 }
 
 fn delete_once(
-    place: &Place,
+    repo: &Repo,
     (run_id, lane): (&str, &str),
     head: &str,
     (base, tip): (&str, Option<&str>),
     fence: &Fence,
 ) -> Result<BranchEnd> {
-    let root = &place.root;
+    let root = &repo.root;
     let (record_name, start_name) = &names(run_id, lane);
-    let Some((branch, _)) = record(place, record_name, lane) else { return Ok(BranchEnd::Deleted) };
+    let Some((branch, _)) = record::read(repo, record_name, lane) else {
+        return Ok(BranchEnd::Deleted);
+    };
     let full = format!("refs/heads/{branch}");
     // Should it come back with a power cut, it is found as what a merged lane left, and goes again.
     let mut transaction = Transaction::fenced(fence).brief().loosely();
-    if let Some(found) = place.value(&full) {
+    if let Some(found) = repo.value(&full) {
         if found != head {
             return Ok(BranchEnd::Moved(found));
         }
-        if let Some(path) = super::list::checked_out_in(place, &branch) {
+        if let Some(path) = super::list::checked_out_in(repo, &branch) {
             return Ok(BranchEnd::InUse(path));
         }
         let Some(tip) = tip else { return Ok(BranchEnd::NotContained) };
-        if !crate::merge::is_ancestor(root, head, tip)? {
+        if !is_ancestor(root, head, tip)? {
             return Ok(BranchEnd::NotContained);
         }
         transaction = transaction.verify(base, tip).delete(&full, head);
     }
-    if let Some(start) = place.value(start_name) {
+    if let Some(start) = repo.value(start_name) {
         transaction = transaction.delete(start_name, &start);
     }
     // Last, for as long as the record is there the rest can be found and deleted again.
-    if let Some(blob) = place.value(record_name) {
+    if let Some(blob) = repo.value(record_name) {
         transaction = transaction.delete(record_name, &blob);
     }
     transaction
-        .commit_in(place, "piton: lane merged")
-        .map_err(|error| fenced(place, fence, error))?;
+        .commit_in(repo, "piton: lane merged")
+        .map_err(|error| fenced(repo, fence, error))?;
     Ok(BranchEnd::Deleted)
 }
 
 /// Deletes the branch of a lane that starts over, whoever contains it; what it held stays below a ref
 /// of the run. Nothing happens where the lane has none.
 pub fn drop_branch(root: &Path, (run_id, lane): (&str, &str), fence: &Fence) -> Result<BranchEnd> {
-    let place = Place::of(root)?;
+    let repo = Repo::find(root)?;
     let (record_name, start_name) = names(run_id, lane);
-    let Some((branch, _)) = record(&place, &record_name, lane) else {
+    let Some((branch, _)) = record::read(&repo, &record_name, lane) else {
         return Ok(BranchEnd::Deleted);
     };
     let full = format!("refs/heads/{branch}");
     let mut transaction = Transaction::fenced(fence);
-    if let Some(head) = place.value(&full) {
-        if let Some(path) = super::list::checked_out_in(&place, &branch) {
+    if let Some(head) = repo.value(&full) {
+        if let Some(path) = super::list::checked_out_in(&repo, &branch) {
             return Ok(BranchEnd::InUse(path));
         }
         transaction = transaction.set(&dropped(run_id, lane, &head), &head).delete(&full, &head);
     }
     for name in [start_name, record_name] {
-        if let Some(value) = place.value(&name) {
+        if let Some(value) = repo.value(&name) {
             transaction = transaction.delete(&name, &value);
         }
     }
-    transaction
-        .commit_in(&place, "piton: lane starts over")
-        .map_err(|e| fenced(&place, fence, e))?;
+    transaction.commit_in(&repo, "piton: lane starts over").map_err(|e| fenced(&repo, fence, e))?;
     Ok(BranchEnd::Deleted)
 }

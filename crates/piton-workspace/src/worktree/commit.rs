@@ -7,11 +7,11 @@
 use std::path::Path;
 
 use super::stand::{own, reset_index, settle};
-use super::{Place, Result, fenced};
-use crate::git::Git;
-use crate::merge::is_ancestor;
+use super::{Result, fenced};
+use crate::git::{Git, is_ancestor};
+use crate::objects;
 use crate::refs::{Fence, Transaction};
-use crate::synced;
+use crate::repo::Repo;
 
 /// Who commits where git knows nobody.
 pub const FALLBACK_NAME: &str = "Piton";
@@ -53,16 +53,16 @@ pub fn commit(
     identity: &Identity,
     fence: &Fence,
 ) -> Result<Committed> {
-    let (place, mark) = own(dir, fence)?;
+    let (repo, mark) = own(dir, fence)?;
     let name = format!("refs/heads/{}", mark.branch);
-    let branch = place.value(&name);
-    let parent = parent(&place, branch.as_deref())?;
+    let branch = repo.value(&name);
+    let parent = parent(&repo, branch.as_deref())?;
     if let Some(own) = parent.as_deref().filter(|parent| *parent != mark.start) {
         // Its own commits are about to be relied on, and git did not sync them.
-        synced::objects(dir, own, &[&mark.start])?;
+        objects::sync(dir, own, &[&mark.start])?;
     }
     let unchanged = parent.as_deref().filter(|parent| {
-        place.value(&format!("{parent}^{{tree}}")).is_some_and(|found| found == tree)
+        repo.value(&format!("{parent}^{{tree}}")).is_some_and(|found| found == tree)
     });
     let commit = match unchanged {
         Some(parent) => parent.to_owned(),
@@ -71,20 +71,20 @@ pub fn commit(
     if branch.as_deref() != Some(commit.as_str()) {
         let update = Transaction::fenced(fence).update(&name, &commit, branch.as_deref());
         update
-            .commit_in(&place, "piton: commit lane")
-            .map_err(|error| fenced(&place, fence, error))?;
+            .commit_in(&repo, "piton: commit lane")
+            .map_err(|error| fenced(&repo, fence, error))?;
     }
-    settle(&place, &mark)?;
-    reset_index(&place, &commit)?;
+    settle(&repo, &mark)?;
+    reset_index(&repo, &commit)?;
     Ok(Committed { tree: tree.to_owned(), changed: unchanged.is_none(), commit })
 }
 
 /// What is checked out, if it grew from the lane's branch, or else the branch.
-fn parent(place: &Place, branch: Option<&str>) -> Result<Option<String>> {
-    let head = place.value("HEAD^{commit}");
+fn parent(repo: &Repo, branch: Option<&str>) -> Result<Option<String>> {
+    let head = repo.value("HEAD^{commit}");
     match (head, branch) {
         (Some(head), Some(branch)) if head != branch => {
-            let grew = is_ancestor(&place.root, branch, &head)?;
+            let grew = is_ancestor(&repo.root, branch, &head)?;
             Ok(Some(if grew { head } else { branch.to_owned() }))
         }
         (head, branch) => Ok(branch.map(ToOwned::to_owned).or(head)),

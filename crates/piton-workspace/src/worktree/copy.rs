@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Component, Path};
 
 use super::{At as _, Error, Result};
-use crate::beneath::{self, Spot};
+use crate::files::beneath::{self, Spot};
 
 /// Copies files and folders from one work tree into another; returns what was not there.
 pub(super) fn into(from: &Path, to: &Path, names: &[String]) -> Result<Vec<String>> {

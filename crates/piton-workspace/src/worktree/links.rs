@@ -14,10 +14,11 @@ use std::sync::{Mutex, PoisonError};
 
 use super::add::NUMBERS_MAX;
 use super::admin::as_path;
-use super::mark::{Mark, put};
-use super::{At as _, Error, Place, Result, remove};
+use super::mark::Mark;
+use super::{At as _, Error, Result, remove};
+use crate::files::{put, small};
 use crate::git::Git;
-use crate::project::{is_commit, small};
+use crate::repo::{Repo, is_id};
 
 /// What stands in `commondir`: an admin folder lies two below what all work trees share.
 const COMMON: &[u8] = b"../..\n";
@@ -42,15 +43,15 @@ static USUAL: Mutex<Vec<(PathBuf, bool)>> = Mutex::new(Vec::new());
 /// does; its admin folder. `None` where that is for git to do. `path` is the real one, and its folder
 /// is empty or not there.
 pub(super) fn register(
-    place: &Place,
+    repo: &Repo,
     path: &Path,
     branch: &str,
     reason: &str,
 ) -> Result<Option<PathBuf>> {
-    if !is_usual(place) {
+    if !is_usual(repo) {
         return Ok(None);
     }
-    let Some(admin) = name(place, path)? else { return Ok(None) };
+    let Some(admin) = name(repo, path)? else { return Ok(None) };
     let new = |file: &Path, bytes: &[u8]| {
         let mut options = OpenOptions::new();
         options
@@ -75,7 +76,7 @@ pub(super) fn register(
     if matches!(&linked, Err(Error::File { source, .. }) if source.kind() == ErrorKind::AlreadyExists)
     {
         // Another run was faster: the place is its own.
-        remove::delete_later([None, remove::discard_admin(place, &admin)?]);
+        remove::delete_later([None, remove::discard_admin(repo, &admin)?]);
     }
     linked.map(|()| Some(admin))
 }
@@ -126,7 +127,7 @@ fn is_gitdir(text: &[u8]) -> bool {
 
 /// Whether a HEAD says something.
 pub(super) fn is_head(text: &[u8]) -> bool {
-    text.starts_with(b"ref:") || std::str::from_utf8(text).is_ok_and(|text| is_commit(text.trim()))
+    text.starts_with(b"ref:") || std::str::from_utf8(text).is_ok_and(|text| is_id(text.trim()))
 }
 
 fn head(branch: &str) -> Vec<u8> {
@@ -150,13 +151,13 @@ fn line(parts: &[&[u8]]) -> Vec<u8> {
 
 /// Makes an admin folder: the name of the worktree's, with a number if it is taken. `None` if git
 /// would name it differently.
-pub(super) fn name(place: &Place, path: &Path) -> Result<Option<PathBuf>> {
+pub(super) fn name(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
     let is_plain = |b: &u8| b.is_ascii_alphanumeric() || b"-_".contains(b);
     let plain = path.file_name().and_then(|name| name.to_str());
     let Some(name) = plain.filter(|name| name.as_bytes().iter().all(is_plain)) else {
         return Ok(None);
     };
-    let all = place.common.join("worktrees");
+    let all = repo.common.join("worktrees");
     let numbers = (1..=NUMBERS_MAX).map(|number| number.to_string());
     for number in std::iter::once(String::new()).chain(numbers) {
         let admin = all.join(format!("{name}{number}"));
@@ -174,21 +175,21 @@ pub(super) fn name(place: &Place, path: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// Whether git would do no more than we do.
-pub(super) fn is_usual(place: &Place) -> bool {
-    let Ok(mut own) = small(&place.common.join("config")) else { return false };
+pub(super) fn is_usual(repo: &Repo) -> bool {
+    let Ok(mut own) = small(&repo.common.join("config")) else { return false };
     own.make_ascii_lowercase();
     let has = |word: &&[u8]| own.windows(word.len()).any(|found| found == *word);
-    if UNUSUAL.iter().any(has) || place.git_dir.join("info/sparse-checkout").exists() {
+    if UNUSUAL.iter().any(has) || repo.git_dir.join("info/sparse-checkout").exists() {
         return false;
     }
     let mut usual = USUAL.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, usual)) = usual.iter().find(|(common, _)| *common == place.common) {
+    if let Some((_, usual)) = usual.iter().find(|(common, _)| *common == repo.common) {
         return *usual;
     }
     let args = ["config", "--list", "-z", "--name-only"];
-    let Ok(keys) = Git::at(&place.root).args(args).bytes() else { return false };
+    let Ok(keys) = Git::at(&repo.root).args(args).bytes() else { return false };
     let is_unusual = |key: &[u8]| UNUSUAL_KEYS.iter().any(|name| name.as_bytes() == key);
     let found = !keys.split(|byte| *byte == 0).any(is_unusual);
-    usual.push((place.common.clone(), found));
+    usual.push((repo.common.clone(), found));
     found
 }

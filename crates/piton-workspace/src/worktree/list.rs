@@ -1,14 +1,13 @@
 //! What `git worktree list` shows, with ours named.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::admin::{self, Admin, Spot};
 use super::mark::Mark;
-use super::{Place, Result, links};
+use super::{Result, links};
+use crate::files::{os_path, small};
 use crate::git::Git;
-use crate::project::{ELSEWHERE, head_ref, named_by, small};
+use crate::repo::{ELSEWHERE, Repo, head_ref, named_by};
 
 /// A work tree of a repository; the main one comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +28,8 @@ pub struct Entry {
 
 /// Lists the work trees of a repository.
 pub fn list(root: &Path) -> Result<Vec<Entry>> {
-    let place = Place::of(root)?;
-    let admins = admin::scan(&place);
+    let repo = Repo::find(root)?;
+    let admins = admin::scan(&repo);
     let bytes = Git::at(root).args(["worktree", "list", "--porcelain", "-z"]).bytes()?;
     // A line ends with one NUL, an entry with two.
     let mut entries = Vec::new();
@@ -50,39 +49,39 @@ pub fn list(root: &Path) -> Result<Vec<Entry>> {
 /// Read from the files that say so, because every lane asks; git is asked where they do not tell:
 /// where refs are not files, and for the main work tree of a repository that lies elsewhere.
 pub fn checked_out(root: &Path, branch: &str) -> Option<PathBuf> {
-    checked_out_in(&Place::of(root).ok()?, branch)
+    checked_out_in(&Repo::find(root).ok()?, branch)
 }
 
-pub(super) fn checked_out_in(place: &Place, branch: &str) -> Option<PathBuf> {
-    let main = head_ref(&place.common);
+pub(super) fn checked_out_in(repo: &Repo, branch: &str) -> Option<PathBuf> {
+    let main = head_ref(&repo.common);
     let told = |entry: Entry| (entry.branch.as_deref() == Some(branch)).then_some(entry.path);
     let name = Some(format!("refs/heads/{branch}"));
     let is_main = main == name;
-    if main.as_deref() == Some(ELSEWHERE) || (is_main && place.git_dir != place.common) {
-        return list(&place.root).ok()?.into_iter().find_map(told);
+    if main.as_deref() == Some(ELSEWHERE) || (is_main && !repo.is_main()) {
+        return list(&repo.root).ok()?.into_iter().find_map(told);
     }
     if is_main {
-        return Some(place.root.clone());
+        return Some(repo.root.clone());
     }
-    let linked = admin::dirs(place).into_iter().filter(|dir| whole_head(dir) == name);
+    let linked = repo.admin_dirs().into_iter().filter(|dir| whole_head(dir) == name);
     linked.map(|dir| Admin::read(&dir)).find_map(|admin| admin.path)
 }
 
 /// Where a branch is being rebased, if anywhere: git detaches HEAD meanwhile and notes the branch.
 pub fn rebased(root: &Path, branch: &str) -> Option<PathBuf> {
-    let place = Place::of(root).ok()?;
+    let repo = Repo::find(root).ok()?;
     let name = format!("refs/heads/{branch}");
     let names = |dir: &Path| {
         let noted = |kind: &str| small(&dir.join(kind).join("head-name"));
         let mut noted = ["rebase-merge", "rebase-apply"].into_iter().filter_map(|k| noted(k).ok());
         noted.any(|text| text.trim_ascii_end() == name.as_bytes())
     };
-    if names(&place.common) {
-        let is_main = place.git_dir == place.common;
-        let main = || list(&place.root).ok()?.into_iter().next().map(|entry| entry.path);
-        return if is_main { Some(place.root.clone()) } else { main() };
+    if names(&repo.common) {
+        let is_main = repo.is_main();
+        let main = || list(&repo.root).ok()?.into_iter().next().map(|entry| entry.path);
+        return if is_main { Some(repo.root.clone()) } else { main() };
     }
-    let linked = admin::dirs(&place).into_iter().filter(|dir| names(dir));
+    let linked = repo.admin_dirs().into_iter().filter(|dir| names(dir));
     linked.map(|dir| Admin::read(&dir)).find_map(|admin| admin.path)
 }
 
@@ -100,7 +99,7 @@ fn entry(lines: &[&[u8]], admins: &[Admin]) -> Option<Entry> {
         rests.find_map(|rest| rest.is_empty().then_some(rest).or(rest.strip_prefix(b" ")))
     };
     let value = |key: &str| bytes(key).map(|value| String::from_utf8_lossy(value).into_owned());
-    let path = PathBuf::from(OsStr::from_bytes(bytes("worktree")?));
+    let path = os_path(bytes("worktree")?).to_owned();
     let spot = Spot::of(&path);
     let known = admins.iter().find(|a| a.is_at(&spot));
     let owner = known.and_then(Admin::owner).cloned();

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use super::admin::{self, Admin};
 use super::mark::Mark;
-use super::{At as _, Error, Place, Result};
+use super::{At as _, Error, Result};
+use crate::repo::Repo;
 
 /// How long git commands of an earlier driver are waited for: the checkout of a very large
 /// repository takes that long.
@@ -26,11 +27,11 @@ const ADMIN_LOCKS: [&str; 4] =
 
 /// Waits until no git command of an earlier driver runs in the repository.
 pub fn await_earlier(root: &Path) -> Result<()> {
-    await_children(&Place::of(root)?)
+    await_children(&Repo::find(root)?)
 }
 
-pub(crate) fn await_children(place: &Place) -> Result<()> {
-    let path = place.witness();
+pub(crate) fn await_children(repo: &Repo) -> Result<()> {
+    let path = repo.witness();
     let file = match File::open(&path) {
         Err(error) if error.kind() == NotFound => return Ok(()),
         file => file.at(&path)?,
@@ -50,19 +51,19 @@ pub(crate) fn await_children(place: &Place) -> Result<()> {
 
 /// Removes stale locks of a worktree of ours and of its branch; returns what was removed.
 pub fn sweep(dir: &Path) -> Result<Vec<PathBuf>> {
-    let place = Place::of(dir)?;
-    await_children(&place)?;
-    let admin = Admin::read(&place.git_dir);
-    if admin.owner().is_none() || place.git_dir == place.common {
-        return Err(Error::Foreign(place.root));
+    let repo = Repo::find(dir)?;
+    await_children(&repo)?;
+    let admin = Admin::read(&repo.git_dir);
+    if admin.owner().is_none() || repo.is_main() {
+        return Err(Error::Foreign(repo.root));
     }
-    sweep_admin(&place, &admin.dir, admin.mark.as_ref())
+    sweep_admin(&repo, &admin.dir, admin.mark.as_ref())
 }
 
-pub(super) fn sweep_admin(place: &Place, dir: &Path, mark: Option<&Mark>) -> Result<Vec<PathBuf>> {
+pub(super) fn sweep_admin(repo: &Repo, dir: &Path, mark: Option<&Mark>) -> Result<Vec<PathBuf>> {
     let mut locks: Vec<PathBuf> = ADMIN_LOCKS.iter().map(|name| dir.join(name)).collect();
     if let Some(mark) = mark {
-        locks.push(place.common.join(format!("refs/heads/{}.lock", mark.branch)));
+        locks.push(repo.common.join(format!("refs/heads/{}.lock", mark.branch)));
     }
     let mut removed = Vec::new();
     for lock in locks {
@@ -79,14 +80,14 @@ pub(super) fn sweep_admin(place: &Place, dir: &Path, mark: Option<&Mark>) -> Res
 /// Locks where the user writes too: those of the work tree that has base checked out, of base
 /// itself, and of what all work trees share. They may be in use; the user decides.
 pub fn foreign(root: &Path, base: &str) -> Result<Vec<PathBuf>> {
-    let place = Place::of(root)?;
+    let repo = Repo::find(root)?;
     let mut locks = vec![
-        place.common.join("packed-refs.lock"),
-        place.common.join("config.lock"),
-        place.common.join(format!("refs/heads/{base}.lock")),
+        repo.common.join("packed-refs.lock"),
+        repo.common.join("config.lock"),
+        repo.common.join(format!("refs/heads/{base}.lock")),
     ];
-    let mut dirs = vec![place.common.clone()];
-    let others = admin::scan(&place).into_iter().filter(|admin| admin.owner().is_none());
+    let mut dirs = vec![repo.common.clone()];
+    let others = admin::scan(&repo).into_iter().filter(|admin| admin.owner().is_none());
     dirs.extend(others.map(|admin| admin.dir));
     for dir in &dirs {
         locks.extend(["index.lock", "HEAD.lock"].map(|name| dir.join(name)));

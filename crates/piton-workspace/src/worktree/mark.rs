@@ -4,13 +4,12 @@
 //! worktree is: with that and the boot of the machine in which it was written, whatever a power cut
 //! tore of the files by which git knows the worktree can be written again (see [`super::links`]).
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use super::{At as _, Result, links};
-use crate::project::small;
+use crate::files::{put, replace, small};
 
 /// Its name in the admin folder.
 const MARK: &str = "piton";
@@ -102,7 +101,8 @@ impl Mark {
 
     /// Writes it anew, whole or not at all.
     pub fn write(&self, admin: &Path) -> Result<()> {
-        replace(&admin.join(MARK), self.text().as_bytes())
+        let file = admin.join(MARK);
+        replace(&file, self.text().as_bytes()).at(file)
     }
 
     /// Writes the first one of a worktree, durably and with all that has been made in its admin
@@ -110,38 +110,6 @@ impl Mark {
     pub fn write_first(&self, admin: &Path) -> Result<()> {
         let file = admin.join(MARK);
         put(&file, self.text().as_bytes()).at(file)
-    }
-}
-
-/// Writes a small file of ours where it is and syncs it and its folder. A step may have put a link
-/// there: that goes.
-pub(super) fn put(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut new = anew(file)?;
-    new.write_all(bytes)?;
-    new.sync_all()?;
-    File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
-}
-
-/// Replaces a small file of ours: a copy next to it, synced, then renamed.
-pub(super) fn replace(file: &Path, bytes: &[u8]) -> Result<()> {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let copy = file.with_file_name(name);
-    let write = || {
-        let mut new = anew(&copy)?;
-        new.write_all(bytes)?;
-        new.sync_all()?;
-        fs::rename(&copy, file)?;
-        File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
-    };
-    write().at(file)
-}
-
-/// Makes a file in the place of what is there.
-fn anew(file: &Path) -> io::Result<File> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => File::create_new(file),
     }
 }
 

@@ -21,29 +21,25 @@ mod links;
 mod list;
 pub mod locks;
 mod mark;
-mod place;
 mod remove;
 mod stand;
 
 use std::path::PathBuf;
 
 pub use add::{Added, Spec, add, copy_missing, is_complete, note_whole, restarted};
-pub(crate) use admin::dirs as admin_folders;
 pub use adopt::adopt;
 pub use again::register_again;
-pub use branch::{
-    BranchEnd, branch_of, delete_branch_if_contained, drop_branch, keep, run_of_branch,
-};
+pub use branch::{BranchEnd, delete_branch_if_contained, drop_branch, keep};
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
 pub(crate) use commit::{ended, signed};
 pub use list::{Entry, checked_out, list, rebased};
-pub(crate) use place::Place;
 pub use remove::{empty_trash, may_remove, remove, sweep_begun, trash_folders};
 pub use stand::{Files, move_to, stand_on, start_from, unmerged};
 
-use crate::beneath::LedOut;
+use crate::files::beneath::LedOut;
 use crate::git;
 use crate::refs::Fence;
+use crate::repo::Repo;
 
 /// Why something could not be done with a worktree.
 #[derive(Debug, thiserror::Error)]
@@ -137,11 +133,11 @@ impl<T> At<T> for std::io::Result<T> {
 }
 
 /// Turns the failure of a fenced transaction into what it means.
-fn fenced(place: &Place, fence: &Fence, error: git::Error) -> Error {
-    if fence.holds_in(place) { Error::Git(error) } else { Error::Superseded }
+fn fenced(repo: &Repo, fence: &Fence, error: git::Error) -> Error {
+    if fence.holds_in(repo) { Error::Git(error) } else { Error::Superseded }
 }
 
 /// Refuses to go on for a driver that was taken over.
-fn check(place: &Place, fence: &Fence) -> Result<()> {
-    if fence.holds_in(place) { Ok(()) } else { Err(Error::Superseded) }
+fn check(repo: &Repo, fence: &Fence) -> Result<()> {
+    if fence.holds_in(repo) { Ok(()) } else { Err(Error::Superseded) }
 }

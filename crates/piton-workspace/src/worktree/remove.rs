@@ -14,8 +14,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::admin::{self, Admin, Lead, Spot};
-use super::{At as _, Error, Place, Result, check, links, locks};
+use super::{At as _, Error, Result, check, links, locks};
 use crate::refs::Fence;
+use crate::repo::Repo;
 
 /// How the trash next to a worktree is called, where ours is on another file system.
 const ASIDE: &str = ".piton-trash-";
@@ -32,28 +33,28 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 /// Removes a worktree of ours and its entry; its branch stays. Deleting goes on in a thread: what
 /// the end of the process leaves behind, [`empty_trash`] deletes.
 pub fn remove(root: &Path, path: &Path, fence: &Fence) -> Result<()> {
-    let place = Place::of(root)?;
-    check(&place, fence)?;
-    locks::await_children(&place)?;
-    let path = place.root.join(path);
-    let Some((admin, real)) = removable(&place, &path)? else { return Ok(()) };
-    let files = discard_files(&place, path.is_dir().then_some(&path))?;
-    let entry = discard_admin(&place, &admin)?;
-    remove_empty_parents(&place, &real);
+    let repo = Repo::find(root)?;
+    check(&repo, fence)?;
+    locks::await_children(&repo)?;
+    let path = repo.root.join(path);
+    let Some((admin, real)) = removable(&repo, &path)? else { return Ok(()) };
+    let files = discard_files(&repo, path.is_dir().then_some(&path))?;
+    let entry = discard_admin(&repo, &admin)?;
+    remove_empty_parents(&repo, &real);
     delete_later([files, entry]);
     Ok(())
 }
 
 /// Whether [`remove`] would find nothing in its way.
 pub fn may_remove(root: &Path, path: &Path) -> Result<()> {
-    let place = Place::of(root)?;
-    removable(&place, &place.root.join(path)).map(drop)
+    let repo = Repo::find(root)?;
+    removable(&repo, &repo.root.join(path)).map(drop)
 }
 
 /// The admin folder of a worktree and where that leads to, if it may go; nothing where there is none.
-fn removable(place: &Place, path: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
+fn removable(repo: &Repo, path: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
     let path = path.to_owned();
-    let leads = admin::leads(place);
+    let leads = admin::leads(repo);
     let there = fs::metadata(&path).ok();
     let spot = Spot::with(&path, there.as_ref());
     let Some(own) = leads.iter().find(|lead| lead.is_at(&spot)) else {
@@ -92,9 +93,9 @@ pub(super) fn delete_later(trash: [Option<PathBuf>; 2]) {
 }
 
 /// Moves the files of a worktree out of the way.
-pub(super) fn discard_files(place: &Place, path: Option<&PathBuf>) -> Result<Option<PathBuf>> {
+pub(super) fn discard_files(repo: &Repo, path: Option<&PathBuf>) -> Result<Option<PathBuf>> {
     let Some(path) = path else { return Ok(None) };
-    match throw(place, path) {
+    match throw(repo, path) {
         Ok(trash) => Ok(Some(trash)),
         Err(error) if error.kind() == ErrorKind::CrossesDevices => {
             let aside = path.with_file_name(format!("{ASIDE}{}", number()));
@@ -106,22 +107,22 @@ pub(super) fn discard_files(place: &Place, path: Option<&PathBuf>) -> Result<Opt
 }
 
 /// Moves an admin folder out of the way.
-pub(super) fn discard_admin(place: &Place, dir: &Path) -> Result<Option<PathBuf>> {
-    let trash = match throw(place, dir) {
+pub(super) fn discard_admin(repo: &Repo, dir: &Path) -> Result<Option<PathBuf>> {
+    let trash = match throw(repo, dir) {
         Ok(trash) => trash,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::File { path: dir.to_owned(), source }),
     };
     // Git removes the folder of all entries with the last one; it fails if there are others.
-    let _ = fs::remove_dir(place.common.join("worktrees"));
+    let _ = fs::remove_dir(repo.common.join("worktrees"));
     Ok(Some(trash))
 }
 
 /// What removals left behind and nobody has deleted yet.
 pub fn trash_folders(root: &Path) -> Result<Vec<PathBuf>> {
-    let place = Place::of(root)?;
-    let mut folders = below(&trash_folder(&place), "");
-    folders.extend(aside(&place.root.join(FOLDER), 2));
+    let repo = Repo::find(root)?;
+    let mut folders = below(&trash_folder(&repo), "");
+    folders.extend(aside(&repo.root.join(FOLDER), 2));
     Ok(folders)
 }
 
@@ -147,14 +148,14 @@ pub fn sweep_begun<'a>(
     run_id: &str,
     folders: impl Iterator<Item = &'a Path>,
 ) -> Result<()> {
-    let place = Place::of(root)?;
-    for dir in admin::dirs(&place) {
+    let repo = Repo::find(root)?;
+    for dir in repo.admin_dirs() {
         let Ok(begun) = fs::metadata(dir.join(links::LOCK_ASIDE)) else { continue };
         let owner = Admin::read(&dir).owner().map(|owner| owner.run_id == run_id);
         // A driver of another run may be about to write who it is.
         let old = || begun.modified().ok().and_then(|at| at.elapsed().ok()) > Some(BEGUN_AGE_MAX);
         if owner.unwrap_or_else(old) {
-            delete_later([None, discard_admin(&place, &dir)?]);
+            delete_later([None, discard_admin(&repo, &dir)?]);
         }
     }
     for folder in folders {
@@ -182,8 +183,8 @@ fn below(dir: &Path, start: &str) -> Vec<PathBuf> {
     named.map(|entry| entry.path()).collect()
 }
 
-fn trash_folder(place: &Place) -> PathBuf {
-    place.state.join("trash")
+fn trash_folder(repo: &Repo) -> PathBuf {
+    repo.state.join("trash")
 }
 
 /// A name that no removal of this process had.
@@ -193,8 +194,8 @@ fn number() -> String {
 
 /// Moves a folder into the trash, under a name that is not taken: one that a process of the same
 /// number left has something in it, so nothing can be renamed to it.
-fn throw(place: &Place, from: &Path) -> std::io::Result<PathBuf> {
-    let folder = trash_folder(place);
+fn throw(repo: &Repo, from: &Path) -> std::io::Result<PathBuf> {
+    let folder = trash_folder(repo);
     let mut is_made = false;
     loop {
         let trash = folder.join(number());
@@ -244,8 +245,8 @@ fn unlock(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Removes folders above a worktree that are empty now, up to the folder of all worktrees.
-fn remove_empty_parents(place: &Place, path: &Path) {
-    let Ok(rest) = path.strip_prefix(&place.root) else { return };
+fn remove_empty_parents(repo: &Repo, path: &Path) {
+    let Ok(rest) = path.strip_prefix(&repo.root) else { return };
     let depth = rest.components().count();
     for dir in path.ancestors().skip(1).take(depth.saturating_sub(2)) {
         if fs::remove_dir(dir).is_err() {

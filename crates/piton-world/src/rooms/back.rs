@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use piton_core::{LanePath, Timestamp};
-use piton_workspace::large::{self, Large};
+use piton_workspace::missed::large::{self, Large};
 use piton_workspace::snapshot::{self, Meta, Snapshot};
 use piton_workspace::{refs, restore};
 

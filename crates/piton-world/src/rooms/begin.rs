@@ -10,7 +10,7 @@ use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Result;
 use piton_engine::world::{Begin, Refusal, Room};
 use piton_protocols::lanes;
-use piton_workspace::{Git, Project, checks, merge, restore, worktree};
+use piton_workspace::{Git, Project, checks, merge, refs, restore, worktree};
 
 use super::{GitRooms, branch_head, failed, of_worktree, ready, recorded, refusal, spec};
 use piton_core::text::short;
@@ -258,7 +258,7 @@ impl GitRooms {
 
     /// Whose a branch is that a lane would have had.
     fn taken(&self, branch: &str) -> String {
-        if let Some(run) = worktree::run_of_branch(&self.root, branch) {
+        if let Some(run) = refs::run_of_branch(&self.root, branch) {
             return format!("{branch} is a branch of run {run}");
         }
         // A branch can't have the name of a folder that others are in.

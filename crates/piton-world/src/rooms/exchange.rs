@@ -12,7 +12,8 @@ use piton_core::LanePath;
 use piton_core::event::Aside;
 use piton_engine::world::RoomTarget;
 use piton_workspace::Git;
-use piton_workspace::restore::{Scope, sync};
+use piton_workspace::files::sync;
+use piton_workspace::restore::Scope;
 
 use super::back::move_away;
 use super::begin::at;
@@ -100,7 +101,7 @@ fn bring(top: &Path, from: &Path) -> Result<(), String> {
         }
         move_away(&from.join(path), &top.join(path))
     })?;
-    sync(top)
+    sync::file_system(top).map_err(|e| e.to_string())
 }
 
 /// Whether a folder on the way to a path is a link: what is behind it is not the worktree's.

@@ -12,9 +12,10 @@ use piton_core::event::RewindRoom;
 use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, Timestamp};
 use piton_engine::world::RoomTarget;
+use piton_workspace::missed::large;
 use piton_workspace::snapshot::{self, Snapshot};
 use piton_workspace::worktree::{self, BranchEnd};
-use piton_workspace::{Project, large};
+use piton_workspace::{Project, refs};
 
 use super::begin::at;
 use super::stays::keeps_artifacts;
@@ -70,7 +71,7 @@ impl GitRooms {
     /// Why a worktree can't come back: something else has its place, or the name of its branch.
     pub fn preview_coming(&self, target: &RoomTarget) -> Option<String> {
         let lane = target.lane.as_ref()?.to_string();
-        let own = worktree::branch_of(&self.root, (&self.run_id, &lane)).map(|(name, _)| name);
+        let own = refs::branch_of(&self.root, (&self.run_id, &lane)).map(|(name, _)| name);
         let is_taken = branch_head(&self.root, &target.branch).is_some();
         let what = if is_taken && own.as_ref() != Some(&target.branch) {
             format!("there is a branch {} that is not its own; rename that", target.branch)

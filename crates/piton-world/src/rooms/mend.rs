@@ -14,7 +14,7 @@ use piton_engine::world::{Mended, RoomTarget};
 use piton_engine::{Error, Result};
 use piton_workspace::refs::Fence;
 use piton_workspace::worktree::{self, Files, Spec};
-use piton_workspace::{Project, partial, refs, restore};
+use piton_workspace::{Project, objects, refs, restore};
 
 use piton_core::text::short;
 
@@ -68,7 +68,7 @@ impl GitRooms {
     /// Removes what a driver that was killed left half made.
     fn sweep(&self, state: &RunState) -> Result<()> {
         if let Some(common) = Project::known(&self.root).ok().and_then(|p| p.common_dir) {
-            partial::sweep(&common);
+            objects::partial::sweep(&common);
         }
         let own = state.lanes().filter(|(_, lane)| !lane.isolation.is_in_place());
         let folders: Vec<PathBuf> = own.map(|(path, _)| self.worktree_of(&path)).collect();

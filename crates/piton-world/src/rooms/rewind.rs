@@ -11,11 +11,12 @@ use piton_core::{LanePath, Timestamp};
 use piton_engine::world::RoomTarget;
 use piton_workspace::checks::{self, Base};
 use piton_workspace::merge::{self, Advanced, Probe};
+use piton_workspace::missed::large;
 use piton_workspace::refs::{self, Transaction};
 use piton_workspace::restore::{self, Change, Kept, KeptWhy, Scope};
 use piton_workspace::snapshot;
 use piton_workspace::worktree::{self, Identity};
-use piton_workspace::{Git, Project, large, synced};
+use piton_workspace::{Git, Project, objects};
 
 use super::back;
 use super::begin::at;
@@ -355,7 +356,7 @@ impl GitRooms {
             return Ok(());
         }
         let fence = self.fenced().map_err(|e| e.to_string())?;
-        synced::objects(&self.root, from, &[head]).map_err(|e| e.to_string())?;
+        objects::sync(&self.root, from, &[head]).map_err(|e| e.to_string())?;
         let kept = format!("{}rewound/{from}", refs::run_prefix(&self.run_id));
         let keep = Transaction::fenced(&fence).set(&kept, from);
         keep.commit(&self.root, "piton: rewound").map_err(|e| e.to_string())
@@ -372,7 +373,7 @@ impl GitRooms {
         at: Timestamp,
     ) -> Result<Option<String>, String> {
         let owner = (self.run_id.as_str(), &*lane.to_string());
-        let branch = worktree::branch_of(&self.root, owner).map(|(_, commit)| commit);
+        let branch = refs::branch_of(&self.root, owner).map(|(_, commit)| commit);
         // A step may have left its worktree on another branch, or on none.
         let checked_out = Project::known(Path::new(dir)).ok().and_then(|own| own.head());
         let stands = [branch, checked_out];

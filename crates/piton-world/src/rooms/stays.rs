@@ -9,7 +9,7 @@ use piton_core::lane_state::LaneWork;
 use piton_core::{LanePath, Timestamp};
 use piton_engine::world::Refusal;
 use piton_workspace::snapshot::Snapshot;
-use piton_workspace::{Git, Project, merge, refs, whole};
+use piton_workspace::{Git, Project, merge, missed, refs};
 
 use super::whole::removed_by_hand;
 use super::{GitRooms, branch_head};
@@ -72,7 +72,7 @@ impl GitRooms {
         } else {
             refs::value(&self.root, &format!("{head}^{{tree}}"))
         };
-        let found = if whole::is_due(&taken.degraded) {
+        let found = if missed::is_due(&taken.degraded) {
             self.whole_of(&work.dir, taken)
         } else {
             taken.tree.clone()
@@ -107,7 +107,7 @@ pub(super) fn keeps_artifacts(
     let dir = Path::new(&work.dir);
     // What is too large is in the commit, or keeps the worktree for itself.
     let missed = |path: &String| taken.degraded.iter().any(|m| m.path == path.as_bytes());
-    let why = match whole::beside(dir, &taken.tree, artifacts) {
+    let why = match missed::beside(dir, &taken.tree, artifacts) {
         Ok(only) => held_alone(&only.into_iter().filter(|p| !missed(p)).collect::<Vec<_>>())?,
         Err(error) => error.to_string(),
     };

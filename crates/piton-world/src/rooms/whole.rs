@@ -9,8 +9,8 @@ use piton_core::LanePath;
 use piton_core::lane::SnapshotRef;
 use piton_core::lane_state::LaneWork;
 use piton_engine::world::Refusal;
+use piton_workspace::missed;
 use piton_workspace::snapshot::{self, Missed, Snapshot};
-use piton_workspace::whole;
 
 use super::{GitRooms, noted};
 use piton_core::text::first_few;
@@ -45,7 +45,7 @@ impl GitRooms {
         taken: &Snapshot,
     ) -> SnapshotRef {
         let mut noted = noted(lane, dir, taken);
-        if lane.is_some() && whole::is_due(&taken.degraded) {
+        if lane.is_some() && missed::is_due(&taken.degraded) {
             // What can't be added now keeps the lane from being committed, and is told then.
             noted.tree = self.whole_tree(dir, taken).unwrap_or(noted.tree);
         }
@@ -67,7 +67,7 @@ impl GitRooms {
         {
             return Some(known.whole.clone());
         }
-        let found = whole::whole(at, &taken.tree, &taken.degraded).ok()?;
+        let found = missed::whole(at, &taken.tree, &taken.degraded).ok()?;
         let known = Known { tree: taken.tree.clone(), stamps, whole: found.tree.clone() };
         self.wholes.insert(dir.to_owned(), known);
         Some(found.tree)
@@ -93,11 +93,11 @@ impl GitRooms {
             ),
         };
         let taken = match snapshot::load(&self.root, &snapshot.commit) {
-            Ok(taken) if whole::is_due(&taken.degraded) => taken,
+            Ok(taken) if missed::is_due(&taken.degraded) => taken,
             Ok(_) => return None,
             Err(error) => return Some(refused(error.to_string())),
         };
-        match whole::whole(dir, &taken.tree, &taken.degraded) {
+        match missed::whole(dir, &taken.tree, &taken.degraded) {
             Ok(found) if !found.left.is_empty() => Some(refused(named(&found.left))),
             Ok(found) if found.tree == snapshot.tree => None,
             Ok(_) => Some(Refusal {
@@ -120,7 +120,7 @@ impl GitRooms {
             return None;
         }
         let only = snapshot::load(&self.root, &last.commit)
-            .and_then(|taken| whole::only_here(dir, head, &taken.degraded));
+            .and_then(|taken| missed::only_here(dir, head, &taken.degraded));
         let why = match only {
             Ok(only) if only.is_empty() => return None,
             Ok(only) => format!("it alone holds {}", named(&only)),

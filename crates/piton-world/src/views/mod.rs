@@ -19,7 +19,7 @@ use piton_engine::{Result, Store};
 use piton_formats::plan::PLAN_BYTES_MAX;
 use piton_protocols::files::{Around, Files};
 use piton_protocols::time;
-use piton_workspace::beneath::Spot;
+use piton_workspace::files::beneath::Spot;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 

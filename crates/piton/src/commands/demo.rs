@@ -98,7 +98,7 @@ impl Scratch {
             .and_then(|()| std::fs::write(dir.join("plan.toml"), PLAN))
             .map_err(|e| failed(&format!("{}: {e}", dir.display())));
         made?;
-        piton_workspace::git(&dir, &["init", "--quiet"]).map_err(|e| failed(&e))?;
+        piton_workspace::git(&dir, &["init", "--quiet"]).map_err(|e| failed(&e.message))?;
         Ok(Self { dir, keep })
     }
 

@@ -14,7 +14,7 @@ use piton_core::state::LaneState;
 use piton_core::{LanePath, RunState};
 use piton_engine::Store;
 use piton_workspace::refs::{self, Fence, Standing};
-use piton_workspace::{merge, whole, worktree};
+use piton_workspace::{merge, missed, worktree};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -129,12 +129,12 @@ fn holds(tree: &Path, lane: &LaneState) -> Option<String> {
     if !super::gc::is_named(tree) {
         return Some("what it has checked out, which is on no branch,".to_owned());
     }
-    match whole::beside(tree, "HEAD", &lane.artifacts()) {
+    match missed::beside(tree, "HEAD", &lane.artifacts()) {
         Ok(only) if only.is_empty() => {}
         Ok(only) => return held_alone(&only),
         Err(error) => return Some(format!("what its steps made, perhaps ({error}),")),
     }
-    match whole::submodules_only_here(tree) {
+    match missed::submodules_only_here(tree) {
         Ok(only) if only.is_empty() => None,
         Ok(only) => {
             let names: Vec<String> = only.iter().map(|path| path.display().to_string()).collect();
@@ -157,7 +157,7 @@ pub fn of_run(root: &Path, state: &RunState, all: bool) -> Vec<Leftover> {
             continue;
         }
         let owner = (run_id.as_str(), &*path.to_string());
-        let Some((branch, head)) = worktree::branch_of(root, owner) else { continue };
+        let Some((branch, head)) = refs::branch_of(root, owner) else { continue };
         let trees = trees.get_or_insert_with(|| worktree::list(root).unwrap_or_default());
         let own = |e: &&worktree::Entry| {
             e.ours.as_ref().is_some_and(|(run, lane)| (run.as_str(), lane.as_str()) == owner)

@@ -176,7 +176,7 @@ fn meanwhile(before: &RunState, after: &RunState) -> Vec<String> {
 /// The failure of an act that is all or nothing; if not even that could be, it does not say so. What
 /// happened meanwhile is told.
 pub fn not_rewound(why: &str, meanwhile: &[String]) -> CommandError {
-    if why.contains(piton_workspace::PUT_BACK_FAILED) {
+    if why.contains(piton_workspace::restore::PUT_BACK_FAILED) {
         return CommandError::failed("not-rewound", why.to_owned())
             .hint("put that right and try again: what was begun is taken back first");
     }

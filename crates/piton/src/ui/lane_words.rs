@@ -81,7 +81,7 @@ pub fn event(event: &Event) -> String {
             format!("{what} {}{tasks}", sanitize(&e.to))
         }
         Event::Rewound(e) if e.reverted.is_empty() => "files and steps are back".to_owned(),
-        Event::Rewound(e) if e.reverted.contains(piton_workspace::PUT_BACK_FAILED) => {
+        Event::Rewound(e) if e.reverted.contains(piton_workspace::restore::PUT_BACK_FAILED) => {
             sanitize(&e.reverted)
         }
         Event::Rewound(e) => format!("nothing changed: {}", sanitize(&e.reverted)),

@@ -7,31 +7,31 @@ use crate::refs::{Transaction, value};
 const NAME: &str = "refs/piton/r/epoch";
 const BRANCH: &str = "refs/heads/b";
 
-struct Repo {
+struct Scene {
     dir: tempfile::TempDir,
-    place: Place,
+    repo: Repo,
     commit: String,
 }
 
-fn repo() -> Repo {
+fn scene() -> Scene {
     let dir = tempfile::tempdir().unwrap();
     git(dir.path(), &["init", "-q", "-b", "main"]).unwrap();
     let tree = git(dir.path(), &["write-tree"]).unwrap();
     let who = ["-c", "user.name=n", "-c", "user.email=e"];
     let commit = git(dir.path(), &[&who[..], &["commit-tree", "-m", "m", &tree]].concat());
-    let place = Place::of(dir.path()).unwrap();
-    Repo { dir, place, commit: commit.unwrap() }
+    let repo = Repo::find(dir.path()).unwrap();
+    Scene { dir, repo, commit: commit.unwrap() }
 }
 
-impl Repo {
+impl Scene {
     fn lines(&self) -> String {
         format!("update {NAME} {0}\nupdate {BRANCH} {0}\n", self.commit)
     }
 
     /// Leaves a transaction as a kill of everybody does, with these locks.
     fn cut_short(&self, locks: &[(&str, &str)]) {
-        let underway = Underway::begin(&self.place, &self.lines()).unwrap();
-        let (kept, path) = (self.place.state.join("kept"), underway.path.clone());
+        let underway = Underway::begin(&self.repo, &self.lines()).unwrap();
+        let (kept, path) = (self.repo.state.join("kept"), underway.path.clone());
         fs::copy(&path, &kept).unwrap();
         drop(underway);
         fs::rename(kept, path).unwrap();
@@ -40,7 +40,7 @@ impl Repo {
 
     fn lock(&self, locks: &[(&str, &str)]) {
         for (name, text) in locks {
-            let path = self.place.common.join(format!("{name}.lock"));
+            let path = self.repo.common.join(format!("{name}.lock"));
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
@@ -54,76 +54,76 @@ impl Repo {
 
 #[test]
 fn locks_of_a_transaction_that_was_cut_short_go() {
-    let repo = repo();
-    let value_line = format!("{}\n", repo.commit);
-    repo.cut_short(&[(NAME, ""), (BRANCH, &value_line), ("HEAD", "")]);
-    repo.commit().unwrap();
-    assert_eq!(value(repo.dir.path(), BRANCH), Some(repo.commit.clone()));
-    let left = fs::read_dir(folder(&repo.place)).unwrap().count();
+    let scene = scene();
+    let value_line = format!("{}\n", scene.commit);
+    scene.cut_short(&[(NAME, ""), (BRANCH, &value_line), ("HEAD", "")]);
+    scene.commit().unwrap();
+    assert_eq!(value(scene.dir.path(), BRANCH), Some(scene.commit.clone()));
+    let left = fs::read_dir(folder(&scene.repo)).unwrap().count();
     assert_eq!(left, 1, "only the file that holds a sweep off stays");
 }
 
 #[test]
 fn our_own_lock_goes_though_nothing_is_written_down() {
-    let repo = repo();
-    repo.lock(&[(NAME, "")]);
-    repo.commit().unwrap();
+    let scene = scene();
+    scene.lock(&[(NAME, "")]);
+    scene.commit().unwrap();
 }
 
 #[test]
 fn a_lock_of_the_users_stays() {
-    let repo = repo();
-    repo.lock(&[(BRANCH, "")]);
-    repo.commit().unwrap_err();
-    repo.cut_short(&[(BRANCH, "somebody else's\n")]);
-    repo.commit().unwrap_err();
-    assert!(repo.place.common.join(format!("{BRANCH}.lock")).exists());
-    assert_eq!(value(repo.dir.path(), NAME), None);
+    let scene = scene();
+    scene.lock(&[(BRANCH, "")]);
+    scene.commit().unwrap_err();
+    scene.cut_short(&[(BRANCH, "somebody else's\n")]);
+    scene.commit().unwrap_err();
+    assert!(scene.repo.common.join(format!("{BRANCH}.lock")).exists());
+    assert_eq!(value(scene.dir.path(), NAME), None);
 }
 
 /// Lost: after a power cut, which takes the note, a lane could never be begun again.
 #[test]
 fn a_lock_of_a_lane_goes_though_nothing_is_written_down_and_the_users_stay() {
-    let repo = repo();
+    let scene = scene();
     let lane = "refs/heads/lane/P/A";
-    let all = || Transaction::default().set(lane, &repo.commit).set(NAME, &repo.commit);
-    repo.lock(&[(lane, "")]);
-    all().commit(repo.dir.path(), "t").unwrap();
+    let all = || Transaction::default().set(lane, &scene.commit).set(NAME, &scene.commit);
+    scene.lock(&[(lane, "")]);
+    all().commit(scene.dir.path(), "t").unwrap();
     // One that nothing would ever meet again, as of a branch that was deleted.
-    git(repo.dir.path(), &["update-ref", "-d", lane]).unwrap();
+    git(scene.dir.path(), &["update-ref", "-d", lane]).unwrap();
     let theirs = "refs/heads/lane/theirs";
-    git(repo.dir.path(), &["update-ref", theirs, &repo.commit]).unwrap();
-    repo.lock(&[(lane, "\0\0"), (NAME, ""), (BRANCH, ""), (theirs, ""), ("HEAD", "")]);
-    assert_eq!(clear(&repo.place).unwrap(), 2);
+    git(scene.dir.path(), &["update-ref", theirs, &scene.commit]).unwrap();
+    scene.lock(&[(lane, "\0\0"), (NAME, ""), (BRANCH, ""), (theirs, ""), ("HEAD", "")]);
+    assert_eq!(clear(&scene.repo).unwrap(), 2);
     let stay = [(BRANCH, true), (theirs, true), ("HEAD", true)];
     for (name, stays) in [(lane, false), (NAME, false)].into_iter().chain(stay) {
-        assert_eq!(repo.place.common.join(format!("{name}.lock")).exists(), stays, "{name}");
+        assert_eq!(scene.repo.common.join(format!("{name}.lock")).exists(), stays, "{name}");
     }
 }
 
 #[test]
 fn nothing_goes_while_a_transaction_is_under_way() {
-    let repo = repo();
-    let underway = Underway::begin(&repo.place, &repo.lines()).unwrap();
-    repo.lock(&[(NAME, "")]);
-    assert_eq!(sweep_until(&repo.place, &repo.lines(), Instant::now()).unwrap(), 0);
+    let scene = scene();
+    let underway = Underway::begin(&scene.repo, &scene.lines()).unwrap();
+    scene.lock(&[(NAME, "")]);
+    assert_eq!(sweep_until(&scene.repo, &scene.lines(), Instant::now()).unwrap(), 0);
     // The git of a dead driver holds what it reads.
     let (git, path) = (underway.input().unwrap(), underway.path.clone());
-    let kept = repo.place.state.join("kept");
+    let kept = scene.repo.state.join("kept");
     fs::hard_link(&path, &kept).unwrap();
     drop(underway);
     fs::rename(kept, &path).unwrap();
-    assert_eq!(sweep_until(&repo.place, &repo.lines(), Instant::now()).unwrap(), 0);
+    assert_eq!(sweep_until(&scene.repo, &scene.lines(), Instant::now()).unwrap(), 0);
     drop(git);
-    assert_eq!(sweep_until(&repo.place, &repo.lines(), Instant::now()).unwrap(), 1);
+    assert_eq!(sweep_until(&scene.repo, &scene.lines(), Instant::now()).unwrap(), 1);
 }
 
 #[test]
 fn pages_that_nobody_writes_on_go_when_there_are_many() {
-    let repo = repo();
-    let mut under_way = Page::new(&repo.place).unwrap();
+    let scene = scene();
+    let mut under_way = Page::new(&scene.repo).unwrap();
     assert!(under_way.begin("update a b\n").unwrap());
-    let folder = folder(&repo.place);
+    let folder = folder(&scene.repo);
     for number in 0..=FILES_MAX {
         fs::write(folder.join(format!("0-{number}")), "").unwrap();
     }
@@ -131,12 +131,12 @@ fn pages_that_nobody_writes_on_go_when_there_are_many() {
     let all = || fs::read_dir(&folder).unwrap().count();
     let before = all();
     // Not while somebody may be about to write.
-    let first = Page::new(&repo.place).unwrap();
+    let first = Page::new(&scene.repo).unwrap();
     assert_eq!(all(), before + 1);
     under_way.end();
     assert!(under_way.begin("update a b\n").unwrap());
     under_way.end();
-    let mut second = Page::new(&repo.place).unwrap();
+    let mut second = Page::new(&scene.repo).unwrap();
     assert_eq!(all(), 3, "the file that holds a sweep off, what was cut short, and the new one");
     assert!(second.begin("update a b\n").unwrap());
     // Those who had one see that it is gone.
@@ -147,13 +147,13 @@ fn pages_that_nobody_writes_on_go_when_there_are_many() {
 
 #[test]
 fn what_a_page_says_is_done_is_not_taken_for_cut_short() {
-    let repo = repo();
-    let mut page = Page::new(&repo.place).unwrap();
-    let user = repo.place.common.join(format!("{BRANCH}.lock"));
-    assert!(page.begin(&repo.lines()).unwrap());
+    let scene = scene();
+    let mut page = Page::new(&scene.repo).unwrap();
+    let user = scene.repo.common.join(format!("{BRANCH}.lock"));
+    assert!(page.begin(&scene.lines()).unwrap());
     page.end();
-    repo.lock(&[(BRANCH, "")]);
-    let kept = repo.place.state.join("kept");
+    scene.lock(&[(BRANCH, "")]);
+    let kept = scene.repo.state.join("kept");
     let leave = |page: Page| {
         fs::hard_link(&page.path, &kept).unwrap();
         let path = page.path.clone();
@@ -161,24 +161,24 @@ fn what_a_page_says_is_done_is_not_taken_for_cut_short() {
         fs::rename(&kept, path).unwrap();
     };
     leave(page);
-    assert_eq!(clear(&repo.place).unwrap(), 0);
-    assert_eq!(sweep(&repo.place, "").unwrap(), 0);
+    assert_eq!(clear(&scene.repo).unwrap(), 0);
+    assert_eq!(sweep(&scene.repo, "").unwrap(), 0);
     assert!(user.exists());
     // The next one on it was cut short.
-    let mut page = Page::new(&repo.place).unwrap();
+    let mut page = Page::new(&scene.repo).unwrap();
     assert!(page.begin("update refs/heads/done x\ncommit\nstart\n").unwrap());
     page.end();
-    assert!(page.begin(&repo.lines()).unwrap());
+    assert!(page.begin(&scene.lines()).unwrap());
     leave(page);
-    repo.lock(&[(BRANCH, ""), (NAME, "")]);
-    assert_eq!(clear(&repo.place).unwrap(), 2);
+    scene.lock(&[(BRANCH, ""), (NAME, "")]);
+    assert_eq!(clear(&scene.repo).unwrap(), 2);
     assert!(!user.exists());
 }
 
 #[test]
 fn a_page_tells_complaints_from_what_was_done_and_begins_anew_when_it_is_long() {
-    let repo = repo();
-    let mut page = Page::new(&repo.place).unwrap();
+    let scene = scene();
+    let mut page = Page::new(&scene.repo).unwrap();
     let lines = format!("update a {}\n", "b".repeat(4096));
     let mut len = 0;
     for _ in 0..40 {

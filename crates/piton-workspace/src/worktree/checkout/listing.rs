@@ -1,7 +1,5 @@
 //! What a commit holds, in the order of an index.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::git::Git;
@@ -121,9 +119,4 @@ fn is_safe(path: &[u8]) -> bool {
         let own = starts(b".git") && part.get(4).is_none_or(|next| b" .:".contains(next));
         !own && !starts(b"git~") && !part.contains(&b'\\') && !matches!(part, b"" | b"." | b"..")
     })
-}
-
-/// A path from bytes.
-pub(super) fn as_path(bytes: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(bytes))
 }

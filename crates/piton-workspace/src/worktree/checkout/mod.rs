@@ -13,8 +13,9 @@ mod write;
 
 use std::path::Path;
 
-use super::{Place, Result};
-use crate::snapshot;
+use super::Result;
+use crate::index as tracked;
+use crate::repo::Repo;
 
 /// From how many files on the threads are worth it; below, git is done before they are.
 const THREADED_FILES_MIN: usize = 500;
@@ -27,15 +28,14 @@ const WORKERS_MAX: usize = 16;
 
 /// Writes the files and the index of a worktree that was registered without.
 pub(super) fn fill(
-    place: &Place,
+    repo: &Repo,
     path: &Path,
     admin: &Path,
     head: &str,
     workers: usize,
 ) -> Result<()> {
-    if !threaded(place, path, admin, head, workers.clamp(1, WORKERS_MAX)) {
-        place
-            .git_in(path)
+    if !threaded(repo, path, admin, head, workers.clamp(1, WORKERS_MAX)) {
+        repo.git_in(path)
             .config(&format!("checkout.workers={workers}"))
             .config(&format!("checkout.thresholdForParallelism={PARALLEL_FILES_MIN}"))
             // Not `reset`: that also locks the packed refs, and killed it would leave a lock that
@@ -48,9 +48,9 @@ pub(super) fn fill(
 
 /// Tries to do it with threads. What was written when it does not work out does no harm: git
 /// overwrites it.
-fn threaded(place: &Place, path: &Path, admin: &Path, head: &str, workers: usize) -> bool {
+fn threaded(repo: &Repo, path: &Path, admin: &Path, head: &str, workers: usize) -> bool {
     // What is checked out where the lane starts from is about as large.
-    let tracked = snapshot::tracked_count(&place.git_dir.join("index"));
+    let tracked = tracked::count(&repo.git_dir.join("index"));
     let is_small = tracked.is_some_and(|count| count < THREADED_FILES_MIN / 2);
     if is_small || !plain::settings(path) {
         return false;
@@ -59,7 +59,7 @@ fn threaded(place: &Place, path: &Path, admin: &Path, head: &str, workers: usize
     if listing.files.len() < THREADED_FILES_MIN || !plain::attributes(path, &listing) {
         return false;
     }
-    let objects = place.common.join("objects");
+    let objects = repo.common.join("objects");
     let Some(stats) = write::all(path, &objects, &listing, workers) else { return false };
     index::write(admin, &listing, &stats).is_some()
 }

@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use super::listing::{Kind, Listing, as_path};
+use super::listing::{Kind, Listing};
+use crate::files::os_path;
 use crate::git::Git;
 
 /// Parts of attributes that can change what is written. `text` alone does not: without the
@@ -53,7 +54,7 @@ pub(super) fn attributes(dir: &Path, listing: &Listing) -> bool {
         !CONVERTING.iter().any(|word| text.contains(word))
     };
     let committed = listing.files.iter().filter(|file| {
-        let path = as_path(listing.path(file));
+        let path = os_path(listing.path(file));
         path.file_name().is_some_and(|name| name == ".gitattributes")
     });
     for file in committed {

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::listing::{Kind, Listed, Listing, as_path};
+use super::listing::{Kind, Listed, Listing};
+use crate::files::os_path;
 use crate::git::Git;
-use crate::packed::{self, Packs};
-use crate::snapshot::oid::Oid;
+use crate::objects::{Location, Oid, Packs, Reader as PackReader};
 
 /// How many files a thread takes at once. Two requests of that size fit in a pipe of 64 KiB, so
 /// asking never blocks; and one is long enough that nobody waits for the next.
@@ -60,7 +60,7 @@ pub(super) fn all(
     workers: usize,
 ) -> Option<Vec<Stat>> {
     for folder in listing.folders.iter().skip(1) {
-        let path = dir.join(as_path(listing.folder_path(folder)));
+        let path = dir.join(os_path(listing.folder_path(folder)));
         match fs::create_dir(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return None,
             _ => {}
@@ -96,7 +96,7 @@ struct Shared<'a> {
 impl Shared<'_> {
     /// One thread's share.
     fn work(&self) -> Option<Vec<(usize, Stat)>> {
-        let packed = packed::Reader::new(self.packs);
+        let packed = PackReader::new(self.packs);
         let mut worker = Worker { shared: self, packed, asked: None, folder: None };
         let stats = worker.share();
         let stats = worker.asked.take().map_or(Some(()), Reader::end).and(stats);
@@ -110,7 +110,7 @@ impl Shared<'_> {
 /// One thread.
 struct Worker<'a> {
     shared: &'a Shared<'a>,
-    packed: packed::Reader<'a>,
+    packed: PackReader<'a>,
     /// The git that reads what lies in no pack, once there is something.
     asked: Option<Reader>,
     /// The folder of the last file: the next one is mostly in it too.
@@ -142,7 +142,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Takes the next files, with where each lies if that is a pack; none when there are no more.
-    fn take(&mut self) -> Option<Vec<(usize, Option<packed::Place>)>> {
+    fn take(&mut self) -> Option<Vec<(usize, Option<Location>)>> {
         let files = &self.shared.listing.files;
         let start = self.shared.next.fetch_add(TAKEN_AT_ONCE, Ordering::Relaxed).min(files.len());
         let range = start..(start + TAKEN_AT_ONCE).min(files.len());
@@ -164,8 +164,8 @@ impl<'a> Worker<'a> {
         let path = self.shared.listing.path(file);
         let mode = match file.kind {
             Kind::Link => {
-                let path = self.shared.dir.join(as_path(path));
-                symlink(as_path(content), &path)?;
+                let path = self.shared.dir.join(os_path(path));
+                symlink(os_path(content), &path)?;
                 return fs::symlink_metadata(&path).map(|found| Stat::of(&found));
             }
             Kind::File => Mode::from_raw_mode(0o666),
@@ -174,7 +174,7 @@ impl<'a> Worker<'a> {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         let folder = self.folder(&path[..path.len() - name.len()])?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let mut new = File::from(rustix::fs::openat(folder, as_path(name), flags, mode)?);
+        let mut new = File::from(rustix::fs::openat(folder, os_path(name), flags, mode)?);
         new.write_all(content)?;
         new.metadata().map(|found| Stat::of(&found))
     }
@@ -183,7 +183,7 @@ impl<'a> Worker<'a> {
     fn folder(&mut self, path: &'a [u8]) -> std::io::Result<&OwnedFd> {
         if self.folder.as_ref().is_none_or(|(open, _)| *open != path) {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let dir = self.shared.dir.join(as_path(path));
+            let dir = self.shared.dir.join(os_path(path));
             self.folder = Some((path, rustix::fs::open(dir, flags, Mode::empty())?));
         }
         let open = self.folder.as_ref().map(|(_, folder)| folder);

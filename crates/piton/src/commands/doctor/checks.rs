@@ -389,16 +389,18 @@ pub fn git(context: &Context) -> Finding {
     let version = match piton_workspace::git(&project.root, &["version"]) {
         Ok(version) => version,
         Err(error) if project.git_dir.is_none() => {
-            return Finding::ok(format!("no git repository here, and no git ({error})"));
+            return Finding::ok(format!("no git repository here, and no git ({})", error.message));
         }
-        Err(error) => return Finding::error(error).next("install git, or put it on the PATH"),
+        Err(error) => {
+            return Finding::error(error.message).next("install git, or put it on the PATH");
+        }
     };
     if project.git_dir.is_none() {
         return Finding::ok(format!("{version}; no git repository here"));
     }
     match piton_workspace::git(&project.root, &["rev-parse", "--is-inside-work-tree"]) {
         Ok(_) => Finding::ok(format!("{version}, repository {}", project.root.display())),
-        Err(error) => Finding::error(format!("git cannot read the repository: {error}"))
+        Err(error) => Finding::error(format!("git cannot read the repository: {}", error.message))
             .next("do what git says, then try again"),
     }
 }

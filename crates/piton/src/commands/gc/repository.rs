@@ -11,7 +11,7 @@ use piton_core::hash::Sha;
 use piton_core::{RunState, Timestamp};
 use piton_engine::Store;
 use piton_workspace::refs::{self, Fence, Standing};
-use piton_workspace::{Git, snapshot, whole, worktree};
+use piton_workspace::{Git, missed, snapshot, worktree};
 use serde::Serialize;
 
 use super::{Candidate, Doomed, bytes_in};
@@ -201,7 +201,7 @@ fn trees(context: &Context, kept: &BTreeSet<&str>) -> Vec<Tree> {
             let shown = path.display();
             ui::say(&format!("the worktree {shown} is kept: its commits are on no branch"));
         } else if path.is_dir()
-            && !whole::submodules_only_here(&path).is_ok_and(|only| only.is_empty())
+            && !missed::submodules_only_here(&path).is_ok_and(|only| only.is_empty())
         {
             let shown = path.display();
             ui::say(&format!(

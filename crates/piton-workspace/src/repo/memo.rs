@@ -2,24 +2,31 @@
 //!
 //! Only for what cannot change, or is looked up by what would change with it.
 
+use std::borrow::Borrow;
 use std::sync::{Mutex, PoisonError};
 
 /// How much of each kind is remembered: more than the lanes that most runs have at once.
 const REMEMBERED_MAX: usize = 64;
 
 /// Answers by what was asked; the oldest go first.
-pub(crate) struct Remembered<K, V>(Mutex<Vec<(K, V)>>);
+pub(crate) struct Memo<K, V>(Mutex<Vec<(K, V)>>);
 
-impl<K: PartialEq, V: Clone> Remembered<K, V> {
+impl<K, V: Clone> Memo<K, V> {
     /// None yet.
-    pub(crate) const fn nothing() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
     /// The last answer to a question.
-    pub(crate) fn of(&self, key: &K) -> Option<V> {
+    pub(crate) fn get<Q: PartialEq + ?Sized>(&self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.clone())
+        all.iter()
+            .rev()
+            .find(|(known, _)| Borrow::<Q>::borrow(known) == key)
+            .map(|(_, value)| value.clone())
     }
 
     /// Notes an answer.

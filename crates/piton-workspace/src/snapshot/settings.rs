@@ -4,23 +4,17 @@
 //! the stat cache together with the stamps of those files, so that a snapshot without a change
 //! starts no process.
 
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{Mode, OFlags};
 
 use super::Error;
 use super::barred::Barred;
 use super::codec::{Reader, Writer};
-use super::oid::{self, Oid};
 use super::stat::Stat;
+use crate::files::os_path;
 use crate::git::Git;
-use crate::worktree::Place;
-use crate::{Project, refs};
-
-/// The file of a ref of ours: an object id and a line end, of whatever hash.
-const REF_BYTES_MAX: usize = 128;
+use crate::objects::{self, Oid};
+use crate::repo::{self, Project, Repo};
 
 /// Files in the git folder of a work tree that settings may depend on, where they may differ between
 /// work trees: its own, and the branch, for which there may be includes.
@@ -29,65 +23,18 @@ const OWN_FILES: [&str; 2] = ["config.worktree", "HEAD"];
 /// How the keys of git's configuration begin that say how files are converted.
 const CONVERTING: [&str; 4] = ["core.autocrlf", "core.eol", "attr.tree", "filter."];
 
-/// A work tree and its repository.
-#[derive(Clone, Debug)]
-pub(crate) struct Repo {
-    pub(crate) dir: PathBuf,
-    pub(crate) git_dir: PathBuf,
-    pub(crate) common: PathBuf,
-}
-
-impl Repo {
-    /// Finds the repository of a work tree, given its top.
-    pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
-        let none = |why: String| Error::NotAWorkTree { dir: dir.to_owned(), why };
-        let project = Project::known(dir).map_err(|e| none(e.to_string()))?;
-        match (project.git_dir, project.common_dir) {
-            (Some(git_dir), Some(common)) if project.root == dir => {
-                Ok(Self { dir: dir.to_owned(), git_dir, common })
-            }
-            (Some(_), _) => Err(none(format!("its top is {}", project.root.display()))),
-            _ => Err(none("it has no `.git`".to_owned())),
-        }
-    }
-
-    /// The same for what moves refs.
-    pub(crate) fn place(&self) -> Result<Place, Error> {
-        Ok(Place::in_git((&self.dir, &self.git_dir), &self.common)?)
-    }
-
-    /// Where objects are written.
-    pub(crate) fn objects(&self) -> PathBuf {
-        self.common.join("objects")
-    }
-
-    /// The user's index.
-    pub(crate) fn index(&self) -> PathBuf {
-        self.git_dir.join("index")
-    }
-
-    /// The value of one of our refs, without starting git where refs are files.
-    pub(crate) fn ref_value(&self, settings: &Settings, name: &str) -> Option<String> {
-        if settings.reftable {
-            return refs::value(&self.dir, name);
-        }
-        if let Some(value) = loose(&self.common.join(name)) {
-            return Some(value);
-        }
-        let packed = std::fs::read_to_string(self.common.join("packed-refs")).ok()?;
-        let line = packed.lines().find(|l| l.split_once(' ').is_some_and(|(_, n)| n == name))?;
-        line.split_once(' ').map(|(id, _)| id.to_owned())
-    }
-}
-
-/// What the file of a ref says; read in one go, because this is done around every step.
-fn loose(file: &Path) -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file = rustix::fs::open(file, flags, Mode::empty()).ok()?;
-    let mut bytes = [0; REF_BYTES_MAX];
-    let len = rustix::io::read(&file, &mut bytes).ok()?;
-    let text = std::str::from_utf8(&bytes[..len]).ok()?;
-    Some(text.trim_end().to_owned())
+/// Finds the repository of a work tree, given its top.
+pub(crate) fn open(dir: &Path) -> Result<Repo, Error> {
+    let none = |why: String| Error::NotAWorkTree { dir: dir.to_owned(), why };
+    let project = Project::known(dir).map_err(|e| none(e.to_string()))?;
+    let (git_dir, common) = match (project.git_dir, project.common_dir) {
+        (Some(git_dir), Some(common)) if project.root == dir => (git_dir, common),
+        (Some(_), _) => return Err(none(format!("its top is {}", project.root.display()))),
+        _ => return Err(none("it has no `.git`".to_owned())),
+    };
+    let real = repo::real(&common).map_err(|e| Error::file(&common, e))?;
+    let git_dir = if git_dir == common { real.clone() } else { git_dir };
+    Ok(Repo { root: dir.to_owned(), git_dir, common: real, state: project.state_dir })
 }
 
 /// A file, and how it was when it was read; `None` where it did not exist.
@@ -119,8 +66,6 @@ pub(crate) struct Settings {
     pub(crate) autocrlf: bool,
     /// Exec bits are taken from the files.
     pub(crate) file_mode: bool,
-    /// Refs are not files.
-    pub(crate) reftable: bool,
     /// Files that the index marks may be left out of the work tree. Without it the mark is a person's
     /// own, and a file that is not there was deleted.
     pub(crate) sparse: bool,
@@ -136,21 +81,21 @@ impl Settings {
     /// Asks git.
     pub(crate) fn load(repo: &Repo, started: i64) -> Result<Self, Error> {
         let listed =
-            Git::at(&repo.dir).args(["config", "-z", "--list", "--show-origin"]).bytes()?;
+            Git::at(&repo.root).args(["config", "-z", "--list", "--show-origin"]).bytes()?;
         let mut found = Self { file_mode: true, barred: Barred::usual(), ..Self::default() };
         let mut files = vec![repo.common.join("config")];
         let (mut own_excludes, mut converting) = (false, Writer::default());
         let mut fields = listed.split(|b| *b == 0);
         while let (Some(origin), Some(pair)) = (fields.next(), fields.next()) {
             if let Some(path) = origin.strip_prefix(b"file:") {
-                files.push(repo.dir.join(OsStr::from_bytes(path)));
+                files.push(repo.root.join(os_path(path)));
             }
             own_excludes |= found.take(pair);
             if CONVERTING.iter().any(|key| pair.starts_with(key.as_bytes())) {
                 converting.bytes(pair);
             }
         }
-        found.converting = Oid::of(oid::Kind::Blob, &converting.0);
+        found.converting = Oid::of(objects::Kind::Blob, &converting.0);
         let vars = Vars::ask(repo);
         let global = vars.paths("GIT_CONFIG_GLOBAL");
         files.extend(vars.paths("GIT_CONFIG_SYSTEM"));
@@ -207,7 +152,6 @@ impl Settings {
             "core.excludesfile" => return true,
             "extensions.worktreeconfig" => self.scope = Scope::WorkTree,
             _ if key.starts_with("includeif.") => self.scope = Scope::WorkTree,
-            "extensions.refstorage" => self.reftable = value == "reftable",
             "extensions.objectformat" => {
                 self.format = (value != "sha1").then(|| value.to_owned());
             }
@@ -231,14 +175,13 @@ impl Settings {
         to.oid(self.converting);
         to.u8(u8::from(self.autocrlf));
         to.u8(u8::from(self.file_mode));
-        to.u8(u8::from(self.reftable));
         to.u8(u8::from(self.sparse));
         self.barred.write(to);
         to.u8(u8::from(self.scope == Scope::WorkTree));
     }
 
     pub(crate) fn read(from: &mut Reader<'_>) -> Option<Self> {
-        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let path = |bytes: &[u8]| os_path(bytes).to_owned();
         let mut found = Self::default();
         for _ in 0..from.len()? {
             found.sources.push((path(from.bytes()?), from.stamp()?));
@@ -251,7 +194,6 @@ impl Settings {
         found.converting = from.oid()?;
         found.autocrlf = from.u8()? != 0;
         found.file_mode = from.u8()? != 0;
-        found.reftable = from.u8()? != 0;
         found.sparse = from.u8()? != 0;
         found.barred = Barred::read(from)?;
         if from.u8()? != 0 {
@@ -267,7 +209,7 @@ struct Vars(Vec<u8>);
 impl Vars {
     /// Asks for all at once: each question would be a process.
     fn ask(repo: &Repo) -> Self {
-        Self(Git::at(&repo.dir).args(["var", "-l"]).bytes().unwrap_or_default())
+        Self(Git::at(&repo.root).args(["var", "-l"]).bytes().unwrap_or_default())
     }
 
     fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
@@ -282,16 +224,16 @@ impl Vars {
 
     /// Paths of files, whether they exist or not.
     fn paths(&self, name: &str) -> Vec<PathBuf> {
-        self.values(name).map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
+        self.values(name).map(|path| os_path(path).to_owned()).collect()
     }
 }
 
 fn excludes_file(repo: &Repo) -> Result<Option<PathBuf>, Error> {
-    let path = Git::at(&repo.dir)
+    let path = Git::at(&repo.root)
         .args(["config", "-z", "--type=path", "--get", "core.excludesFile"])
         .bytes()?;
     let path = path.strip_suffix(b"\0").unwrap_or(&path);
-    Ok((!path.is_empty()).then(|| repo.dir.join(OsStr::from_bytes(path))))
+    Ok((!path.is_empty()).then(|| repo.root.join(os_path(path))))
 }
 
 /// Where ignore rules lie without a setting: next to the configuration in the user's `git` folder.

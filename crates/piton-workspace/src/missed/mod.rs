@@ -6,16 +6,17 @@
 //! folder: what did not change since it was checked out is not read again. What nobody can read is
 //! named. Nothing here decides what happens to a lane then.
 
+pub mod large;
+
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::files::os_path;
 use crate::git::{self, Git};
-use crate::snapshot::{Error, Missed, Why, os_path};
-use crate::synced;
-use crate::worktree::Place;
+use crate::objects;
+use crate::repo::Repo;
+use crate::snapshot::{Error, Missed, Why};
 
 /// Files that git is asked for by name; beyond that it lists all, for a command line has its limits.
 const ASKED_MAX: usize = 200;
@@ -70,7 +71,7 @@ pub fn whole(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Whole, Error> 
         tree => tree?,
     };
     // What a step added before has objects that nobody synced, and git does not write them again.
-    synced::objects(dir, &tree, &[held])?;
+    objects::sync(dir, &tree, &[held])?;
     Ok(Whole { tree, left })
 }
 
@@ -148,13 +149,13 @@ fn is_elsewhere(dir: &Path) -> bool {
 
 /// The index of our own for a lane's worktree; made from the worktree's, for what that knows.
 pub(crate) fn own_index(dir: &Path) -> Result<PathBuf, Error> {
-    let place = Place::of(dir)
+    let repo = Repo::find(dir)
         .map_err(|error| Error::NotAWorkTree { dir: dir.to_owned(), why: error.to_string() })?;
-    let index = place.git_dir.join(INDEX);
+    let index = repo.git_dir.join(INDEX);
     // Whoever held its lock was killed: one driver acts at a time.
     let _ = fs::remove_file(index.with_extension("lock"));
     if !index.exists() {
-        copy(&place.git_dir.join("index"), &index).map_err(|e| Error::file(&index, e))?;
+        copy(&repo.git_dir.join("index"), &index).map_err(|e| Error::file(&index, e))?;
     }
     Ok(index)
 }
@@ -174,7 +175,7 @@ pub(crate) fn added(dir: &Path, index: &Path, paths: &[&[u8]]) -> Result<Vec<Vec
     let input: Vec<u8> = paths.iter().flat_map(|path| [*path, b"\0"].concat()).collect();
     let add = ["update-index", "--add", "--remove", "-z", "--stdin"];
     Git::at(dir).durable().index(index).args(add).input(input).run()?;
-    let names = paths.iter().map(|path| OsStr::from_bytes(path));
+    let names = paths.iter().map(|path| os_path(path));
     let list = Git::at(dir).index(index).env("GIT_LITERAL_PATHSPECS", "1");
     let list = list.args(["ls-files", "-s", "-z", "--"]).args(names).bytes()?;
     Ok(list.split(|b| *b == 0).filter_map(without_stage).collect())
@@ -191,7 +192,7 @@ fn without_stage(line: &[u8]) -> Option<Vec<u8>> {
 pub(crate) fn listed(dir: &Path, commit: &str, path: &[u8]) -> Result<Vec<Vec<u8>>, git::Error> {
     let list = Git::at(dir).env("GIT_LITERAL_PATHSPECS", "1");
     let list = list.args(["ls-tree", "--full-tree", "-z", commit, "--"]);
-    let list = list.arg(OsStr::from_bytes(path)).bytes()?;
+    let list = list.arg(os_path(path)).bytes()?;
     let line = |line: &[u8]| {
         let mut words = line.splitn(3, |b| *b == b' ');
         let (mode, rest) = (words.next()?, words.nth(1)?);

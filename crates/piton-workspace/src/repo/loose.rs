@@ -18,7 +18,7 @@ const FILE_BYTES_MAX: usize = 256;
 
 /// What the files say of a ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum Found {
     /// It names this object.
     Names(String),
     /// There is no such ref.
@@ -28,39 +28,46 @@ pub(crate) enum Look {
 }
 
 /// What a ref that all work trees share names, as far as files say.
-pub(crate) fn read(common: &Path, name: &str) -> Look {
+pub(crate) fn read(common: &Path, name: &str) -> Found {
     // What cannot be in the name of a ref is an expression about one.
     let plain = |b: u8| b > b' ' && b != 0x7f && !b"^~:?*[\\{".contains(&b);
     let whole = name.starts_with("refs/") && name.bytes().all(plain) && !name.contains("..");
     if !whole || OF_ONE_TREE.iter().any(|prefix| name.starts_with(prefix)) {
-        return Look::Unsure;
+        return Found::Unsure;
     }
     match text(&common.join(name)) {
         Ok(Some(text)) => named(text),
         // Looked at in this order: git packs a ref before its file goes.
         Err(Errno::NOENT) if !is_there(common, "packed-refs") && !is_there(common, "reftable") => {
-            Look::Missing
+            Found::Missing
         }
-        _ => Look::Unsure,
+        _ => Found::Unsure,
     }
 }
 
 /// What a work tree has checked out, likewise.
-pub(crate) fn head(git_dir: &Path, common: &Path) -> Look {
-    let Ok(Some(text)) = text(&git_dir.join("HEAD")) else { return Look::Unsure };
+pub(crate) fn head(git_dir: &Path, common: &Path) -> Found {
+    let Ok(Some(text)) = text(&git_dir.join("HEAD")) else { return Found::Unsure };
     match text.strip_prefix("ref: ") {
         Some(name) => read(common, name),
         None => named(text),
     }
 }
 
-fn named(text: String) -> Look {
-    if is_id(&text) { Look::Names(text) } else { Look::Unsure }
+fn named(text: String) -> Found {
+    if is_id(&text) { Found::Names(text) } else { Found::Unsure }
 }
 
 /// Whether something may be there: only a look that found nothing says that there is nothing.
 fn is_there(common: &Path, name: &str) -> bool {
     !matches!(rustix::fs::lstat(common.join(name)), Err(Errno::NOENT))
+}
+
+/// What the packed refs say of one.
+pub(crate) fn packed(common: &Path, name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(common.join("packed-refs")).ok()?;
+    let line = text.lines().find(|l| l.split_once(' ').is_some_and(|(_, n)| n == name))?;
+    line.split_once(' ').map(|(id, _)| id.to_owned())
 }
 
 /// Tells whether a text is the whole id of an object, as git writes it.
@@ -100,13 +107,13 @@ mod tests {
         put("refs/heads/half", &id[..20]);
         put("refs/heads/name", "ref: refs/heads/a\n");
         std::os::unix::fs::symlink("a", top.join("refs/heads/link")).unwrap();
-        let found = Look::Names(id.to_owned());
+        let found = Found::Names(id.to_owned());
         assert_eq!(read(top, "refs/heads/a"), found);
         let others = ["zero", "torn", "half", "name", "link", "a^{commit}", "../heads/a"];
         for name in others.map(|name| format!("refs/heads/{name}")) {
-            assert_eq!(read(top, &name), Look::Unsure, "{name}");
+            assert_eq!(read(top, &name), Found::Unsure, "{name}");
         }
-        assert_eq!(read(top, "refs/bisect/a"), Look::Unsure);
+        assert_eq!(read(top, "refs/bisect/a"), Found::Unsure);
         put("HEAD", "ref: refs/heads/a\n");
         assert_eq!(head(top, top), found);
         put("HEAD", &format!("{id}\n"));
@@ -120,14 +127,14 @@ mod tests {
         fs::create_dir_all(top.join("refs/heads")).unwrap();
         fs::write(top.join("HEAD"), "ref: refs/heads/.invalid\n").unwrap();
         let none = ["refs/heads/none", "refs/heads/none/below", "refs/piton/r/x"];
-        assert!(none.iter().all(|name| read(top, name) == Look::Missing));
-        assert_eq!(head(top, top), Look::Missing);
-        assert_eq!(read(top, "refs/bisect/none"), Look::Unsure);
-        assert_eq!(read(top, "refs/heads"), Look::Unsure);
+        assert!(none.iter().all(|name| read(top, name) == Found::Missing));
+        assert_eq!(head(top, top), Found::Missing);
+        assert_eq!(read(top, "refs/bisect/none"), Found::Unsure);
+        assert_eq!(read(top, "refs/heads"), Found::Unsure);
         for elsewhere in ["packed-refs", "reftable"] {
             fs::write(top.join(elsewhere), "").unwrap();
-            assert!(none.iter().all(|name| read(top, name) == Look::Unsure), "{elsewhere}");
-            assert_eq!(head(top, top), Look::Unsure);
+            assert!(none.iter().all(|name| read(top, name) == Found::Unsure), "{elsewhere}");
+            assert_eq!(head(top, top), Found::Unsure);
             fs::remove_file(top.join(elsewhere)).unwrap();
         }
     }

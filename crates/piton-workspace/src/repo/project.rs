@@ -1,17 +1,13 @@
 //! The project a folder belongs to: its root, its state folder, its checked-out commit.
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::ffi::OsStrExt as _;
+use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use crate::remembered::Remembered;
+use super::{Memo, is_id, loose};
+use crate::files::{os_path, small};
+use crate::git::git;
 
-/// What a small file is read with: those that say where things are have some dozen bytes, and one
-/// call is enough for all but the longest paths.
-const SMALL_BYTES: usize = 1024;
 /// Longest chain of symbolic refs that is followed; git itself allows five.
 const REF_DEPTH_MAX: usize = 5;
 /// What stands in HEAD where refs are not files: only git can tell.
@@ -29,7 +25,7 @@ const LEDGER: &str = "ledger.db";
 type Link = (u64, u64, u64, (i64, i64));
 
 /// Linked work trees, by their folder and what its `.git` was.
-static LINKED: Remembered<(PathBuf, Link), Project> = Remembered::nothing();
+static LINKED: Memo<(PathBuf, Link), Project> = Memo::new();
 
 /// Why a project could not be found.
 #[derive(Debug, thiserror::Error)]
@@ -121,7 +117,7 @@ impl Project {
         let key = (folder.to_owned(), (link.dev(), link.ino(), link.size(), written));
         // A folder of git's that is gone leads nowhere, though the link is there.
         let stands = |p: &Self| p.git_dir.as_ref().is_some_and(|dir| dir.join("HEAD").exists());
-        if let Some(project) = LINKED.of(&key).filter(stands) {
+        if let Some(project) = LINKED.get(&key).filter(stands) {
             return Ok(project);
         }
         let project = Self::discover(folder)?;
@@ -152,7 +148,7 @@ impl Project {
     pub fn branch(&self) -> Option<String> {
         let name = head_ref(self.git_dir.as_ref()?)?;
         match name.as_str() {
-            ELSEWHERE => super::git(&self.root, &["symbolic-ref", "-q", "--short", "HEAD"]).ok(),
+            ELSEWHERE => git(&self.root, &["symbolic-ref", "-q", "--short", "HEAD"]).ok(),
             name => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
         }
     }
@@ -177,14 +173,14 @@ impl Project {
             let loose = if name == "HEAD" { git_dir.join(&name) } else { common.join(&name) };
             let text = match small_text(&loose) {
                 Some(text) => text.trim().to_owned(),
-                None => packed(common, &name)?,
+                None => loose::packed(common, &name)?,
             };
             match text.strip_prefix("ref:").map(str::trim) {
                 Some(ELSEWHERE) => {
-                    return super::git(&self.root, &["rev-parse", "--verify", "-q", "HEAD"]).ok();
+                    return git(&self.root, &["rev-parse", "--verify", "-q", "HEAD"]).ok();
                 }
                 Some(next) => next.clone_into(&mut name),
-                None => return is_commit(&text).then_some(text),
+                None => return is_id(&text).then_some(text),
             }
         }
         None
@@ -219,44 +215,15 @@ pub(crate) fn named_by(head: &[u8]) -> Option<String> {
     std::str::from_utf8(name).ok().map(str::to_owned)
 }
 
-/// Reads a file that is short as a rule, in as few calls as can be: around every step some dozen are.
-pub(crate) fn small(file: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(file)?;
-    let (mut bytes, mut len) = (vec![0; SMALL_BYTES], 0);
-    loop {
-        match file.read(&mut bytes[len..]) {
-            Ok(read) => len += read,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        }
-        // A file has no more than fits when it does not fill what it is read into.
-        if len < bytes.len() {
-            bytes.truncate(len);
-            return Ok(bytes);
-        }
-        bytes.resize(2 * len, 0);
-    }
-}
-
 fn small_text(file: &Path) -> Option<String> {
     String::from_utf8(small(file).ok()?).ok()
-}
-
-pub(crate) fn is_commit(text: &str) -> bool {
-    text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit())
-}
-
-fn packed(common: &Path, name: &str) -> Option<String> {
-    let text = std::fs::read_to_string(common.join("packed-refs")).ok()?;
-    let line = text.lines().find(|l| l.split_once(' ').is_some_and(|(_, n)| n == name))?;
-    line.split_once(' ').map(|(id, _)| id.to_owned())
 }
 
 fn linked(dot_git: &Path) -> Result<PathBuf, Error> {
     let broken = |why: &str| Error::BrokenGit { path: dot_git.to_owned(), why: why.to_owned() };
     let text = small(dot_git).map_err(|e| broken(&e.to_string()))?;
     let target = text.trim_ascii().strip_prefix(b"gitdir:").map(<[u8]>::trim_ascii);
-    let target = as_path(target.ok_or_else(|| broken("it has no `gitdir:` line"))?);
+    let target = os_path(target.ok_or_else(|| broken("it has no `gitdir:` line"))?);
     let base = dot_git.parent().unwrap_or(Path::new("."));
     let git_dir = if target.is_absolute() { target.to_owned() } else { base.join(target) };
     if git_dir.join("HEAD").exists() {
@@ -272,7 +239,7 @@ fn common_dir(git_dir: &Path) -> PathBuf {
     let Ok(text) = small(&git_dir.join("commondir")) else {
         return git_dir.to_owned();
     };
-    let named = as_path(text.trim_ascii());
+    let named = os_path(text.trim_ascii());
     if named == Path::new("../..")
         && let Some(above) = registered_in(git_dir)
     {
@@ -288,10 +255,6 @@ fn registered_in(git_dir: &Path) -> Option<&Path> {
     let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
     let above = git_dir.parent().filter(|above| above.file_name() == Some("worktrees".as_ref()))?;
     (git_dir.is_absolute() && git_dir.components().all(is_plain)).then(|| above.parent()).flatten()
-}
-
-fn as_path(bytes: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(bytes))
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::{added, is_addable, listed, own_index};
+use crate::files::{os_path, sync};
 use crate::git::Git;
-use crate::snapshot::{Error, Missed, Why, os_path};
-use crate::whole::{added, is_addable, listed, own_index};
+use crate::snapshot::{Error, Missed, Why};
 
 /// How the large files of a work tree differ from those of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,7 +91,6 @@ impl Large {
         let paths: Vec<u8> = self.back_paths().flat_map(ended).collect();
         let bring = ["checkout-index", "-f", "-u", "-z", "--stdin"];
         Git::at(dir).index(&index).args(bring).input(paths).run()?;
-        let failed = |why: String| Error::file(dir, std::io::Error::other(why));
-        crate::restore::sync(dir).map_err(failed)
+        sync::file_system(dir).map_err(|e| Error::file(dir, e))
     }
 }

@@ -9,60 +9,49 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use crate::Project;
-use crate::git::Git;
-use crate::refs::loose::{self, Look};
-use crate::remembered::Remembered;
-use crate::stay::Staying;
+use super::loose::{self, Found};
+use super::{Memo, Project};
+use crate::git::{Git, Pool};
 
 /// The gits that answer.
-static CONVERSATIONS: Staying<Conversation> = Staying::none();
+static PROCESSES: Pool<CatFile> = Pool::new();
 
 /// What the commit or tree of an object is, by repository and name.
-static PEELED: Remembered<(PathBuf, String), String> = Remembered::nothing();
-/// What blobs hold, likewise.
-static HELD: Remembered<(PathBuf, String), Vec<u8>> = Remembered::nothing();
-/// Larger blobs than this are asked for each time; the records of lanes have some hundred bytes.
-const HELD_BYTES_MAX: usize = 4096;
+static PEELED: Memo<(PathBuf, String), String> = Memo::new();
+/// What objects hold, likewise.
+static CONTENTS: Memo<(PathBuf, String), Vec<u8>> = Memo::new();
+/// Larger objects than this are asked for each time; the records of lanes have some hundred bytes.
+const CONTENTS_BYTES_MAX: usize = 4096;
 
 /// Ends the gits that answer.
-pub(crate) fn hang_up() {
-    CONVERSATIONS.end();
+pub(crate) fn end_processes() {
+    PROCESSES.end();
 }
 
 /// The object that a name leads to: a ref, an id, or an expression like `HEAD^{tree}`.
-pub(crate) fn id(dir: &Path, name: &str) -> Option<String> {
-    home(dir)?.id(name)
-}
-
-/// The same, as seen from a work tree with this git folder and the one that all share.
-pub(crate) fn id_at((git_dir, common): (&Path, &Path), name: &str) -> Option<String> {
-    Home { git_dir: git_dir.to_owned(), common: common.to_owned() }.id(name)
-}
-
-/// The same, as seen from the folder that all work trees share.
-pub(crate) fn id_in(common: &Path, name: &str) -> Option<String> {
-    Home::of_all(common).id(name)
+pub fn value(dir: &Path, name: &str) -> Option<String> {
+    let (git_dir, common) = folders(dir)?;
+    Names { git_dir: &git_dir, common: &common }.value(name)
 }
 
 /// The bytes of the object that a name leads to.
 pub(crate) fn bytes(dir: &Path, name: &str) -> Option<Vec<u8>> {
-    home(dir)?.bytes(name)
+    let (git_dir, common) = folders(dir)?;
+    Names { git_dir: &git_dir, common: &common }.bytes(name)
 }
 
-/// The same, as seen from the folder that all work trees share.
-pub(crate) fn bytes_in(common: &Path, name: &str) -> Option<Vec<u8>> {
-    Home::of_all(common).bytes(name)
+/// The git folder of the work tree that a folder belongs to, and the one that all share.
+fn folders(dir: &Path) -> Option<(PathBuf, PathBuf)> {
+    let project = Project::known(dir).ok()?;
+    // Above a folder that is gone lies another work tree.
+    let is_there = project.root == dir || dir.is_dir();
+    Some((project.git_dir.filter(|_| is_there)?, project.common_dir?))
 }
 
-/// Notes what a blob holds that was written here.
-pub(crate) fn wrote(common: &Path, id: &str, bytes: &[u8]) {
-    remember((common.to_owned(), id.to_owned()), bytes);
-}
-
-fn remember(key: (PathBuf, String), bytes: &[u8]) {
-    if bytes.len() <= HELD_BYTES_MAX {
-        HELD.add(key, bytes.to_vec());
+/// Notes what an object holds, by repository and id.
+pub(crate) fn remember(key: (PathBuf, String), bytes: &[u8]) {
+    if bytes.len() <= CONTENTS_BYTES_MAX {
+        CONTENTS.add(key, bytes.to_vec());
     }
 }
 
@@ -84,13 +73,13 @@ impl Header {
     }
 }
 
-struct Conversation {
+struct CatFile {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
 }
 
-impl Conversation {
+impl CatFile {
     fn begin(common: &Path) -> io::Result<Self> {
         let git = Git::at(common).env("GIT_DIR", common).env("GIT_NO_LAZY_FETCH", "1");
         let git = git.args(["cat-file", "--batch-command"]);
@@ -117,7 +106,7 @@ impl Conversation {
     }
 }
 
-impl Drop for Conversation {
+impl Drop for CatFile {
     fn drop(&mut self) {
         // It only ever reads.
         let _ = self.child.kill();
@@ -125,26 +114,21 @@ impl Drop for Conversation {
     }
 }
 
-/// The folders of a repository as seen from one of its work trees.
-#[derive(Clone)]
-struct Home {
-    git_dir: PathBuf,
-    common: PathBuf,
+/// The names of a repository as seen from one of its work trees.
+pub(super) struct Names<'a> {
+    pub(super) git_dir: &'a Path,
+    pub(super) common: &'a Path,
 }
 
-impl Home {
-    fn of_all(common: &Path) -> Self {
-        Self { git_dir: common.to_owned(), common: common.to_owned() }
-    }
-
-    fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+impl Names<'_> {
+    pub(super) fn bytes(&self, name: &str) -> Option<Vec<u8>> {
         let known = match self.start(name) {
-            Look::Names(id) => Some(id),
-            Look::Missing => return None,
-            Look::Unsure => None,
+            Found::Names(id) => Some(id),
+            Found::Missing => return None,
+            Found::Unsure => None,
         };
-        let key = known.map(|id| (self.common.clone(), id));
-        if let Some(held) = key.as_ref().and_then(|key| HELD.of(key)) {
+        let key = known.map(|id| (self.common.to_owned(), id));
+        if let Some(held) = key.as_ref().and_then(|key| CONTENTS.get(key)) {
             return Some(held);
         }
         let name = key.as_ref().map_or(name, |(_, id)| id);
@@ -161,21 +145,21 @@ impl Home {
         Some(bytes)
     }
 
-    fn id(&self, name: &str) -> Option<String> {
+    pub(super) fn value(&self, name: &str) -> Option<String> {
         let asked = |name: &str| self.ask("info", name, |_, header| Ok(header.id.clone()));
         let (start, peel) = name.split_at(name.find("^{").unwrap_or(name.len()));
         let id = match self.start(start) {
-            Look::Names(id) => id,
-            Look::Missing => return None,
-            Look::Unsure => return asked(name),
+            Found::Names(id) => id,
+            Found::Missing => return None,
+            Found::Unsure => return asked(name),
         };
         match peel {
             // Whether an object is there, only git can tell.
             "" if start == id => asked(name),
             "" => Some(id),
             "^{tree}" | "^{commit}" => {
-                let key = (self.common.clone(), format!("{id}{peel}"));
-                PEELED.of(&key).or_else(|| {
+                let key = (self.common.to_owned(), format!("{id}{peel}"));
+                PEELED.get(&key).or_else(|| {
                     let found = asked(&key.1)?;
                     PEELED.add(key, found.clone());
                     Some(found)
@@ -186,11 +170,11 @@ impl Home {
     }
 
     /// The id that a name stands for, where git need not be asked for it.
-    fn start(&self, name: &str) -> Look {
+    fn start(&self, name: &str) -> Found {
         match name {
-            "HEAD" => loose::head(&self.git_dir, &self.common),
-            id if loose::is_id(id) => Look::Names(id.to_owned()),
-            name => loose::read(&self.common, name),
+            "HEAD" => loose::head(self.git_dir, self.common),
+            id if loose::is_id(id) => Found::Names(id.to_owned()),
+            name => loose::read(self.common, name),
         }
     }
 
@@ -203,17 +187,17 @@ impl Home {
         if name.contains('\n') {
             return None;
         }
-        let (common, name) = (std::path::absolute(&self.common).ok()?, self.seen_from_all(name)?);
-        if let Some(mut conversation) = CONVERSATIONS.take(&common) {
+        let (common, name) = (std::path::absolute(self.common).ok()?, self.seen_from_all(name)?);
+        if let Some(mut process) = PROCESSES.take(&common) {
             // One that was ended meanwhile, as by Ctrl-C, is begun anew.
-            if let Ok(answer) = conversation.ask(verb, &name, &read) {
-                CONVERSATIONS.keep(common, conversation);
+            if let Ok(answer) = process.ask(verb, &name, &read) {
+                PROCESSES.put(common, process);
                 return answer;
             }
         }
-        let mut conversation = Conversation::begin(&common).ok()?;
-        let answer = conversation.ask(verb, &name, &read).ok()?;
-        CONVERSATIONS.keep(common, conversation);
+        let mut process = CatFile::begin(&common).ok()?;
+        let answer = process.ask(verb, &name, &read).ok()?;
+        PROCESSES.put(common, process);
         answer
     }
 
@@ -224,15 +208,6 @@ impl Home {
         }
         Some(name.to_owned())
     }
-}
-
-/// The repository that a folder belongs to.
-fn home(dir: &Path) -> Option<Home> {
-    let project = Project::known(dir).ok()?;
-    // Above a folder that is gone lies another work tree.
-    let is_there = project.root == dir || dir.is_dir();
-    let (git_dir, common) = (project.git_dir.filter(|_| is_there)?, project.common_dir?);
-    Some(Home { git_dir, common })
 }
 
 #[cfg(test)]
@@ -260,16 +235,16 @@ mod tests {
         let dir = home.path();
         let fresh = |name: &str| git(dir, &["rev-parse", "-q", "--verify", name]).ok();
         for name in ["HEAD", "refs/heads/main", "HEAD^{tree}", "refs/heads/none", "no such name"] {
-            assert_eq!(id(dir, name), fresh(name), "{name}");
+            assert_eq!(value(dir, name), fresh(name), "{name}");
         }
         commit(dir, "two");
         git(dir, &["pack-refs", "--all"]).unwrap();
         git(dir, &["gc", "-q", "--prune=now"]).unwrap();
-        assert_eq!(id(dir, "refs/heads/main"), fresh("HEAD"));
-        assert_eq!(id(dir, "HEAD~1^{commit}"), fresh("HEAD~1"));
+        assert_eq!(value(dir, "refs/heads/main"), fresh("HEAD"));
+        assert_eq!(value(dir, "HEAD~1^{commit}"), fresh("HEAD~1"));
         git(dir, &["update-ref", "-d", "refs/heads/main"]).unwrap();
-        assert_eq!(id(dir, "refs/heads/main"), None);
-        assert_eq!(id(dir, "a\nb"), None);
+        assert_eq!(value(dir, "refs/heads/main"), None);
+        assert_eq!(value(dir, "a\nb"), None);
     }
 
     #[test]
@@ -288,23 +263,23 @@ mod tests {
         let linked = home.path().join("a linked one");
         git(home.path(), &["worktree", "add", "-q", "-b", "b", &linked.to_string_lossy()]).unwrap();
         commit(&linked, "there");
-        let here = id(home.path(), "HEAD").unwrap();
-        let there = id(&linked, "HEAD^{commit}").unwrap();
+        let here = value(home.path(), "HEAD").unwrap();
+        let there = value(&linked, "HEAD^{commit}").unwrap();
         assert_ne!(here, there);
-        assert_eq!(id(home.path(), "refs/heads/b"), Some(there));
+        assert_eq!(value(home.path(), "refs/heads/b"), Some(there));
     }
 
     #[test]
     fn one_that_was_ended_is_begun_anew() {
         let home = repository();
-        let before = id(home.path(), "HEAD").unwrap();
-        assert_eq!(id(home.path(), &before), Some(before.clone()));
+        let before = value(home.path(), "HEAD").unwrap();
+        assert_eq!(value(home.path(), &before), Some(before.clone()));
         {
             let common = std::path::absolute(home.path().join(".git")).unwrap();
-            let mut found = CONVERSATIONS.take(&common).unwrap();
+            let mut found = PROCESSES.take(&common).unwrap();
             found.child.kill().unwrap();
-            CONVERSATIONS.keep(common, found);
+            PROCESSES.put(common, found);
         }
-        assert_eq!(id(home.path(), &before), Some(before));
+        assert_eq!(value(home.path(), &before), Some(before));
     }
 }

@@ -7,11 +7,10 @@
 
 use std::path::Path;
 
-use super::oid::{LEN, Oid};
+use crate::files::join;
 use crate::git::{Error, Git};
+use crate::objects::{LEN, Oid};
 
-/// Mode of a submodule.
-pub(crate) const GITLINK: u32 = 0o160_000;
 /// Extensions in lower case must be understood; these two change what the entries mean.
 const SIGNATURE: &[u8; 4] = b"DIRC";
 /// Bytes of an entry before its name: ten numbers, the id, the flags.
@@ -56,8 +55,7 @@ impl Index {
 
     /// Whether anything below a folder is tracked.
     pub(crate) fn has_below(&self, folder: &[u8]) -> bool {
-        let mut start = folder.to_vec();
-        start.push(b'/');
+        let start = join(folder, b"");
         let at = self.entries.partition_point(|e| e.path < start);
         self.entries.get(at).is_some_and(|e| e.path.starts_with(&start))
     }
@@ -223,9 +221,8 @@ mod tests {
 
     #[test]
     fn the_tree_of_an_index_is_known_until_something_changes() -> Result<(), Error> {
-        let failed = |error: String| Error { command: String::new(), code: None, message: error };
-        let home = tempfile::tempdir().map_err(|e| failed(e.to_string()))?;
-        let git = |args: &[&str]| crate::git::git(home.path(), args).map_err(failed);
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let git = |args: &[&str]| crate::git::git(home.path(), args);
         let index = home.path().join(".git/index");
         git(&["init", "-q"])?;
         assert_eq!(tree(&index), None);

@@ -16,7 +16,8 @@ pub use submodule::unfilled;
 use piton_core::shell;
 
 use crate::git::{Git, NOT_RUN};
-use crate::{Project, refs};
+use crate::refs;
+use crate::repo::Project;
 
 /// How many paths a refusal names: enough to recognise them, few enough to read.
 const PATHS_NAMED_MAX: usize = 10;
@@ -161,7 +162,7 @@ fn unusable(root: &Path, said: &str) -> Refusal {
     let fix = if said.starts_with(NOT_RUN) {
         "install git, or put it on the PATH"
     } else {
-        "run `git init` and commit once, or use isolation = \"in-place\""
+        "run `git init` and commit once, or use isolation = \"in-repo\""
     };
     let message = format!("{root} is not usable as a git work tree: {said}");
     Refusal::new("no-repository", message, fix)

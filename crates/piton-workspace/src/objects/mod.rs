@@ -1,12 +1,55 @@
-//! Where a snapshot's new objects go: into its pack, each once.
+//! Objects: their ids, those that lie in packs, and new ones, which are durable before anything names
+//! them.
+
+mod blob;
+mod deflate;
+mod oid;
+mod pack;
+mod packs;
+pub mod partial;
+mod sync;
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use super::Error;
-use super::oid::{Kind, Oid};
-use super::pack::{Pack, Packed, Written};
-use crate::packed::Packs;
+pub(crate) use blob::write as write_blob;
+pub(crate) use oid::{Kind, LEN, Oid};
+use pack::Pack;
+pub(crate) use pack::{Packed, Written, is_ours};
+pub(crate) use packs::{Location, Packs, Reader};
+pub use sync::sync;
+
+/// Why new objects could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// They could not be made into a pack.
+    #[error("the snapshot's objects could not be written: {0}; `git fsck` tells more")]
+    Pack(String),
+    /// A file could not be written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    fn file(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+}
+
+/// The mode of a folder in a tree.
+pub(crate) const TREE: u32 = 0o40_000;
+/// The mode of a submodule.
+pub(crate) const GITLINK: u32 = 0o160_000;
+/// The modes of files.
+pub(crate) const FILE: u32 = 0o100_644;
+pub(crate) const EXEC: u32 = 0o100_755;
+pub(crate) const LINK: u32 = 0o120_000;
 
 /// Objects that are durable already, as far as it pays to know.
 #[derive(Default)]

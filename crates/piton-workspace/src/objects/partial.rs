@@ -67,7 +67,7 @@ fn sweep_keep(keep: &Path) {
     let read = File::open(keep).and_then(|mut file| file.read_exact(&mut start));
     if read.is_ok() && start == PACK && is_free(keep) {
         let pack = keep.with_extension("pack");
-        if crate::snapshot::is_ours(keep, &pack) {
+        if super::is_ours(keep, &pack) {
             let _ = fs::remove_file(pack);
         }
         let _ = fs::remove_file(keep);

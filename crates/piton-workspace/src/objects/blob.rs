@@ -6,18 +6,18 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use super::{Kind, Oid, deflate, partial};
+use crate::files::sync;
 use crate::git::{Error, Git};
-use crate::snapshot::blob_id;
-use crate::worktree::Place;
-use crate::{ask, deflate, partial, refs};
+use crate::repo::{self, Repo};
 
 /// Writes a blob; its id.
 pub(crate) fn write(dir: &Path, text: &str) -> Result<String, Error> {
-    let place = Place::of(dir)?;
-    let config = fs::read_to_string(place.common.join("config")).unwrap_or_default();
+    let common = Repo::find(dir)?.common;
+    let config = fs::read_to_string(common.join("config")).unwrap_or_default();
     let other_format = config.to_ascii_lowercase().contains("objectformat");
-    if let (false, Ok(id)) = (other_format, loose(&place.common, text)) {
-        ask::wrote(&place.common, &id, text.as_bytes());
+    if let (false, Ok(id)) = (other_format, loose(&common, text)) {
+        repo::remember((common, id.clone()), text.as_bytes());
         return Ok(id);
     }
     // What stood in the way here, git says better.
@@ -26,7 +26,7 @@ pub(crate) fn write(dir: &Path, text: &str) -> Result<String, Error> {
 
 /// Writes a blob as a file of its own, as git does.
 fn loose(common: &Path, text: &str) -> io::Result<String> {
-    let id = blob_id(text.as_bytes());
+    let id = Oid::of(Kind::Blob, text.as_bytes()).to_string();
     let (start, rest) = id.split_at(2);
     let folder = common.join("objects").join(start);
     let file = folder.join(rest);
@@ -46,7 +46,7 @@ fn loose(common: &Path, text: &str) -> io::Result<String> {
         new.sync_all()?;
         fs::rename(&part, &file)?;
     }
-    refs::sync_up(common, &format!("objects/{start}/{rest}"))?;
+    sync::way_up(common, &format!("objects/{start}/{rest}"))?;
     Ok(id)
 }
 

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 pub(crate) use entry::Reader;
 
-use crate::snapshot::oid::{LEN, Oid};
+use crate::objects::{LEN, Oid};
 
 /// Longest chain of alternates; git allows five.
 const ALTERNATES_DEPTH_MAX: usize = 5;
@@ -28,7 +28,7 @@ pub(crate) struct Packs {
 
 /// Where an object lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pack: usize,
     offset: u64,
 }
@@ -61,10 +61,10 @@ impl Packs {
     }
 
     /// Where an object lies, in a pack that can be read.
-    pub(crate) fn find(&self, oid: Oid) -> Option<Place> {
+    pub(crate) fn find(&self, oid: Oid) -> Option<Location> {
         self.packs.iter().enumerate().find_map(|(at, pack)| {
             let offset = pack.offset(pack.position(oid)?)?;
-            pack.data().map(|_| Place { pack: at, offset })
+            pack.data().map(|_| Location { pack: at, offset })
         })
     }
 }

@@ -5,20 +5,21 @@
 
 mod durable;
 mod journal;
-pub(crate) mod loose;
+pub(crate) mod record;
 mod session;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::git::{Error, Git};
-use crate::worktree::Place;
-use crate::{ask, blob};
+use crate::objects::write_blob;
+pub use crate::repo::value;
+use crate::repo::{self, Repo};
 use durable::Changing;
-pub(crate) use durable::{sync_ref, sync_up};
+pub(crate) use durable::sync_ref;
 use journal::Underway;
+pub use record::{branch_of, run_of_branch};
 use session::Outcome;
-pub(crate) use session::hang_up;
 
 /// Where all refs of Piton live; nothing of the user's does.
 pub const PREFIX: &str = "refs/piton/";
@@ -46,7 +47,7 @@ impl Fence {
     /// Raises the epoch of a run; a lower one than is there is refused.
     pub fn raise(dir: &Path, run_id: &str, epoch: u64) -> Result<Self, Error> {
         let name = format!("{}epoch", run_prefix(run_id));
-        let blob = blob::write(dir, &format!("{epoch}\n"))?;
+        let blob = write_blob(dir, &format!("{epoch}\n"))?;
         let fence = Self { name, blob };
         // A run's first driver finds none, so it need not look.
         let mut old = if epoch > 1 { fence.below(dir, epoch)? } else { None };
@@ -94,8 +95,8 @@ impl Fence {
     }
 
     /// The same, where it is known already where the repository keeps things.
-    pub(crate) fn holds_in(&self, place: &Place) -> bool {
-        place.value(&self.name).is_some_and(|found| found == self.blob)
+    pub(crate) fn holds_in(&self, repo: &Repo) -> bool {
+        repo.value(&self.name).is_some_and(|found| found == self.blob)
     }
 
     /// The epoch that stands in the repository.
@@ -107,7 +108,14 @@ impl Fence {
 
 /// The number that a blob holds.
 fn number(dir: &Path, blob: &str) -> Option<u64> {
-    std::str::from_utf8(&ask::bytes(dir, blob)?).ok()?.trim().parse().ok()
+    std::str::from_utf8(&repo::bytes(dir, blob)?).ok()?.trim().parse().ok()
+}
+
+/// Ends the gits that wait for questions and transactions, so that nothing of a repository is in use;
+/// the next one begins anew.
+pub fn end_processes() {
+    repo::end_processes();
+    session::end_processes();
 }
 
 /// Where the refs of a run live.
@@ -201,62 +209,62 @@ impl Transaction {
     /// Carries it out, durably unless it may be loose: when it returns, a power cut can't take the
     /// moves back. Locks that an earlier one left because git was killed in it go first.
     pub fn commit(self, dir: &Path, why: &str) -> Result<(), Error> {
-        self.commit_in(&Place::of(dir)?, why)
+        self.commit_in(&Repo::find(dir)?, why)
     }
 
     /// The same, where it is known already where the repository keeps things.
-    pub(crate) fn commit_in(self, place: &Place, why: &str) -> Result<(), Error> {
-        let done = self.carry_out(place, why);
-        if done.is_ok() || !journal::is_locked(place, &self.lines) {
+    pub(crate) fn commit_in(self, repo: &Repo, why: &str) -> Result<(), Error> {
+        let done = self.carry_out(repo, why);
+        if done.is_ok() || !journal::is_locked(repo, &self.lines) {
             return done;
         }
-        let removed = journal::sweep(place, &self.lines).map_err(|e| unwritten(&e))?;
-        if removed == 0 && journal::is_locked(place, &self.lines) {
+        let removed = journal::sweep(repo, &self.lines).map_err(|e| unwritten(&e))?;
+        if removed == 0 && journal::is_locked(repo, &self.lines) {
             return done;
         }
-        self.once(place, why)
+        self.once(repo, why)
     }
 
     /// Carries it out by the git that stays, or else by one of its own.
-    fn carry_out(&self, place: &Place, why: &str) -> Result<(), Error> {
-        if self.fits_session(place, why) {
-            let changing = Changing::look(&place.common, &self.lines);
-            match session::carry_out(place, &self.lines, self.logs == Logs::Made) {
+    fn carry_out(&self, repo: &Repo, why: &str) -> Result<(), Error> {
+        if self.fits_session(repo, why) {
+            let changing = Changing::look(&repo.common, &self.lines);
+            match session::carry_out(repo, &self.lines, self.logs == Logs::Made) {
                 Outcome::Done => return self.synced(&changing),
                 Outcome::Refused(error) if self.brief => return Err(error),
-                Outcome::Lost if self.stands(&place.common) => return self.synced(&changing),
+                Outcome::Lost if self.stands(repo) => return self.synced(&changing),
                 // A git of its own has more patience with locks, and says what is wrong.
                 Outcome::Refused(_) | Outcome::Lost | Outcome::Unasked => {}
             }
         }
-        self.once(place, why)
+        self.once(repo, why)
     }
 
     /// Whether nobody can tell by the logs that a git which stays did it.
-    fn fits_session(&self, place: &Place, why: &str) -> bool {
+    fn fits_session(&self, repo: &Repo, why: &str) -> bool {
         // Seen from a bare repository, git would not log that a branch was made.
-        let made = || why == session::REASON && place.common.file_name() == Some(".git".as_ref());
+        let made = || why == session::REASON && repo.common.file_name() == Some(".git".as_ref());
         (self.logs == Logs::Nothing || self.logs == Logs::Made && made())
             // A git that stays would not see that refs are no files any more.
-            && !durable::has_tables(&place.common)
+            && !durable::has_tables(&repo.common)
     }
 
     /// Whether all refs are as this would leave them.
-    fn stands(&self, common: &Path) -> bool {
+    fn stands(&self, repo: &Repo) -> bool {
         self.lines.lines().all(|line| {
             let mut words = line.split(' ');
             let (verb, name) = (words.next(), words.next().unwrap_or_default());
             let wanted = words.next().filter(|_| verb != Some("delete"));
-            ask::id_in(common, name).as_deref() == wanted
+            repo.value(name).as_deref() == wanted
         })
     }
 
-    fn once(&self, place: &Place, why: &str) -> Result<(), Error> {
+    fn once(&self, repo: &Repo, why: &str) -> Result<(), Error> {
         let input = format!("start\n{}commit\n", self.lines);
-        let mut underway = Underway::begin(place, &input).map_err(|e| unwritten(&e))?;
+        let mut underway = Underway::begin(repo, &input).map_err(|e| unwritten(&e))?;
         let file = underway.input().map_err(|e| unwritten(&e))?;
-        let changing = Changing::look(&place.common, &self.lines);
-        let git = Git::at(&place.root).durable();
+        let changing = Changing::look(&repo.common, &self.lines);
+        let git = Git::at(&repo.root).durable();
         let git = if self.brief {
             git.config(BRIEFLY).config(PACKED_BRIEFLY)
         } else {
@@ -289,21 +297,16 @@ fn unsynced(error: &std::io::Error) -> Error {
 
 /// Removes the locks of ref transactions that were cut short by a kill; how many those were.
 pub fn clear_locks(dir: &Path) -> Result<usize, Error> {
-    journal::clear(&Place::of(dir)?).map_err(|e| unwritten(&e))
+    journal::clear(&Repo::find(dir)?).map_err(|e| unwritten(&e))
 }
 
 /// The value of a ref once no transaction of a driver that was killed can move it any more.
-pub(crate) fn settled_value(place: &Place, name: &str) -> Result<Option<String>, Error> {
-    if !journal::await_naming(place, name).map_err(|e| unwritten(&e))? {
+pub(crate) fn settled_value(repo: &Repo, name: &str) -> Result<Option<String>, Error> {
+    if !journal::await_naming(repo, name).map_err(|e| unwritten(&e))? {
         let message = format!("a git of an earlier driver still moves {name}; try again later");
         return Err(Error { command: "update-ref".to_owned(), code: None, message });
     }
-    Ok(value(&place.root, name))
-}
-
-/// The value of a ref, if it exists.
-pub fn value(dir: &Path, name: &str) -> Option<String> {
-    ask::id(dir, name)
+    Ok(value(&repo.root, name))
 }
 
 /// A ref as it stands.

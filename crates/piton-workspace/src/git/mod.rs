@@ -4,13 +4,17 @@
 //! call; nothing here knows what the command is for. Variables that would point git at another
 //! repository than the folder given are removed.
 
-use std::ffi::{OsStr, OsString};
+mod pool;
+
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
+
+pub(crate) use pool::Pool;
 
 /// Variables that change how git reads paths, or what it prints.
 const REMOVED: [&str; 3] = ["GIT_LITERAL_PATHSPECS", "GIT_EXTERNAL_DIFF", "GIT_TRACE"];
@@ -42,6 +46,17 @@ pub struct Error {
     pub code: Option<i32>,
     /// What it complained about.
     pub message: String,
+}
+
+impl Error {
+    fn new(command: String, output: &Output) -> Self {
+        let mut message = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+        if message.is_empty() {
+            // Killed, it says nothing; how it ended is all there is to tell.
+            message = output.status.to_string();
+        }
+        Self { command, code: output.status.code(), message }
+    }
 }
 
 /// A git command about to run.
@@ -154,15 +169,20 @@ impl Git {
     fn ended(self, stdout: Stdio) -> Result<Vec<u8>, Error> {
         let words = self.words.join(" ");
         let output = self.output_to(stdout)?;
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        let mut message = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-        if message.is_empty() {
-            // Killed, it says nothing; how it ended is all there is to tell.
-            message = output.status.to_string();
-        }
-        Err(Error { command: words, code: output.status.code(), message })
+        if output.status.success() { Ok(output.stdout) } else { Err(Error::new(words, &output)) }
+    }
+
+    /// Runs it for the answer that its exit is: yes, or no with 1.
+    pub(crate) fn answer(self) -> Result<bool, Error> {
+        self.answer_with(&[0, 1]).map(|output| output.status.success())
+    }
+
+    /// Runs it and returns exit and output alike; any other exit code than these is a failure.
+    pub(crate) fn answer_with(self, codes: &[i32]) -> Result<Output, Error> {
+        let words = self.words.join(" ");
+        let output = self.output()?;
+        let known = output.status.code().is_some_and(|code| codes.contains(&code));
+        if known { Ok(output) } else { Err(Error::new(words, &output)) }
     }
 
     /// Runs it and returns the text it printed, without the last line break.
@@ -237,10 +257,14 @@ fn writer(bytes: Vec<u8>) -> std::io::Result<(Sender<ChildStdin>, JoinHandle<()>
     Ok((give, thread::Builder::new().name("input".to_owned()).spawn(write)?))
 }
 
-/// Runs git in a folder and returns what it printed, or what it complained about.
-pub fn git(dir: &Path, args: &[&str]) -> Result<String, String> {
-    let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-    Git::at(dir).args(args).text().map_err(|error| error.message)
+/// Runs git in a folder and returns what it printed.
+pub fn git(dir: &Path, args: &[&str]) -> Result<String, Error> {
+    Git::at(dir).args(args).text()
+}
+
+/// Tells whether a commit is, or is contained in, another.
+pub fn is_ancestor(dir: &Path, commit: &str, of: &str) -> Result<bool, Error> {
+    Ok(commit == of || Git::at(dir).args(["merge-base", "--is-ancestor", commit, of]).answer()?)
 }
 
 #[cfg(test)]
@@ -253,6 +277,7 @@ mod tests {
     #[test]
     fn a_command_that_fails_without_a_word_tells_how_it_ended() {
         let asked = ["config", "--file", "/dev/null", "--get", "no.such"];
-        assert_eq!(git(Path::new("/"), &asked), Err("exit status: 1".to_owned()));
+        let said = git(Path::new("/"), &asked).map_err(|error| error.message);
+        assert_eq!(said, Err("exit status: 1".to_owned()));
     }
 }

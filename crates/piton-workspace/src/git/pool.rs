@@ -7,24 +7,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::{ask, refs};
-
 /// Gits of one kind that wait to be used; a run has one repository.
-const STAYING_MAX: usize = 2;
-
-/// Ends the gits that stay, so that nothing of a repository is in use; the next question or move
-/// begins one anew.
-pub fn hang_up() {
-    ask::hang_up();
-    refs::hang_up();
-}
+const WAITING_MAX: usize = 2;
 
 /// Gits of one kind; the last one used is the last.
-pub(crate) struct Staying<T>(Mutex<Vec<(PathBuf, T)>>);
+pub(crate) struct Pool<T>(Mutex<Vec<(PathBuf, T)>>);
 
-impl<T> Staying<T> {
+impl<T> Pool<T> {
     /// None yet.
-    pub(crate) const fn none() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
@@ -36,9 +27,9 @@ impl<T> Staying<T> {
     }
 
     /// Puts one back; the one that was not used for longest goes if there are too many.
-    pub(crate) fn keep(&self, common: PathBuf, git: T) {
+    pub(crate) fn put(&self, common: PathBuf, git: T) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone = (all.len() >= STAYING_MAX).then(|| all.remove(0));
+        let gone = (all.len() >= WAITING_MAX).then(|| all.remove(0));
         all.push((common, git));
         // Its end is waited for, which need not hold up anybody.
         drop(all);

@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::{Packs, Place};
-use crate::snapshot::oid::{LEN, Oid};
+use super::{Location, Packs};
+use crate::objects::{LEN, Oid};
 
 /// The longest chain of differences; git itself makes none longer than 4095.
 const CHAIN_MAX: usize = 5_000;
@@ -24,7 +24,7 @@ enum Kind {
     /// Commits, trees and tags, which nobody reads here.
     Other,
     /// A difference to the object at this place.
-    From(Place),
+    From(Location),
 }
 
 /// Reads objects, one after the other.
@@ -32,7 +32,7 @@ pub(crate) struct Reader<'a> {
     packs: &'a Packs,
     inflate: Decompress,
     packed: Vec<u8>,
-    bases: HashMap<Place, Rc<Vec<u8>>>,
+    bases: HashMap<Location, Rc<Vec<u8>>>,
     bases_bytes: usize,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a file's content; `None` where it is no file, or not as it should be.
-    pub(crate) fn blob(&mut self, place: Place, content: &mut Vec<u8>) -> Option<()> {
+    pub(crate) fn blob(&mut self, place: Location, content: &mut Vec<u8>) -> Option<()> {
         content.clear();
         let from = match self.entry(place, content)? {
             Kind::Blob => return Some(()),
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads what others follow from, and remembers it.
-    fn base(&mut self, place: Place) -> Option<Rc<Vec<u8>>> {
+    fn base(&mut self, place: Location) -> Option<Rc<Vec<u8>>> {
         let mut chain = Vec::new();
         let mut at = place;
         let mut base = loop {
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         Some(base)
     }
 
-    fn remember(&mut self, place: Place, content: Vec<u8>) -> Rc<Vec<u8>> {
+    fn remember(&mut self, place: Location, content: Vec<u8>) -> Rc<Vec<u8>> {
         if self.bases_bytes + content.len() > BASES_BYTES_MAX {
             self.bases.clear();
             self.bases_bytes = 0;
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads what stands at a place: the content, or the difference.
-    fn entry(&mut self, place: Place, content: &mut Vec<u8>) -> Option<Kind> {
+    fn entry(&mut self, place: Location, content: &mut Vec<u8>) -> Option<Kind> {
         let file = self.packs.packs.get(place.pack)?.data()?;
         let mut head = [0; HEAD_BYTES_MAX];
         let read = file.read_at(&mut head, place.offset).ok()?;
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
                     back = back.checked_add(1)?.checked_mul(128)? | u64::from(byte & 0x7f);
                 }
                 let offset = place.offset.checked_sub(back).filter(|_| back > 0)?;
-                Kind::From(Place { offset, ..place })
+                Kind::From(Location { offset, ..place })
             }
             7 => {
                 let mut id = [0; LEN];

@@ -8,14 +8,13 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use sha1::{Digest as _, Sha1};
 
-use super::Error;
 use super::oid::{Kind, Oid};
-use crate::{deflate, partial};
+use super::{Error, deflate, partial};
+use crate::files;
 
 /// A pack stays in memory up to here; a first snapshot may be far larger.
 const MEMORY_BYTES_MAX: usize = 16 << 20;
@@ -45,7 +44,7 @@ impl Packed {
             size >>= 7;
         }
         bytes.push(byte);
-        deflate::append(data, &mut bytes).map_err(|e| Error::Pack { why: e.to_string() })?;
+        deflate::append(data, &mut bytes).map_err(|e| Error::Pack(e.to_string()))?;
         Ok(Self { oid, crc: crc32fast::hash(&bytes), bytes })
     }
 }
@@ -87,7 +86,7 @@ impl Pack {
             self.spilled = Some(self.create("pack")?);
         }
         if let Some((path, file)) = &mut self.spilled {
-            file.write_all(&self.buffer).map_err(|e| Error::file(path, e))?;
+            file.write_all(&self.buffer).map_err(|e| Error::file(&path, e))?;
             self.written += self.buffer.len() as u64;
             self.buffer.clear();
         }
@@ -118,7 +117,7 @@ impl Pack {
         let keep = base.with_extension("keep");
         // From here on nothing is taken away again when this fails.
         let Some((path, _held)) = self.spilled.take() else {
-            return Err(Error::Pack { why: "the file is gone".to_owned() });
+            return Err(Error::Pack("the file is gone".to_owned()));
         };
         put_keep(&path, &keep).map_err(|e| Error::file(&keep, e))?;
         for (from, to) in [(&path, "pack"), (&index_path, "idx")] {
@@ -133,7 +132,7 @@ impl Pack {
     /// Puts the count in and the checksum behind, and syncs the file; returns the checksum.
     fn seal(&mut self) -> Result<Oid, Error> {
         let count = u32::try_from(self.objects.len())
-            .map_err(|_| Error::Pack { why: "more objects than a pack can hold".to_owned() })?;
+            .map_err(|_| Error::Pack("more objects than a pack can hold".to_owned()))?;
         let sum = if self.spilled.is_none() {
             self.buffer[..12].copy_from_slice(&header(count));
             Oid(Sha1::digest(&self.buffer).into())
@@ -152,8 +151,8 @@ impl Pack {
         act: impl FnOnce(&mut File) -> std::io::Result<T>,
     ) -> Result<T, Error> {
         match &mut self.spilled {
-            Some((path, file)) => act(file).map_err(|e| Error::file(path, e)),
-            None => Err(Error::Pack { why: "the file is gone".to_owned() }),
+            Some((path, file)) => act(file).map_err(|e| Error::file(&path, e)),
+            None => Err(Error::Pack("the file is gone".to_owned())),
         }
     }
 }
@@ -171,8 +170,7 @@ fn put_keep(pack: &Path, keep: &Path) -> std::io::Result<()> {
 
 /// Tells whether a `.keep` is one of ours.
 pub(crate) fn is_ours(keep: &Path, pack: &Path) -> bool {
-    let id = |path| std::fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()));
-    id(keep).is_ok_and(|keep| id(pack).is_ok_and(|pack| pack == keep))
+    files::is_same(std::fs::symlink_metadata(keep), std::fs::symlink_metadata(pack))
         || std::fs::read(keep).is_ok_and(|text| text == KEEP.as_bytes())
 }
 
