@@ -47,7 +47,7 @@ pub fn parse_duration(text: &str) -> Result<Millis, Error> {
     let mut smallest = u64::MAX;
     while !rest.is_empty() {
         let (number, after) = rest.split_at(number_len(rest));
-        let millionths = millionths(number).map_err(|why| bad(&why))?;
+        let millionths = millionths(number).map_err(|why| bad(&why.to_string()))?;
         let after = after.trim_start();
         let unit_len = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
         let (unit, next) = after.split_at(unit_len);
@@ -86,7 +86,7 @@ pub fn parse_size(text: &str) -> Result<u64, Error> {
         return Err(bad("it is negative"));
     }
     let (number, unit) = text_trimmed.split_at(number_len(text_trimmed));
-    let millionths = millionths(number).map_err(|why| bad(&why))?;
+    let millionths = millionths(number).map_err(|why| bad(&why.to_string()))?;
     let unit_bytes: u64 = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "kb" => 1_000,
@@ -119,7 +119,7 @@ pub fn parse_money(text: &str) -> Result<u64, Error> {
     if number.len() != number_len(number) {
         return Err(bad("only digits and a point are expected"));
     }
-    let micros = millionths(number).map_err(|why| bad(&why))?;
+    let micros = millionths(number).map_err(|why| bad(&why.to_string()))?;
     match u64::try_from(micros) {
         Ok(micros) if micros <= MONEY_MICROS_MAX => Ok(micros),
         _ => Err(bad("it is too large")),
@@ -131,23 +131,31 @@ fn number_len(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len())
 }
 
-/// A decimal number in millionths, or what is wrong with it.
-fn millionths(number: &str) -> Result<u128, String> {
+/// What is wrong with a number.
+#[derive(Debug, thiserror::Error)]
+enum BadNumber {
+    #[error("a number is expected")]
+    NotANumber,
+    #[error("it has {0} digits after the point; {DECIMALS_MAX} are the most")]
+    Decimals(usize),
+}
+
+/// A decimal number in millionths.
+fn millionths(number: &str) -> Result<u128, BadNumber> {
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let grouped = whole.replace('_', "");
     if whole.starts_with('_') || !digits(&grouped) || !digits(decimals) {
-        return Err("a number is expected".to_owned());
+        return Err(BadNumber::NotANumber);
     }
     if decimals.len() > DECIMALS_MAX {
-        let count = decimals.len();
-        return Err(format!("it has {count} digits after the point; {DECIMALS_MAX} are the most"));
+        return Err(BadNumber::Decimals(decimals.len()));
     }
     // 20 digits hold every 64-bit number; more could only overflow.
     if grouped.len() > 20 {
         return Ok(u128::MAX);
     }
-    let part = |text: &str| text.parse::<u128>().map_err(|error| error.to_string());
+    let part = |text: &str| text.parse::<u128>().map_err(|_| BadNumber::NotANumber);
     Ok(part(&grouped)? * 1_000_000 + part(&format!("{decimals:0<DECIMALS_MAX$}"))?)
 }
 

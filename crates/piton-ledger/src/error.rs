@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 
 use crate::Owner;
-use crate::sqlite::unwritable;
+use crate::files::unwritable;
 
 /// SQLite's own limit is 512, with the endings of the files beside the database.
 const PATH_BYTES_MAX: usize = 500;

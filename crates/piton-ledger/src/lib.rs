@@ -10,6 +10,7 @@
 
 mod doctor;
 mod error;
+mod files;
 mod ledger;
 mod os;
 mod owner;
@@ -18,9 +19,10 @@ mod types;
 
 pub use doctor::{Finding, Severity, backup, check};
 pub use error::{Error, Result};
+pub use files::{DATABASE_FILE, LOCK_FILE, unwritable};
 pub use ledger::Ledger;
 pub use owner::{Liveness, Owner, is_stopped, lock_holder, owner_liveness};
-pub use sqlite::{DATABASE_FILE, LOCK_FILE, Open, Sqlite, accept, unwritable};
+pub use sqlite::{Open, Sqlite, accept};
 pub use types::{
     Acquire, Append, HEARTBEAT_EVERY_MS, LEASE_MS, Lease, Millis, NewEvent, NewRequest, NewRun,
     Request, RunKey, RunRow, Snapshot, StoredEvent,

@@ -45,13 +45,19 @@ const REMOVE_PAUSE: Duration = Duration::from_millis(1);
 /// moved by the next pass.
 const DISBAND_PASSES: u32 = 5;
 
+/// Why a keeper is in no cgroup, for a person: nobody decides by it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{0}")]
+#[serde(transparent)]
+pub struct Unused(String);
+
 /// The groups that keepers of a run made since the machine started, and how the last one fared.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     boot: String,
     groups: Vec<PathBuf>,
     /// Why the last keeper is in none.
-    unused: Option<String>,
+    unused: Option<Unused>,
 }
 
 impl Record {
@@ -104,9 +110,9 @@ pub(crate) struct Group(PathBuf);
 
 impl Group {
     /// Makes the group of a run and moves this process into it; records that, or why not.
-    pub(crate) fn enter(dir: &Path, mark: &str) -> Result<Self, String> {
-        let mut record =
-            Record::read_or_new(dir).map_err(|error| format!("the boot id is unknown: {error}"))?;
+    pub(crate) fn enter(dir: &Path, mark: &str) -> Result<Self, Unused> {
+        let mut record = Record::read_or_new(dir)
+            .map_err(|error| Unused(format!("the boot id is unknown: {error}")))?;
         let entered = enter(dir, mark, &mut record);
         if let Err(reason) = &entered {
             record.unused = Some(reason.clone());
@@ -129,20 +135,21 @@ impl Group {
     }
 }
 
-fn enter(dir: &Path, mark: &str, record: &mut Record) -> Result<Group, String> {
+fn enter(dir: &Path, mark: &str, record: &mut Record) -> Result<Group, Unused> {
     let group = match target(mark)? {
         // Born here, or started from here by what a step was allowed to leave.
         Target::Here(group) => {
             if record.unused.is_some() || !record.groups.contains(&group) {
                 let added = record.add(dir, &group);
-                added.map_err(|error| format!("it could not be recorded: {error}"))?;
+                added.map_err(|error| Unused(format!("it could not be recorded: {error}")))?;
             }
             return Ok(Group(group));
         }
         Target::Below(group) => group,
     };
-    let failed =
-        |what: &str, error: &io::Error| format!("could not {what} {}: {error}", group.display());
+    let failed = |what: &str, error: &io::Error| {
+        Unused(format!("could not {what} {}: {error}", group.display()))
+    };
     let mut vanished = None;
     for _ in 0..ENTER_TRIES {
         make(&group).map_err(|error| failed("make", &error))?;
@@ -178,8 +185,9 @@ enum Target {
     Below(PathBuf),
 }
 
-fn target(mark: &str) -> Result<Target, String> {
-    let name = name(mark).ok_or("the run's mark cannot be a file's name")?;
+fn target(mark: &str) -> Result<Target, Unused> {
+    let name =
+        name(mark).ok_or_else(|| Unused("the run's mark cannot be a file's name".to_owned()))?;
     let own = place::own()?;
     let here = own.file_name().is_some_and(|own| *own == *name);
     Ok(if here { Target::Here(own) } else { Target::Below(own.join(name)) })
@@ -231,7 +239,7 @@ fn standing(path: &str, name: &str) -> Belonging {
 
 /// Whether the last keeper of a run directory was in a cgroup, or why not; none if no keeper was
 /// there since the machine started.
-pub fn used(dir: &Path) -> Option<Result<(), String>> {
+pub fn used(dir: &Path) -> Option<Result<(), Unused>> {
     Record::read(dir).map(|record| record.unused.map_or(Ok(()), Err))
 }
 
@@ -243,12 +251,12 @@ pub fn groups(dir: &Path) -> Vec<PathBuf> {
 
 /// Whether a keeper started from here could have a cgroup, as far as that can be told without
 /// trying; or why not.
-pub fn look() -> Result<(), String> {
+pub fn available() -> Result<(), Unused> {
     let own = place::own()?;
     if place::is_writable(&own) {
         return Ok(());
     }
-    Err(format!("{} is not writable", own.display()))
+    Err(Unused(format!("{} is not writable", own.display())))
 }
 
 /// Removes the cgroups of a run that are empty. Safe at any time: one that is in use stays.

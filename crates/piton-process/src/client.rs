@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
-use serde::{Deserialize, Serialize};
 
 use crate::cgroup;
 use crate::error::{Error, Result};
@@ -26,17 +25,10 @@ use crate::frame::{self, Decoder};
 use crate::lock::keeper_alive;
 use crate::os::{self, Pid};
 use crate::protocol::{Env, Event, Hello, PROTOCOL, Reply, Request, Version, Welcome};
-use crate::start::{Launched, launch};
+use crate::start::{Config, LOG, Launched, launch};
 
 /// The socket's name in the run directory.
 pub(crate) const SOCKET: &str = "keeper.sock";
-
-/// The name of the keeper's own log in the run directory.
-pub(crate) const LOG: &str = "keeper.log";
-
-/// What starts the one line by which a new keeper says how its start went. Other lines are passed
-/// over, since the program around it might print.
-pub(crate) const REPORT: &str = "piton-keeper: ";
 
 /// How long a living keeper may take to answer a handshake. It is one thread that never waits;
 /// only a stopped or starved machine exceeds this.
@@ -59,13 +51,6 @@ const START_TRIES: u32 = 3;
 
 /// Bytes read from the socket at once; an exit report is about 400.
 const READ_BYTES: usize = 8 << 10;
-
-/// What a new keeper is told on its standard input.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Config {
-    pub(crate) mark: String,
-    pub(crate) epoch: u64,
-}
 
 /// A connection to a run's keeper.
 #[derive(Debug)]

@@ -14,11 +14,25 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, WaitOptions};
+use serde::{Deserialize, Serialize};
 
 use crate::cgroup;
-use crate::client::{Config, LOG, REPORT};
 use crate::error::{Error, Result};
 use crate::os;
+
+/// The name of the keeper's own log in the run directory.
+pub(crate) const LOG: &str = "keeper.log";
+
+/// What starts the one line by which a new keeper says how its start went. Other lines are passed
+/// over, since the program around it might print.
+pub(crate) const REPORT: &str = "piton-keeper: ";
+
+/// What a new keeper is told on its standard input.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Config {
+    pub(crate) mark: String,
+    pub(crate) epoch: u64,
+}
 
 /// A keeper process that this process started.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 
-use super::frozen;
+use crate::files::wal;
 
 /// Bytes written at once: more than a few commits need, and written while the shortest step runs.
 const PIECE: usize = 256 << 10;
@@ -70,7 +70,7 @@ impl Ahead {
     fn size(&mut self, database: &Path) -> Option<u64> {
         if self.wal.is_none() {
             // SQLite has no locks on this one that closing it could drop.
-            self.wal = OpenOptions::new().write(true).open(frozen::wal(database)).ok();
+            self.wal = OpenOptions::new().write(true).open(wal(database)).ok();
         }
         let found = self.wal.as_ref()?.metadata().ok()?;
         (found.nlink() > 0).then_some(found.len())

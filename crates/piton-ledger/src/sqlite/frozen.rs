@@ -8,36 +8,16 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use rustix::fs::{Access, access};
 
-use super::{DATABASE_FILE, LOCK_FILE};
 use crate::Error;
+use crate::files::wal;
 
 /// Whether an error is one that a folder without write access leads to.
 pub(super) fn is_suspect(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
-}
-
-/// The same for errors of files.
-pub(super) fn is_unwritable(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
-}
-
-/// What of a ledger this user may not write: its folder or one of its files, and why.
-///
-/// The files beside the database get its mode when they are made, and keep it: one look at a database
-/// that was read-only for a while leaves an index that nobody can write.
-pub fn unwritable(dir: &Path) -> Option<(PathBuf, std::io::Error)> {
-    let database = dir.join(DATABASE_FILE);
-    let files = [dir.to_owned(), dir.join(LOCK_FILE), wal(&database), beside(&database, "-shm")];
-    files.into_iter().chain([database]).find_map(|path| {
-        let refused = access(&path, Access::WRITE_OK).err().map(std::io::Error::from)?;
-        is_unwritable(&refused).then_some((path, refused))
-    })
 }
 
 /// Opens a database that is complete without its WAL.
@@ -49,17 +29,6 @@ pub(super) fn open(dir: &Path, path: &Path) -> Result<Connection, Error> {
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Ok(Connection::open_with_flags(uri(path), flags)?)
-}
-
-/// The write-ahead log of a database.
-pub(super) fn wal(path: &Path) -> PathBuf {
-    beside(path, "-wal")
-}
-
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
 }
 
 /// The address of a file that won't change while it is read.
@@ -80,6 +49,7 @@ fn uri(path: &Path) -> String {
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
+    use crate::files::beside;
     use crate::{Ledger as _, NewRun, Open, Owner, Sqlite};
 
     #[test]

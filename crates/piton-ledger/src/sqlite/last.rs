@@ -16,7 +16,8 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::schema::Format;
-use super::{LOCK_FILE, WriteLock, natural, patiently};
+use super::{WriteLock, natural, patiently};
+use crate::files::LOCK_FILE;
 use crate::{Error, Result, RunKey};
 
 /// Bytes of the note. It stands there twice: one that is read while it is written, or was torn,

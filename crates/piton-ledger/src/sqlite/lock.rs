@@ -16,10 +16,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::files::LOCK_FILE;
 use crate::{Error, Result, os};
-
-/// The name of the lock file.
-pub const LOCK_FILE: &str = "ledger.lock";
 
 /// How long anything waits for a lock before it reports [`Error::Busy`]: a commit takes less than
 /// a millisecond, so a minute outlasts a queue of hundreds on a slow disk, and a large deletion.

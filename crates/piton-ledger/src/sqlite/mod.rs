@@ -27,18 +27,14 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use ahead::Ahead;
-pub use frozen::unwritable;
 use last::Last;
 pub use last::accept;
-pub use lock::LOCK_FILE;
 use lock::{LOOK_EVERY, PATIENCE, Watch, WriteLock};
 use schema::Format;
 use wal::WAL_BYTES_MAX;
 
+use crate::files::{DATABASE_FILE, LOCK_FILE, is_unwritable};
 use crate::{Error, Liveness, Owner, Result, RunKey, owner_liveness};
-
-/// The name of the database file.
-pub const DATABASE_FILE: &str = "ledger.db";
 
 /// Commits between two looks at the size of the WAL. SQLite checkpoints by itself; this is only
 /// the safety net for a WAL that readers kept from being reset.
@@ -316,7 +312,7 @@ fn open_for_writing(
         other => other,
     }
     .map_err(|error| {
-        if frozen::is_unwritable(&error) {
+        if is_unwritable(&error) {
             return Error::Unwritable { path: dir.to_owned(), source: error };
         }
         Error::file("open the lock file in", dir)(error)
@@ -382,7 +378,7 @@ fn create_directory(dir: &Path) -> Result<()> {
         fs::create_dir_all(parent).map_err(Error::file("create", parent))?;
     }
     match DirBuilder::new().mode(0o700).create(dir) {
-        Err(source) if frozen::is_unwritable(&source) => {
+        Err(source) if is_unwritable(&source) => {
             let path = dir.parent().unwrap_or(dir).to_owned();
             Err(Error::Unwritable { path, source })
         }

@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn an_older_ledger_is_read_as_it_is_and_brought_up_by_who_writes() {
         let home = tempfile::tempdir().unwrap();
-        let path = home.path().join(crate::sqlite::DATABASE_FILE);
+        let path = home.path().join(crate::DATABASE_FILE);
         let old = Connection::open(&path).unwrap();
         old.execute_batch("PRAGMA journal_mode = WAL").unwrap();
         migrate(&old, &MIGRATIONS[..1], &|_| Liveness::Dead).unwrap();

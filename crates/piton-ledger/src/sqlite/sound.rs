@@ -11,7 +11,8 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::schema::events_after;
-use super::{frozen, natural, patiently};
+use super::{natural, patiently};
+use crate::files::wal;
 use crate::{Error, Result, RunKey, StoredEvent};
 
 /// The largest database that is looked through whenever it is opened for writing. SQLite's quick
@@ -42,7 +43,7 @@ fn bytes(path: &Path) -> u64 {
 /// Refuses a database that is found damaged.
 pub(super) fn look(conn: &Connection, path: &Path) -> Result<()> {
     refuse_cut(conn, path)?;
-    let fell = bytes(&frozen::wal(path)) > 0;
+    let fell = bytes(&wal(path)) > 0;
     let limit = if fell { BYTES_LOOKED_AT_AFTER_FALL } else { BYTES_LOOKED_AT };
     if bytes(path) > limit {
         return Ok(());

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::frozen;
 use super::lock::PATIENCE;
+use crate::files::wal;
 
 /// The size from which the WAL is emptied by force: four times what the automatic checkpoint
 /// (1,000 pages) leaves, because a cold open reads all of it at about 3 MB per millisecond.
@@ -19,7 +19,7 @@ const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(1);
 /// Empties the WAL if it outgrew its limit. Best effort: the commit before it is safe either way,
 /// and if a reader stands in the way the next try comes when the WAL has doubled.
 pub(super) fn bound(conn: &Connection, path: &Path, bytes_max: &mut u64) {
-    let bytes = fs::metadata(frozen::wal(path)).map_or(0, |metadata| metadata.len());
+    let bytes = fs::metadata(wal(path)).map_or(0, |metadata| metadata.len());
     if bytes < *bytes_max {
         return;
     }

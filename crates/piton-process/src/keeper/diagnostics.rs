@@ -8,9 +8,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use crate::client::LOG;
 use crate::error::{Error, Result};
 use crate::keeper::attempt::wall_ms;
+use crate::start::LOG;
 
 /// A new keeper clears a log that is larger than this: some thousand lines are enough history.
 const LOG_BYTES_MAX: u64 = 1 << 20;

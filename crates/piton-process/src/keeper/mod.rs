@@ -23,12 +23,13 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use crate::cgroup::Group;
-use crate::client::{Config, REPORT, SOCKET};
+use crate::client::SOCKET;
 use crate::error::{Error, Result};
 use crate::fence;
 use crate::journal::Journal;
 use crate::lock;
 use crate::os;
+use crate::start::{Config, REPORT};
 
 use diagnostics::Diagnostics;
 use hold::Hold;

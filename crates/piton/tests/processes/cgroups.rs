@@ -31,7 +31,7 @@ fn without_cgroups() -> bool {
         project.piton(&["doctor"]).exits(0).says("cgroups: used");
         return false;
     };
-    project.piton(&["doctor"]).exits(0).says("cgroups: not used: ").says(&reason);
+    project.piton(&["doctor"]).exits(0).says("cgroups: not used: ").says(&reason.to_string());
     #[expect(clippy::print_stderr, reason = "whoever reads the results must know")]
     {
         eprintln!("skipped, keepers have no cgroup here: {reason}");

@@ -316,7 +316,7 @@ fn same_program(kept: &str, name: &str) -> bool {
 pub fn cgroups(context: &Context) -> Finding {
     let rows = context.read_store().and_then(|mut store| Ok(store.runs()?)).unwrap_or_default();
     let newest = rows.iter().find_map(|row| cgroup::used(&context.run_dir(&row.run_id)));
-    Finding::ok(match newest.unwrap_or_else(cgroup::look) {
+    Finding::ok(match newest.unwrap_or_else(cgroup::available) {
         Ok(()) => "cgroups: used".to_owned(),
         Err(reason) => format!(
             "cgroups: not used: {reason}; without them a process that hides may outlive a killed \
