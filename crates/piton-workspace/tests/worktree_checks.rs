@@ -60,7 +60,7 @@ fn dirt_is_named_our_own_apart() {
             repo.write(&format!("new {number:02}.txt"), "x");
         }
         let refusal = checks::clean(&repo.root, &["logs"]).unwrap_err();
-        assert!(refusal.what.contains("new 09.txt and 2 more"), "{}", refusal.what);
+        assert!(refusal.what.contains("new 09.txt, 2 more"), "{}", refusal.what);
     });
 }
 

@@ -7,13 +7,13 @@ mod quick;
 mod repository;
 mod submodule;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use repository::{Level, Remark, publishers, repository};
 pub use submodule::unfilled;
 
 use piton_core::shell;
+use piton_core::text::first_few;
 
 use crate::git::{Git, NOT_RUN};
 use crate::refs;
@@ -227,7 +227,7 @@ pub fn clean(dir: &Path, own: &[&str]) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         "dirty",
-        format!("{} holds uncommitted changes: {}", dir.display(), Named(&dirty)),
+        format!("{} holds uncommitted changes: {}", dir.display(), named_few(&dirty)),
         "commit or stash them, or start the lanes from them with --seed-dirty",
     ))
 }
@@ -288,17 +288,8 @@ pub(crate) fn named(dir: &Path, path: &str) -> String {
 }
 
 /// The first few of many paths, and how many more there are.
-pub(crate) struct Named<'a>(pub &'a [String]);
-
-impl fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = self.0.get(..PATHS_NAMED_MAX).unwrap_or(self.0);
-        f.write_str(&named.join(", "))?;
-        match self.0.len() - named.len() {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
-    }
+pub(crate) fn named_few(paths: &[String]) -> String {
+    first_few(paths.iter().cloned(), PATHS_NAMED_MAX).unwrap_or_default()
 }
 
 #[cfg(test)]

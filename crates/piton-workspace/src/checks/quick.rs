@@ -7,12 +7,15 @@
 //! the plainest, and git is asked.
 
 use std::collections::HashMap;
-use std::fs::{self, Metadata};
+use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use crate::{index, refs};
+use crate::files::join;
+use crate::index::{self, DEVICE, SIZE, Stat};
+use crate::objects::{Kind, Oid};
+use crate::refs;
 
 /// Up to how many tracked files looking costs less than starting git.
 const FILES_MAX: usize = 64;
@@ -20,30 +23,8 @@ const FILES_MAX: usize = 64;
 /// Most bytes of an index with so few files; a longer one holds something else.
 const INDEX_BYTES_MAX: u64 = 64 * 1024;
 
-/// What stands before the name of an entry: ten numbers, the id, the flags.
-const FIXED: usize = 62;
-
-/// Up to where of an entry it says what the system says: ctime and mtime, device, number, mode,
-/// owner, group, size.
-const STAT: usize = 40;
-
-/// Where in that the device stands.
-const DEVICE: usize = 4;
-
-/// Where the size stands.
-const SIZE: usize = 9;
-
-/// The id of an empty file.
-const EMPTY: [u8; 20] = [
-    0xe6, 0x9d, 0xe2, 0x9b, 0xb2, 0xd1, 0xd6, 0x43, 0x4b, 0x8b, 0x29, 0xae, 0x77, 0x5a, 0xd8, 0xc2,
-    0xe4, 0x8c, 0x53, 0x91,
-];
-
 /// All flags but the length of the name: always valid, extended, and the stage of a conflict.
 const FLAGS: u16 = 0xF000;
-
-/// What an entry says about its file.
-type Stat = [u32; STAT / 4];
 
 /// Tells whether nothing in a work tree is uncommitted, files and folders of ours apart. `false` says
 /// nothing.
@@ -64,7 +45,8 @@ fn looked(dir: &Path, git_dir: &Path, own: &dyn Fn(&str) -> bool) -> Option<()> 
     if refs::value(dir, "HEAD^{tree}")? != staged {
         return None;
     }
-    let look = Look { tracked, written: time(written.mtime(), written.mtime_nsec())?, own };
+    let [_, _, seconds, nanos, ..] = index::stat(&written);
+    let look = Look { tracked, written: (seconds, nanos), own };
     (look.folder(dir, b"")? == look.tracked.len()).then_some(())
 }
 
@@ -81,16 +63,12 @@ impl Look<'_> {
         let mut seen = 0;
         for entry in fs::read_dir(dir).ok()? {
             let entry = entry.ok()?;
-            let mut inner = path.to_vec();
-            if !path.is_empty() {
-                inner.push(b'/');
-            }
-            inner.extend_from_slice(entry.file_name().as_bytes());
+            let inner = join(path, entry.file_name().as_bytes());
             if inner == b".git" {
                 continue;
             }
             if let Some(known) = self.tracked.get(&inner) {
-                let found = stat(&entry.metadata().ok()?)?;
+                let found = without_device(index::stat(&entry.metadata().ok()?));
                 // One that changed when the index was written may have done so after it was looked at.
                 if found != *known || (found[2], found[3]) >= self.written {
                     return None;
@@ -106,54 +84,25 @@ impl Look<'_> {
     }
 }
 
-fn time(seconds: i64, nanos: i64) -> Option<(u32, u32)> {
-    Some((u32::try_from(seconds).ok()?, u32::try_from(nanos).ok()?))
-}
-
-/// What the system says about a file, as an index keeps it.
-fn stat(found: &Metadata) -> Option<Stat> {
-    let (ctime, mtime) =
-        (time(found.ctime(), found.ctime_nsec())?, time(found.mtime(), found.mtime_nsec())?);
-    #[expect(clippy::cast_possible_truncation, reason = "an index keeps the lower half")]
-    let low = |number: u64| number as u32;
-    let mode = match found.mode() & 0o170_000 {
-        0o100_000 if found.mode() & 0o100 != 0 => 0o100_755,
-        0o100_000 => 0o100_644,
-        0o120_000 => 0o120_000,
-        _ => return None,
-    };
-    let (ino, size, uid, gid) = (low(found.ino()), low(found.len()), found.uid(), found.gid());
-    Some([ctime.0, ctime.1, mtime.0, mtime.1, 0, ino, mode, uid, gid, size])
-}
-
 /// The entries of an index of the plainest kind.
 fn entries(data: &[u8]) -> Option<HashMap<Vec<u8>, Stat>> {
-    let number = |at: usize| Some(u32::from_be_bytes(data.get(at..at + 4)?.try_into().ok()?));
-    let count = number(8)? as usize;
-    if data.get(..8)? != b"DIRC\0\0\0\x02" || count > FILES_MAX {
-        return None;
-    }
-    let (mut all, mut at) = (HashMap::with_capacity(count), 12);
-    for _ in 0..count {
-        let mut stat = [0; STAT / 4];
-        for (place, value) in stat.iter_mut().enumerate() {
-            *value = number(at + 4 * place)?;
-        }
-        // Git does not go by it: it may be another one after each start of the machine.
-        stat[DEVICE] = 0;
-        let flags = u16::from_be_bytes(data.get(at + FIXED - 2..at + FIXED)?.try_into().ok()?);
-        let rest = data.get(at + FIXED..)?;
-        let len = rest.iter().position(|byte| *byte == 0)?;
-        let is_empty = data.get(at + STAT..at + FIXED - 2)? == EMPTY;
+    let (mut all, empty) = (HashMap::new(), Oid::of(Kind::Blob, b""));
+    index::walk(data, |entry| {
+        let unsure = entry.flags & FLAGS != 0 || all.len() == FILES_MAX;
         // No size is also how git notes that it must look at the file itself.
-        if flags & FLAGS != 0 || (stat[SIZE] == 0 && !is_empty) {
+        if unsure || (entry.stat[SIZE] == 0 && entry.oid != empty) {
             return None;
         }
-        all.insert(rest[..len].to_vec(), stat);
-        // Entries end in one to eight zero bytes, at a multiple of eight.
-        at += (FIXED + len + 8) & !7;
-    }
-    (all.len() == count).then_some(all)
+        all.insert(entry.path.to_vec(), without_device(entry.stat));
+        Some(())
+    })?;
+    Some(all)
+}
+
+/// Git does not go by the device: it may be another one after each start of the machine.
+fn without_device(mut stat: Stat) -> Stat {
+    stat[DEVICE] = 0;
+    stat
 }
 
 #[cfg(test)]

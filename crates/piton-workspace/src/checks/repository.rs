@@ -10,7 +10,8 @@ use std::path::Path;
 
 use piton_core::shell;
 
-use crate::git::Git;
+use crate::files::os_path;
+use crate::git::{self, Git};
 use crate::repo::Project;
 
 /// The oldest git we work with: `merge-tree --merge-base` came with it.
@@ -127,10 +128,8 @@ fn filters(dir: &Path) -> BTreeSet<String> {
         .bytes()
         .unwrap_or_default();
     let info = Project::discover(dir).ok().and_then(|project| project.common_dir);
-    let files = listed
-        .split(|byte| *byte == 0)
-        .filter(|path| !path.is_empty())
-        .map(|path| dir.join(String::from_utf8_lossy(path).as_ref()))
+    let files = git::words(&listed)
+        .map(|path| dir.join(os_path(path)))
         .chain(info.map(|common| common.join("info/attributes")));
     let text: String = files.filter_map(|file| std::fs::read_to_string(file).ok()).collect();
     let words = text.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
@@ -142,12 +141,7 @@ struct Config(Vec<(String, String)>);
 
 impl Config {
     fn read(dir: &Path) -> Self {
-        let text = Git::at(dir).args(["config", "--list", "-z"]).bytes().unwrap_or_default();
-        let pairs = text.split(|byte| *byte == 0).filter(|pair| !pair.is_empty()).map(|pair| {
-            let pair = String::from_utf8_lossy(pair);
-            let (key, value) = pair.split_once('\n').unwrap_or((&pair, "true"));
-            (key.to_owned(), value.to_owned())
-        });
+        let pairs = git::config(dir).unwrap_or_default().into_iter();
         // Our own settings for the call come last and would be taken for the user's.
         let own = |(key, value): &(String, String)| key == "core.hookspath" && value == "/dev/null";
         Self(pairs.filter(|pair| !own(pair)).collect())

@@ -9,15 +9,15 @@ use crate::git::{self, Git};
 use crate::refs;
 
 /// The mode of a submodule in an index.
-const MODE: &[u8] = b"160000 ";
+const MODE: &str = "160000";
 
 /// The commit at which the index has a submodule at a path, if it has one there.
 pub(super) fn indexed(dir: &Path, path: &str) -> Option<String> {
     let path = path.trim_end_matches('/');
     let git = Git::at(dir).env("GIT_LITERAL_PATHSPECS", "1");
     let listed = git.args(["ls-files", "-s", "-z", "--", path]).bytes().ok()?;
-    let id = listed.strip_prefix(MODE)?.split(|byte| *byte == b' ').next()?;
-    Some(String::from_utf8_lossy(id).into_owned())
+    let (words, _) = git::tabbed(&listed).next()?;
+    words.get(1).filter(|_| words[0] == MODE).map(|id| (*id).to_owned())
 }
 
 /// The submodules of a work tree that nobody filled. One look at a file where it has none.
@@ -26,9 +26,8 @@ pub fn unfilled(dir: &Path) -> Vec<String> {
         return Vec::new();
     }
     let listed = Git::at(dir).args(["ls-files", "-s", "-z"]).bytes().unwrap_or_default();
-    let entries = listed.split(|byte| *byte == 0).filter(|entry| entry.starts_with(MODE));
-    let paths = entries.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1));
-    let paths = paths.map(|path| String::from_utf8_lossy(path).into_owned());
+    let links = git::tabbed(&listed).filter(|(words, _)| words[0] == MODE);
+    let paths = links.map(|(_, path)| String::from_utf8_lossy(path).into_owned());
     paths.filter(|path| !dir.join(path).join(".git").exists()).collect()
 }
 

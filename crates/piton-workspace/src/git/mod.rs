@@ -257,6 +257,41 @@ fn writer(bytes: Vec<u8>) -> std::io::Result<(Sender<ChildStdin>, JoinHandle<()>
     Ok((give, thread::Builder::new().name("input".to_owned()).spawn(write)?))
 }
 
+/// The lines `WORDS<tab>PATH` that git prints with `-z`.
+pub(crate) fn tabbed(bytes: &[u8]) -> impl Iterator<Item = (Vec<&str>, &[u8])> {
+    bytes.split(|byte| *byte == 0).filter_map(|line| {
+        let tab = line.iter().position(|byte| *byte == b'\t')?;
+        Some((std::str::from_utf8(&line[..tab]).ok()?.split(' ').collect(), &line[tab + 1..]))
+    })
+}
+
+/// The words that git prints with `-z`.
+pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty())
+}
+
+/// Words as git reads them with `-z`.
+pub(crate) fn ended<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for word in words {
+        bytes.extend_from_slice(word.as_ref());
+        bytes.push(0);
+    }
+    bytes
+}
+
+/// The configuration that holds in a folder, keys in lower case as git prints them.
+pub(crate) fn config(dir: &Path) -> Result<Vec<(String, String)>, Error> {
+    let bytes = Git::at(dir).args(["config", "--list", "-z"]).bytes()?;
+    let pair = |pair: &[u8]| {
+        let pair = String::from_utf8_lossy(pair);
+        // A key alone means true.
+        let (key, value) = pair.split_once('\n').unwrap_or((&pair, "true"));
+        (key.to_owned(), value.to_owned())
+    };
+    Ok(words(&bytes).map(pair).collect())
+}
+
 /// Runs git in a folder and returns what it printed.
 pub fn git(dir: &Path, args: &[&str]) -> Result<String, Error> {
     Git::at(dir).args(args).text()

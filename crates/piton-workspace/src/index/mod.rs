@@ -5,11 +5,17 @@
 //! The common formats are read here, because starting git costs more than reading; whatever else
 //! there is (split, sparse, newer) is left to `git ls-files`.
 
+mod write;
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+pub(crate) use write::encode;
+
 use crate::files::join;
-use crate::git::{Error, Git};
-use crate::objects::{LEN, Oid};
+use crate::git::{self, Error, Git};
+use crate::objects::{EXEC, FILE, LEN, LINK, Oid};
 
 /// Extensions in lower case must be understood; these two change what the entries mean.
 const SIGNATURE: &[u8; 4] = b"DIRC";
@@ -19,6 +25,33 @@ const EXTENDED: u16 = 0x4000;
 const SKIP_WORKTREE: u16 = 0x4000;
 /// The bits of the flags that say which side of a merge an entry is.
 const STAGE: u16 = 0x3000;
+
+/// What an index keeps of what the system says about a file, the lower half of each number: ctime and
+/// mtime, device, number, mode, owner, group, size.
+pub(crate) type Stat = [u32; 10];
+pub(crate) const DEVICE: usize = 4;
+pub(crate) const MODE: usize = 6;
+pub(crate) const SIZE: usize = 9;
+
+/// The same of a file; its mode is 0 where git knows no such file.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an index keeps the lower 32 bits of each number"
+)]
+pub(crate) fn stat(found: &Metadata) -> Stat {
+    let times = [found.ctime(), found.ctime_nsec(), found.mtime(), found.mtime_nsec()];
+    let [ctime, ctime_nsec, mtime, mtime_nsec] = times.map(|time| time as u32);
+    let mode = match found.mode() & 0o170_000 {
+        0o100_000 if found.mode() & 0o100 != 0 => EXEC,
+        0o100_000 => FILE,
+        LINK => LINK,
+        _ => 0,
+    };
+    let [device, number, size] = [found.dev(), found.ino(), found.size()].map(|n| n as u32);
+    let (owner, group) = (found.uid(), found.gid());
+    [ctime, ctime_nsec, mtime, mtime_nsec, device, number, mode, owner, group, size]
+}
 
 /// One tracked path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,16 +132,14 @@ pub(crate) fn unmerged(dir: &Path, file: &Path) -> Result<Vec<Vec<u8>>, Error> {
     let Ok(data) = std::fs::read(file) else { return Ok(Vec::new()) };
     let mut paths: Vec<Vec<u8>> = Vec::new();
     let read = walk(&data, |entry| {
-        let flags = u16::from_be_bytes(entry.fixed[FIXED - 2..].try_into().ok()?);
-        if flags & STAGE != 0 {
+        if entry.flags & STAGE != 0 {
             paths.push(entry.path.to_vec());
         }
         Some(())
     });
     if !read.is_some_and(|at| extensions_are_harmless(&data, at)) {
         let text = Git::at(dir).args(["ls-files", "-z", "-u"]).bytes()?;
-        let path = |line: &[u8]| Some(line.splitn(2, |b| *b == b'\t').nth(1)?.to_vec());
-        paths = text.split(|b| *b == 0).filter_map(path).collect();
+        paths = git::tabbed(&text).map(|(_, path)| path.to_vec()).collect();
     }
     paths.dedup();
     Ok(paths)
@@ -117,28 +148,24 @@ pub(crate) fn unmerged(dir: &Path, file: &Path) -> Result<Vec<Vec<u8>>, Error> {
 fn parse(data: &[u8]) -> Option<Vec<Tracked>> {
     let mut entries = Vec::new();
     let at = walk(data, |entry| {
-        let (oid, mode) = (&entry.fixed[40..40 + LEN], &entry.fixed[24..28]);
-        entries.push(Tracked {
-            path: entry.path.to_vec(),
-            mode: u32::from_be_bytes(mode.try_into().ok()?),
-            oid: Oid::from_bytes(oid)?,
-            skipped: entry.skipped,
-        });
+        let Raw { path, oid, skipped, .. } = entry;
+        entries.push(Tracked { path: path.to_vec(), mode: entry.stat[MODE], oid, skipped });
         Some(())
     })?;
     extensions_are_harmless(data, at).then_some(entries)
 }
 
 /// An entry as it stands in the file.
-struct Raw<'a> {
-    /// What comes before its name.
-    fixed: &'a [u8],
-    path: &'a [u8],
+pub(crate) struct Raw<'a> {
+    pub(crate) path: &'a [u8],
+    pub(crate) stat: Stat,
+    pub(crate) oid: Oid,
+    pub(crate) flags: u16,
     skipped: bool,
 }
 
 /// Goes through all entries; where they end.
-fn walk(data: &[u8], mut each: impl FnMut(Raw<'_>) -> Option<()>) -> Option<usize> {
+pub(crate) fn walk(data: &[u8], mut each: impl FnMut(Raw<'_>) -> Option<()>) -> Option<usize> {
     let number = |at: usize| Some(u32::from_be_bytes(data.get(at..at + 4)?.try_into().ok()?));
     if data.get(..4)? != SIGNATURE {
         return None;
@@ -160,7 +187,12 @@ fn walk(data: &[u8], mut each: impl FnMut(Raw<'_>) -> Option<()>) -> Option<usiz
         }
         let rest = data.get(name_at..)?;
         let len = rest.iter().position(|b| *b == 0)?;
-        each(Raw { fixed: data.get(at..at + FIXED)?, path: &rest[..len], skipped })?;
+        let mut stat = Stat::default();
+        for (place, value) in stat.iter_mut().enumerate() {
+            *value = number(at + 4 * place)?;
+        }
+        let oid = Oid::from_bytes(data.get(at + 40..at + 40 + LEN)?)?;
+        each(Raw { path: &rest[..len], stat, oid, flags, skipped })?;
         // Entries end in one to eight zero bytes, at a multiple of eight.
         at += (name_at - at + len + 8) & !7;
     }
@@ -183,8 +215,7 @@ fn extensions_are_harmless(data: &[u8], mut at: usize) -> bool {
 /// Asks git: `TAG MODE OID STAGE<tab>PATH`.
 fn list(dir: &Path) -> Result<Vec<Tracked>, Error> {
     let text = Git::at(dir).args(["ls-files", "-z", "-s", "-t"]).bytes()?;
-    let lines = text.split(|b| *b == 0).filter(|line| !line.is_empty());
-    lines.map(|line| parse_line(line).ok_or_else(|| unreadable(line))).collect()
+    git::tabbed(&text).map(|line| tracked(&line).ok_or_else(|| unreadable(line.1))).collect()
 }
 
 fn unreadable(line: &[u8]) -> Error {
@@ -195,13 +226,10 @@ fn unreadable(line: &[u8]) -> Error {
     }
 }
 
-fn parse_line(line: &[u8]) -> Option<Tracked> {
-    let tab = line.iter().position(|b| *b == b'\t')?;
-    let head = std::str::from_utf8(&line[..tab]).ok()?;
-    let words: Vec<&str> = head.split(' ').collect();
+fn tracked((words, path): &(Vec<&str>, &[u8])) -> Option<Tracked> {
     let &[tag, mode, oid, _stage] = words.as_slice() else { return None };
     Some(Tracked {
-        path: line[tab + 1..].to_vec(),
+        path: path.to_vec(),
         mode: u32::from_str_radix(mode, 8).ok()?,
         oid: Oid::from_hex(oid.as_bytes())?,
         skipped: tag == "S",
@@ -222,7 +250,7 @@ mod tests {
     #[test]
     fn the_tree_of_an_index_is_known_until_something_changes() -> Result<(), Error> {
         let home = tempfile::tempdir().expect("a temporary folder");
-        let git = |args: &[&str]| crate::git::git(home.path(), args);
+        let git = |args: &[&str]| git::git(home.path(), args);
         let index = home.path().join(".git/index");
         git(&["init", "-q"])?;
         assert_eq!(tree(&index), None);
@@ -242,7 +270,8 @@ mod tests {
     #[test]
     fn lines_of_git_are_read() {
         let line = b"S 100644 4b825dc642cb6eb9a060e54bf8d69288fbee4904 0\ta\nb";
-        let entry = parse_line(line).map(|e| (e.path, e.mode, e.skipped));
+        let entry = git::tabbed(line).next().and_then(|line| tracked(&line));
+        let entry = entry.map(|e| (e.path, e.mode, e.skipped));
         assert_eq!(entry, Some((b"a\nb".to_vec(), 0o100_644, true)));
     }
 }

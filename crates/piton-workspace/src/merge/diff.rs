@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Error, Result};
 use crate::files::os_path;
-use crate::git::Git;
+use crate::git::{self, Git};
 
 /// A path that differs between two commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,20 +45,16 @@ pub(super) fn files(dir: &Path, index: &Path) -> Result<BTreeSet<PathBuf>> {
 /// The entries of the new commit as `update-index --index-info` takes them; those that go are taken
 /// out, which is said with a name of zeros, as long as names are here.
 pub(super) fn index_info<'a>(changes: impl Iterator<Item = &'a Change>, id_len: usize) -> Vec<u8> {
-    let mut lines = Vec::new();
-    for change in changes {
+    git::ended(changes.map(|change| {
         let gone = || format!("0 {}\t", "0".repeat(id_len));
         let head = change.new.as_ref().map_or_else(gone, |(mode, id)| format!("{mode} {id}\t"));
-        lines.extend_from_slice(head.as_bytes());
-        lines.extend_from_slice(change.path.as_os_str().as_bytes());
-        lines.push(0);
-    }
-    lines
+        [head.as_bytes(), change.path.as_os_str().as_bytes()].concat()
+    }))
 }
 
 /// Reads raw entries: `:OLDMODE NEWMODE OLD NEW STATUS`, then the path.
 fn raw(bytes: &[u8]) -> Result<Vec<Change>> {
-    let mut words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    let mut words = git::words(bytes);
     let mut changes = Vec::new();
     while let Some(head) = words.next() {
         let path = words.next().ok_or(Error::Strange("diff"))?;

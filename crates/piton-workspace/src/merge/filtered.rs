@@ -10,17 +10,14 @@ use std::path::Path;
 
 use super::Result;
 use super::diff::Change;
-use crate::git::Git;
+use crate::git::{self, Git};
 
 /// What git says of the first filter that fails on what the new commit brings.
 pub(super) fn fails(dir: &Path, changes: &[Change], new: &str) -> Result<Option<String>> {
     let comes =
         |change: &&Change| change.new.as_ref().is_some_and(|(mode, _)| mode.starts_with("100"));
-    let mut paths = Vec::new();
-    for change in changes.iter().filter(comes) {
-        paths.extend_from_slice(change.path.as_os_str().as_bytes());
-        paths.push(0);
-    }
+    let path = |change: &'_ Change| change.path.as_os_str().as_bytes().to_vec();
+    let paths = git::ended(changes.iter().filter(comes).map(path));
     if paths.is_empty() {
         return Ok(None);
     }
@@ -33,14 +30,11 @@ pub(super) fn fails(dir: &Path, changes: &[Change], new: &str) -> Result<Option<
         .filter(|words| !matches!(words[2], b"unspecified" | b"unset" | b"set" | b""));
     let named: BTreeSet<&[u8]> = named.map(|words| words[0]).collect();
     let has_one = |change: &&Change| named.contains(change.path.as_os_str().as_bytes());
-    let mut wanted = Vec::new();
-    for change in changes.iter().filter(comes).filter(has_one) {
-        let Some((_, id)) = &change.new else { continue };
-        wanted.extend_from_slice(id.as_bytes());
-        wanted.push(b' ');
-        wanted.extend_from_slice(change.path.as_os_str().as_bytes());
-        wanted.push(0);
-    }
+    let wanted = |change: &Change| {
+        let (_, id) = change.new.as_ref()?;
+        Some([id.as_bytes(), b" ", change.path.as_os_str().as_bytes()].concat())
+    };
+    let wanted = git::ended(changes.iter().filter(comes).filter(has_one).filter_map(wanted));
     if wanted.is_empty() {
         return Ok(None);
     }

@@ -7,6 +7,8 @@
 
 use std::path::Path;
 
+use piton_core::text::short;
+
 use super::conflict::{Merged, merge};
 use super::replay::Commit;
 use super::{Result, is_ancestor, tree_of};
@@ -118,8 +120,8 @@ fn replay(root: &Path, commits: &[&Commit], onto: &str) -> Result<Replayed> {
         };
         match merge(root, Some(&from), &tip, &commit.id)? {
             Merged::Conflict { files, detail } => {
-                let id = commit.id.get(..12).unwrap_or(&commit.id);
-                let detail = format!("commit {id} ({}):\n{detail}", commit.subject());
+                let (id, subject) = (short(&commit.id), commit.subject());
+                let detail = format!("commit {id} ({subject}):\n{detail}");
                 return Ok(Replayed::Conflict { files, detail });
             }
             Merged::Clean(merged) if merged == tree => {}

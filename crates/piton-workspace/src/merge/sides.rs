@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use piton_core::shell;
 
+use super::conflict::{Answer, Stage, merge_tree, own_name};
 use super::{Error, Result};
 use crate::files::os_path;
 use crate::git::{self, Git};
@@ -104,23 +105,8 @@ fn shown(blob: &Blob) -> String {
 
 /// What two commits are at odds about: base's, and the lane's.
 pub fn sides(dir: &Path, base: &str, lane: &str) -> Result<Sides> {
-    let output = Git::at(dir)
-        .durable()
-        .config("merge.conflictStyle=merge")
-        .args(["merge-tree", "--write-tree", "-z", "--messages"])
-        .args(["--allow-unrelated-histories", base, lane])
-        .output()?;
-    match output.status.code() {
-        Some(0 | 1) => {}
-        code => {
-            return Err(Error::Git(git::Error {
-                command: format!("merge-tree {base} {lane}"),
-                code,
-                message: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
-            }));
-        }
-    }
-    let mut sides = parse(&output.stdout, base, lane).ok_or(Error::Strange("merge-tree"))?;
+    let answer = merge_tree(dir, None, base, lane)?;
+    let mut sides = disputed(answer, [base, lane]).ok_or(Error::Strange("merge-tree"))?;
     if !sides.files.is_empty() {
         look(dir, &mut sides, base)?;
     }
@@ -130,12 +116,9 @@ pub fn sides(dir: &Path, base: &str, lane: &str) -> Result<Sides> {
 /// Finds out which files hold markers, and where the sides of the others can lie.
 fn look(dir: &Path, sides: &mut Sides, base: &str) -> Result<()> {
     let bytes = Git::at(dir).args(["ls-tree", "-r", "-z", &sides.merged]).bytes()?;
-    let entries = bytes.split(|b| *b == 0).filter_map(|line| {
-        let at = line.iter().position(|b| *b == b'\t')?;
-        let id = String::from_utf8_lossy(&line[..at]).split(' ').nth(2)?.to_owned();
-        Some((line[at + 1..].to_owned(), id))
-    });
-    let there: BTreeMap<Vec<u8>, String> = entries.collect();
+    let entry =
+        |(words, path): (Vec<&str>, &[u8])| Some((path.to_vec(), (*words.get(2)?).to_owned()));
+    let there: BTreeMap<Vec<u8>, String> = git::tabbed(&bytes).filter_map(entry).collect();
     for file in &mut sides.files {
         let name = file.path.as_os_str().as_bytes();
         if let (None, [_, Some(_), Some(_)], Some(id)) =
@@ -179,16 +162,16 @@ impl Sides {
     /// Makes the tree with both sides of every file in it; `dir` is the worktree it is for.
     pub fn tree(&self, dir: &Path) -> Result<String> {
         let moved = self.files.iter().filter(|f| !f.has_markers);
-        let mut lines: Vec<u8> = Vec::new();
+        let mut lines: Vec<Vec<u8>> = Vec::new();
         for file in moved {
             if let Some(invented) = &file.invented {
                 let len = self.merged.len();
-                entry(&mut lines, "0", &"0".repeat(len), invented);
+                lines.push(entry("0", &"0".repeat(len), invented));
             }
             for side in 0..2 {
                 if let (Some(blob), Some(at)) = (&file.stages[side + 1], &file.beside[side]) {
                     let (mode, id) = held(dir, blob)?;
-                    entry(&mut lines, &mode, &id, at);
+                    lines.push(entry(&mode, &id, at));
                 }
             }
         }
@@ -204,7 +187,7 @@ impl Sides {
         let git = || Git::at(dir).durable().index(&index);
         let made = (|| {
             git().args(["read-tree", &self.merged]).run()?;
-            git().args(["update-index", "-z", "--index-info"]).input(lines).run()?;
+            git().args(["update-index", "-z", "--index-info"]).input(git::ended(lines)).run()?;
             git().args(["write-tree"]).text()
         })();
         clear();
@@ -212,10 +195,8 @@ impl Sides {
     }
 }
 
-fn entry(lines: &mut Vec<u8>, mode: &str, id: &str, path: &Path) {
-    lines.extend_from_slice(format!("{mode} {id}\t").as_bytes());
-    lines.extend_from_slice(path.as_os_str().as_bytes());
-    lines.push(0);
+fn entry(mode: &str, id: &str, path: &Path) -> Vec<u8> {
+    [format!("{mode} {id}\t").as_bytes(), path.as_os_str().as_bytes()].concat()
 }
 
 /// A side as a file can hold it.
@@ -228,59 +209,28 @@ fn held(dir: &Path, blob: &Blob) -> Result<(String, String)> {
     Ok(("100644".to_owned(), git.input(text.into_bytes()).text()?))
 }
 
-/// Reads: the tree; `MODE ID STAGE`, a tab and the path of each side; an empty word; then messages,
-/// each a count of paths, the paths, a kind and a text.
-fn parse(bytes: &[u8], base: &str, lane: &str) -> Option<Sides> {
-    let mut words = bytes.split(|byte| *byte == 0);
-    let merged = String::from_utf8_lossy(words.next()?).trim_end().to_owned();
+/// The files that an answer of git's is about.
+fn disputed(answer: Answer, sides: [&str; 2]) -> Option<Sides> {
     let mut files: BTreeMap<Vec<u8>, Disputed> = BTreeMap::new();
-    for word in words.by_ref().take_while(|word| !word.is_empty()) {
-        let at = word.iter().position(|b| *b == b'\t')?;
-        let head = String::from_utf8_lossy(&word[..at]).into_owned();
-        let mut head = head.split(' ');
-        let (mode, id) = (head.next()?.to_owned(), head.next()?.to_owned());
-        let stage: usize = head.next()?.parse().ok()?;
-        let path = &word[at + 1..];
-        let (own, invented) = own_name(path, base, lane);
+    for Stage { mode, id, number, path } in answer.stages {
+        let (own, invented) = own_name(&path, sides);
         let file = files.entry(own.to_owned()).or_default();
         file.path = os_path(own).to_owned();
+        "conflict".clone_into(&mut file.kind);
         if invented {
-            file.invented = Some(os_path(path).to_owned());
+            file.invented = Some(os_path(&path).to_owned());
         }
-        *file.stages.get_mut(stage.checked_sub(1)?)? = Some(Blob { mode, id });
+        *file.stages.get_mut(number.checked_sub(1)?)? = Some(Blob { mode, id });
     }
-    while let Some(count) = words.next().filter(|word| !word.is_empty()) {
-        let count: usize = String::from_utf8_lossy(count).parse().ok()?;
-        let paths: Vec<&[u8]> = words.by_ref().take(count).collect();
-        let kind = String::from_utf8_lossy(words.next()?).into_owned();
-        words.next()?;
-        let Some(kind) = kind.strip_prefix("CONFLICT (").and_then(|k| k.strip_suffix(')')) else {
-            continue;
-        };
-        for path in paths {
-            let (own, _) = own_name(path, base, lane);
-            if let Some(file) = files.get_mut(own).filter(|f| f.kind.is_empty()) {
+    // The first word about a file counts.
+    for message in answer.messages.iter().rev() {
+        let kind = message.kind.strip_prefix("CONFLICT (").and_then(|k| k.strip_suffix(')'));
+        let Some(kind) = kind else { continue };
+        for path in &message.paths {
+            if let Some(file) = files.get_mut(own_name(path, sides).0) {
                 kind.clone_into(&mut file.kind);
             }
         }
     }
-    let named = |mut file: Disputed| {
-        if file.kind.is_empty() {
-            "conflict".clone_into(&mut file.kind);
-        }
-        file
-    };
-    Some(Sides { merged, files: files.into_values().map(named).collect() })
-}
-
-/// The name a file has on its side, and whether git gave it another: `NAME~COMMIT`, where a folder
-/// has the name.
-fn own_name<'a>(path: &'a [u8], base: &str, lane: &str) -> (&'a [u8], bool) {
-    for commit in [base, lane] {
-        let mark = [b"~", commit.as_bytes()].concat();
-        if let Some(at) = path.windows(mark.len()).rposition(|part| part == mark) {
-            return (&path[..at], true);
-        }
-    }
-    (path, false)
+    Some(Sides { merged: answer.tree, files: files.into_values().collect() })
 }

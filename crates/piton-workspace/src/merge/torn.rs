@@ -15,7 +15,7 @@ use super::Result;
 use super::diff::{self, Change};
 use super::guard::Guard;
 use crate::files::sync;
-use crate::git::Git;
+use crate::git::{self, Git};
 use crate::repo::Repo;
 use crate::worktree::At as _;
 
@@ -70,14 +70,13 @@ fn rewind(repo: &Repo, guard: &Guard, (old, new): (&str, &str)) -> Result<()> {
                 put_back.push(change.path.as_path());
             }
         } else if touched.contains(&change.path) && !is_dir && (there.is_none() || stepped()) {
-            restored.extend_from_slice(change.path.as_os_str().as_bytes());
-            restored.push(0);
+            restored.push(change.path.as_os_str().as_bytes());
             put_back.push(change.path.as_path());
         }
     }
     if !restored.is_empty() {
         let args = ["checkout-index", "--force", "-z", "--stdin"];
-        Git::at(dir).index(&copy).args(args).input(restored).run()?;
+        Git::at(dir).index(&copy).args(args).input(git::ended(restored)).run()?;
     }
     // The note of the step goes next: files that a power cut emptied after that would be the user's.
     sync::files(dir, put_back.into_iter()).at(dir)?;

@@ -15,9 +15,9 @@ use rustix::fs::Access;
 
 use super::diff::{self, Change};
 use super::{Error, Result, filtered, follow, guard, torn};
-use crate::checks::{self, Base, Named, Refusal};
+use crate::checks::{self, Base, Refusal, named_few};
 use crate::files::os_path;
-use crate::git::Git;
+use crate::git::{self, Git};
 use crate::repo::Repo;
 use crate::worktree::At as _;
 
@@ -36,12 +36,16 @@ pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<()
         }
         Ok(Overlap { locked, .. }) if !locked.is_empty() => Err(Refusal::new(
             "base-in-the-way",
-            format!("the merge changes files in folders nobody may write: {}", Named(&locked)),
+            format!("the merge changes files in folders nobody may write: {}", named_few(&locked)),
             format!("make them writable, for example chmod u+w {}, then resume", locked[0]),
         )),
         Ok(Overlap { paths, .. }) => Err(Refusal::new(
             "base-in-the-way",
-            format!("{} holds changes to what the merge changes: {}", dir.display(), Named(&paths)),
+            format!(
+                "{} holds changes to what the merge changes: {}",
+                dir.display(),
+                named_few(&paths)
+            ),
             "commit, stash or move them away, then resume",
         )),
         Err(Error::Locked(lock)) => Err(Refusal::new(
@@ -125,11 +129,8 @@ pub(super) fn in_the_way(
 fn hidden(dir: &Path, copy: &Path, changes: &[Change]) -> Result<Vec<String>> {
     let listed = Git::at(dir).index(copy).args(["ls-files", "-s", "-v", "-z"]).bytes()?;
     let mut found = Vec::new();
-    for line in listed.split(|byte| *byte == 0) {
+    for (words, path) in git::tabbed(&listed) {
         // `TAG MODE OBJECT STAGE<tab>PATH`; a tag in lower case is one mark, `S` the other.
-        let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { continue };
-        let (head, path) = (String::from_utf8_lossy(&line[..tab]), &line[tab + 1..]);
-        let words: Vec<&str> = head.split(' ').collect();
         let [tag, _, id, _] = words[..] else { continue };
         let mark = match tag {
             "S" | "s" => "skip-worktree",

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::{added, is_addable, listed, own_index};
 use crate::files::{os_path, sync};
-use crate::git::Git;
+use crate::git::{self, Git};
 use crate::snapshot::{Error, Missed, Why};
 
 /// How the large files of a work tree differ from those of a tree.
@@ -84,13 +84,10 @@ impl Large {
             return Ok(());
         }
         let index = own_index(dir)?;
-        let ended = |part: &[u8]| [part, b"\0"].concat();
-        let entries: Vec<u8> = self.back.iter().flat_map(|entry| ended(entry)).collect();
         let add = ["update-index", "-z", "--index-info"];
-        Git::at(dir).index(&index).args(add).input(entries).run()?;
-        let paths: Vec<u8> = self.back_paths().flat_map(ended).collect();
+        Git::at(dir).index(&index).args(add).input(git::ended(&self.back)).run()?;
         let bring = ["checkout-index", "-f", "-u", "-z", "--stdin"];
-        Git::at(dir).index(&index).args(bring).input(paths).run()?;
+        Git::at(dir).index(&index).args(bring).input(git::ended(self.back_paths())).run()?;
         sync::file_system(dir).map_err(|e| Error::file(dir, e))
     }
 }

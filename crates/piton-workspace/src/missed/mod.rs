@@ -124,9 +124,8 @@ pub fn beside(dir: &Path, tree: &str, paths: &[String]) -> Result<Vec<String>, g
 /// The submodules of a work tree with something in them that is nowhere else.
 pub fn submodules_only_here(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let listed = Git::at(dir).args(["ls-files", "-s", "-z"]).bytes()?;
-    let links = listed.split(|b| *b == 0).filter(|line| line.starts_with(b"160000 "));
-    let paths = links.filter_map(|line| line.splitn(2, |b| *b == b'\t').nth(1));
-    let paths = paths.map(|path| os_path(path).to_owned());
+    let links = git::tabbed(&listed).filter(|(words, _)| words[0] == "160000");
+    let paths = links.map(|(_, path)| os_path(path).to_owned());
     Ok(paths.filter(|path| !is_elsewhere(&dir.join(path))).collect())
 }
 
@@ -172,20 +171,20 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 
 /// Lets git add files; what an index says of them then, as `MODE OBJECT<tab>PATH`.
 pub(crate) fn added(dir: &Path, index: &Path, paths: &[&[u8]]) -> Result<Vec<Vec<u8>>, git::Error> {
-    let input: Vec<u8> = paths.iter().flat_map(|path| [*path, b"\0"].concat()).collect();
     let add = ["update-index", "--add", "--remove", "-z", "--stdin"];
-    Git::at(dir).durable().index(index).args(add).input(input).run()?;
+    Git::at(dir).durable().index(index).args(add).input(git::ended(paths)).run()?;
     let names = paths.iter().map(|path| os_path(path));
     let list = Git::at(dir).index(index).env("GIT_LITERAL_PATHSPECS", "1");
     let list = list.args(["ls-files", "-s", "-z", "--"]).args(names).bytes()?;
-    Ok(list.split(|b| *b == 0).filter_map(without_stage).collect())
+    Ok(entries(&list, 1))
 }
 
-/// `MODE OBJECT STAGE<tab>PATH` without the stage.
-fn without_stage(line: &[u8]) -> Option<Vec<u8>> {
-    let tab = line.iter().position(|b| *b == b'\t')?;
-    let end = line[..tab].iter().rposition(|b| *b == b' ')?;
-    Some([&line[..end], &line[tab..]].concat())
+/// Lines of git's as `MODE OBJECT<tab>PATH`; `at` is where the object stands in them.
+fn entries(list: &[u8], at: usize) -> Vec<Vec<u8>> {
+    let entry = |(words, path): (Vec<&str>, &[u8])| {
+        Some([format!("{} {}\t", words.first()?, words.get(at)?).as_bytes(), path].concat())
+    };
+    git::tabbed(list).filter_map(entry).collect()
 }
 
 /// What a commit has at a path, in the same form.
@@ -193,12 +192,7 @@ pub(crate) fn listed(dir: &Path, commit: &str, path: &[u8]) -> Result<Vec<Vec<u8
     let list = Git::at(dir).env("GIT_LITERAL_PATHSPECS", "1");
     let list = list.args(["ls-tree", "--full-tree", "-z", commit, "--"]);
     let list = list.arg(os_path(path)).bytes()?;
-    let line = |line: &[u8]| {
-        let mut words = line.splitn(3, |b| *b == b' ');
-        let (mode, rest) = (words.next()?, words.nth(1)?);
-        Some([mode, b" ", rest].concat())
-    };
-    Ok(list.split(|b| *b == 0).filter_map(line).collect())
+    Ok(entries(&list, 2))
 }
 
 /// A tree with further entries.
@@ -208,9 +202,8 @@ fn with(dir: &Path, index: &Path, tree: &str, entries: &[Vec<u8>]) -> Result<Str
         let _ = fs::remove_file(file);
     }
     Git::at(dir).index(&temporary).args(["read-tree", tree]).run()?;
-    let input: Vec<u8> = entries.iter().flat_map(|e| [e.as_slice(), b"\0"].concat()).collect();
     let add = ["update-index", "-z", "--index-info"];
-    Git::at(dir).index(&temporary).args(add).input(input).run()?;
+    Git::at(dir).index(&temporary).args(add).input(git::ended(entries)).run()?;
     let made = Git::at(dir).durable().index(&temporary).arg("write-tree").text();
     let _ = fs::remove_file(&temporary);
     made

@@ -1,10 +1,13 @@
-//! Small blobs that refs of ours name: written here, because starting git for each costs more.
+//! Blobs that are files of their own: read for a checkout, and written for refs of ours, because
+//! starting git for each costs more.
 //!
-//! Durable when this returns. A repository of another object format is left to git.
+//! One is durable when it is written. A repository of another object format is left to git.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
+
+use flate2::read::ZlibDecoder;
 
 use super::{Kind, Oid, deflate, partial};
 use crate::files::sync;
@@ -48,6 +51,18 @@ fn loose(common: &Path, text: &str) -> io::Result<String> {
     }
     sync::way_up(common, &format!("objects/{start}/{rest}"))?;
     Ok(id)
+}
+
+/// Reads a blob that is a file of its own; `None` where it is not one, or not as it should be.
+pub(crate) fn read_loose(objects: &Path, oid: Oid, content: &mut Vec<u8>) -> Option<()> {
+    let id = oid.to_string();
+    let file = fs::read(objects.join(&id[..2]).join(&id[2..])).ok()?;
+    content.clear();
+    ZlibDecoder::new(file.as_slice()).read_to_end(content).ok()?;
+    let end = content.iter().position(|byte| *byte == 0)?;
+    let size = std::str::from_utf8(&content[..end]).ok()?.strip_prefix("blob ")?.parse();
+    content.drain(..=end);
+    (size == Ok(content.len())).then_some(())
 }
 
 #[cfg(test)]

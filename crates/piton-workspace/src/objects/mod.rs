@@ -13,11 +13,11 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(crate) use blob::write as write_blob;
+pub(crate) use blob::{read_loose, write as write_blob};
 pub(crate) use oid::{Kind, LEN, Oid};
 use pack::Pack;
 pub(crate) use pack::{Packed, Written, is_ours};
-pub(crate) use packs::{Location, Packs, Reader};
+pub(crate) use packs::{Packs, Reader};
 pub use sync::sync;
 
 /// Why new objects could not be written.

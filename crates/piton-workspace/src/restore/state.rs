@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use crate::files::parent;
-use crate::git::Git;
+use crate::git::{self, Git};
 use crate::objects::{EXEC, GITLINK, LINK, Oid, TREE};
 use crate::snapshot::side::{Class, Manifest};
 use crate::snapshot::{self, Error};
@@ -136,19 +136,16 @@ impl<'a> Version<'a> {
 /// Lists a tree: `MODE TYPE OID<tab>PATH`.
 fn list(dir: &Path, tree: &str, how: &[&str]) -> Result<Files, Error> {
     let output = Git::at(dir).args(["ls-tree", "-z", "--full-tree"]).args(how).arg(tree).bytes()?;
-    let lines = output.split(|b| *b == 0).filter(|line| !line.is_empty());
-    lines.map(|line| entry(line).ok_or_else(|| odd("ls-tree", line))).collect()
+    let entry = |(words, path): (Vec<&str>, &[u8])| {
+        let found = words.first().zip(words.get(2)).and_then(|(mode, oid)| held(mode, oid));
+        found.map(|found| (path.to_vec(), found)).ok_or_else(|| odd("ls-tree", path))
+    };
+    git::tabbed(&output).map(entry).collect()
 }
 
-fn entry(line: &[u8]) -> Option<(Vec<u8>, (u32, Oid))> {
-    let tab = line.iter().position(|b| *b == b'\t')?;
-    let words: Vec<&[u8]> = line[..tab].split(|b| *b == b' ').collect();
-    let mode = mode(words.first()?)?;
-    Some((line[tab + 1..].to_vec(), (mode, Oid::from_hex(words.get(2)?)?)))
-}
-
-fn mode(text: &[u8]) -> Option<u32> {
-    u32::from_str_radix(std::str::from_utf8(text).ok()?, 8).ok()
+/// A mode and an id, as git prints them.
+fn held(mode: &str, oid: &str) -> Option<(u32, Oid)> {
+    Some((u32::from_str_radix(mode, 8).ok()?, Oid::from_hex(oid.as_bytes())?))
 }
 
 fn odd(command: &str, line: &[u8]) -> Error {
@@ -250,10 +247,9 @@ fn diff_tree(a: &Version<'_>, b: &Version<'_>) -> Result<Vec<Difference>, Error>
     let mut fields = output.split(|b| *b == 0);
     while let (Some(head), Some(path)) = (fields.next(), fields.next()) {
         let parsed = head.strip_prefix(b":").and_then(|head| {
-            let words: Vec<&[u8]> = head.split(|b| *b == b' ').collect();
+            let words: Vec<&str> = std::str::from_utf8(head).ok()?.split(' ').collect();
             let &[old, new, from, to, _] = words.as_slice() else { return None };
-            let from = (mode(old)?, Oid::from_hex(from)?);
-            Some((path.to_vec(), from, (mode(new)?, Oid::from_hex(to)?)))
+            Some((path.to_vec(), held(old, from)?, held(new, to)?))
         });
         found.push(parsed.ok_or_else(|| odd("diff-tree", head))?);
     }

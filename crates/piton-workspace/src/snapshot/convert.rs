@@ -12,7 +12,7 @@ use super::content::Task;
 use super::entry::View;
 use super::walk::{Body, Folder, Walk};
 use super::{Error, attributes};
-use crate::git::Git;
+use crate::git::{self, Git};
 use crate::objects::{self, Kind, Objects, Oid};
 
 /// Files handed to git at once; bounds the memory that what it gives back takes.
@@ -58,11 +58,7 @@ pub(super) fn classify(
         }
         return Ok(());
     }
-    let mut input = Vec::new();
-    for task in tasks.iter() {
-        input.extend_from_slice(&task.path);
-        input.push(0);
-    }
+    let input = git::ended(tasks.iter().map(|task| &task.path));
     let names = ["text", "crlf", "eol", "ident", "filter", "working-tree-encoding"];
     let listed =
         Git::at(&walk.repo.root).args(["check-attr", "-z", "--stdin"]).args(names).input(input);
@@ -208,26 +204,21 @@ fn at(walk: &Walk<'_>, scratch: &Path) -> Git {
 /// Adds files to an index that knows only what is tracked of them; gives back their ids.
 fn add(walk: &Walk<'_>, scratch: &Path, paths: &[&[u8]]) -> Result<HashMap<Vec<u8>, Oid>, Error> {
     let _ = std::fs::remove_file(scratch.join("index"));
-    let (mut tracked, mut names) = (Vec::new(), Vec::new());
-    for path in paths {
-        if let Some(entry) = walk.index()?.get(path) {
-            tracked.extend_from_slice(format!("{:o} {} 0\t", entry.mode, entry.oid).as_bytes());
-            tracked.extend_from_slice(path);
-            tracked.push(0);
-        }
-        names.extend_from_slice(path);
-        names.push(0);
-    }
+    let index = walk.index()?;
+    let tracked = paths.iter().filter_map(|path| index.get(path)).map(|entry| {
+        [format!("{:o} {} 0\t", entry.mode, entry.oid).as_bytes(), &entry.path].concat()
+    });
+    let tracked = git::ended(tracked);
     if !tracked.is_empty() {
         at(walk, scratch).args(["update-index", "-z", "--index-info"]).input(tracked).run()?;
     }
-    at(walk, scratch).args(["update-index", "--add", "-z", "--stdin"]).input(names).run()?;
+    at(walk, scratch)
+        .args(["update-index", "--add", "-z", "--stdin"])
+        .input(git::ended(paths))
+        .run()?;
     let listed = at(walk, scratch).args(["ls-files", "-s", "-z"]).bytes()?;
-    let mut ids = HashMap::new();
-    for line in listed.split(|b| *b == 0).filter(|line| !line.is_empty()) {
-        let Some(tab) = line.iter().position(|b| *b == b'\t') else { continue };
-        let oid = line[..tab].split(|b| *b == b' ').nth(1).and_then(Oid::from_hex);
-        ids.extend(oid.map(|oid| (line[tab + 1..].to_vec(), oid)));
-    }
-    Ok(ids)
+    let id = |(words, path): (Vec<&str>, &[u8])| {
+        Some((path.to_vec(), Oid::from_hex(words.get(1)?.as_bytes())?))
+    };
+    Ok(git::tabbed(&listed).filter_map(id).collect())
 }

@@ -56,17 +56,9 @@ impl Admin {
         let made_at = || mark.as_ref().and_then(|mark| mark.path.as_ref()).map(PathBuf::from);
         let path = links::path(dir).or_else(made_at).filter(|path| path != dir);
         let (path, id) = path.map(|path| folders.real(path)).unzip();
-        Self::with_mark(dir, (path, id.flatten()), mark)
-    }
-
-    fn with_mark(
-        dir: &Path,
-        (path, id): (Option<PathBuf>, Option<Id>),
-        mark: Option<Mark>,
-    ) -> Self {
         let locked_by = if mark.is_some() { None } else { lock(dir) };
         let locked_by = locked_by.as_deref().and_then(Owner::from_reason);
-        Self { dir: dir.to_owned(), path, id, mark, locked_by }
+        Self { dir: dir.to_owned(), path, id: id.flatten(), mark, locked_by }
     }
 
     /// Whose it is, if ours.
@@ -82,71 +74,19 @@ impl Admin {
 
     /// Tells whether this is the entry of the worktree at a path; by name where there is none.
     pub fn is_at(&self, spot: &Spot<'_>) -> bool {
-        is_at((self.path.as_deref(), self.id), spot)
+        (self.id.is_some() && self.id == spot.id) || self.path.as_deref() == Some(spot.path)
     }
 
     /// Tells whether the worktree is there and leads back here.
     pub fn is_linked(&self) -> bool {
-        is_linked(self.path.as_deref(), &self.dir)
+        self.path.as_deref().and_then(leads_to).is_some_and(|dir| same(&dir, &self.dir))
     }
-}
-
-fn is_linked(path: Option<&Path>, admin: &Path) -> bool {
-    path.and_then(leads_to).is_some_and(|dir| same(&dir, admin))
 }
 
 /// Tells whether the worktree at a path leads to an entry that is there, and is not this one: a copy
 /// of a repository has entries that lead to the worktrees of the first.
 pub fn is_of_another(path: &Path, admin: &Path) -> bool {
     leads_to(path).is_some_and(|dir| dir.is_dir() && !same(&dir, admin))
-}
-
-/// Where an admin folder leads, whosever it is: half of what there is to read.
-#[derive(Debug)]
-pub struct Lead {
-    /// The folder.
-    pub dir: PathBuf,
-    /// The worktree it leads to.
-    pub path: Option<PathBuf>,
-    /// What is there.
-    id: Option<Id>,
-}
-
-impl Lead {
-    fn read_with(dir: PathBuf, folders: &mut Folders) -> Self {
-        if let Some(path) = links::path(&dir).filter(|path| *path != dir) {
-            let (path, id) = folders.real(path);
-            return Self { dir, path: Some(path), id };
-        }
-        // Perhaps an earlier boot tore it; the mark mends that.
-        let Admin { path, id, .. } = Admin::read_with(&dir, folders);
-        Self { dir, path, id }
-    }
-
-    /// All there is to read.
-    pub fn whole(&self) -> Admin {
-        Admin::with_mark(&self.dir, (self.path.clone(), self.id), Mark::of(&self.dir))
-    }
-
-    /// Like [`Admin::is_at`].
-    pub fn is_at(&self, spot: &Spot<'_>) -> bool {
-        is_at((self.path.as_deref(), self.id), spot)
-    }
-
-    /// Like [`Admin::is_linked`].
-    pub fn is_linked(&self) -> bool {
-        is_linked(self.path.as_deref(), &self.dir)
-    }
-}
-
-/// Where all of a repository's lead.
-pub fn leads(repo: &Repo) -> Vec<Lead> {
-    let mut folders = Folders::default();
-    repo.admin_dirs().into_iter().map(|dir| Lead::read_with(dir, &mut folders)).collect()
-}
-
-fn is_at((path, id): (Option<&Path>, Option<Id>), spot: &Spot<'_>) -> bool {
-    (id.is_some() && id == spot.id) || path == Some(spot.path)
 }
 
 /// The reason that an entry is locked with, or was about to be when we were killed.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::add::NUMBERS_MAX;
 use super::mark::Mark;
-use super::{Error, Result, Spec, fenced};
+use super::{Error, Result, Spec, commit_fenced};
 use crate::git::{Git, is_ancestor};
 use crate::objects::write_blob;
 use crate::refs::record::{self, lane_name, names};
@@ -67,7 +67,7 @@ pub(super) fn claim(repo: &Repo, spec: &Spec, fence: &Fence) -> Result<Claim> {
         let full = format!("refs/heads/{branch}");
         if repo.value(&full).is_none() {
             let again = Transaction::fenced(fence).update(&full, &start, None);
-            again.commit_in(repo, "piton: lane").map_err(|e| fenced(repo, fence, e))?;
+            commit_fenced(again, repo, fence, "piton: lane")?;
         }
         return Ok(Claim { branch, start, is_new: false });
     }
@@ -90,47 +90,34 @@ pub(super) fn claim(repo: &Repo, spec: &Spec, fence: &Fence) -> Result<Claim> {
 
 /// Notes that a lane starts from another commit than its record says.
 pub(super) fn start_from(repo: &Repo, mark: &Mark, start: &str, fence: &Fence) -> Result<()> {
-    let dir = &repo.root;
     let (record_name, start_name) = names(&mark.owner.run_id, &mark.owner.lane);
-    let text = format!("{}\n{start}\n", mark.branch);
-    let blob = write_blob(dir, &text)?;
-    Transaction::fenced(fence)
-        .set(&record_name, &blob)
-        .set(&start_name, start)
-        .commit_in(repo, "piton: lane starts over")
-        .map_err(|error| fenced(repo, fence, error))
+    let blob = write_blob(&repo.root, &format!("{}\n{start}\n", mark.branch))?;
+    let set = Transaction::fenced(fence).set(&record_name, &blob).set(&start_name, start);
+    commit_fenced(set, repo, fence, "piton: lane starts over")
 }
 
 /// Claims a branch by its name, unless there is one already or something is in its way.
 fn claim_name(repo: &Repo, spec: &Spec, branch: &str, fence: &Fence) -> Result<()> {
-    record::add(
-        Transaction::fenced(fence),
-        &repo.root,
-        (&spec.run_id, &spec.lane),
-        (branch, &spec.start),
-    )?
-    .update(&format!("refs/heads/{branch}"), &spec.start, None)
-    .commit_in(repo, "piton: lane")
-    .map_err(|error| fenced(repo, fence, error))
+    let made = recorded(repo, spec, branch, fence)?;
+    let made = made.update(&format!("refs/heads/{branch}"), &spec.start, None);
+    commit_fenced(made, repo, fence, "piton: lane")
+}
+
+/// A transaction that records a branch as that of a lane, which has none yet.
+fn recorded(repo: &Repo, spec: &Spec, branch: &str, fence: &Fence) -> Result<Transaction> {
+    let (lane, record) = ((&*spec.run_id, &*spec.lane), (branch, &*spec.start));
+    Ok(record::add(Transaction::fenced(fence), &repo.root, lane, record)?)
 }
 
 /// Notes that a branch that is there is a lane's from now on; one of another lane of ours is not.
 pub(super) fn take(repo: &Repo, spec: &Spec, fence: &Fence) -> Result<()> {
-    let dir = &repo.root;
     if record::read(repo, &names(&spec.run_id, &spec.lane).0, &spec.lane).is_some() {
         return Ok(());
     }
-    let head = repo.value(&format!("refs/heads/{}", spec.branch));
-    let head = head.ok_or_else(|| Error::NoBranch(spec.branch.clone()))?;
-    record::add(
-        Transaction::fenced(fence),
-        dir,
-        (&spec.run_id, &spec.lane),
-        (&spec.branch, &spec.start),
-    )?
-    .verify(&format!("refs/heads/{}", spec.branch), &head)
-    .commit_in(repo, "piton: lane taken over")
-    .map_err(|error| fenced(repo, fence, error))
+    let name = format!("refs/heads/{}", spec.branch);
+    let head = repo.value(&name).ok_or_else(|| Error::NoBranch(spec.branch.clone()))?;
+    let taken = recorded(repo, spec, &spec.branch, fence)?.verify(&name, &head);
+    commit_fenced(taken, repo, fence, "piton: lane taken over")
 }
 
 /// The first name that is neither a branch nor stands in the way of one.
@@ -166,7 +153,7 @@ pub(super) fn make_again(own: &Repo, mark: &Mark, fence: &Fence) -> Result<Strin
     let commit = last.filter(is_there).unwrap_or(&mark.start).to_owned();
     let full = format!("refs/heads/{}", mark.branch);
     let again = Transaction::fenced(fence).update(&full, &commit, None);
-    again.commit_in(own, "piton: lane again").map_err(|e| fenced(own, fence, e))?;
+    commit_fenced(again, own, fence, "piton: lane again")?;
     Ok(commit)
 }
 
@@ -179,7 +166,7 @@ pub fn keep(root: &Path, (run_id, lane): (&str, &str), head: &str, fence: &Fence
     let repo = Repo::find(root)?;
     let kept = dropped(run_id, lane, head);
     let keep = Transaction::fenced(fence).set(&kept, head);
-    keep.commit_in(&repo, "piton: lane starts over").map_err(|e| fenced(&repo, fence, e))
+    commit_fenced(keep, &repo, fence, "piton: lane starts over")
 }
 
 /// The ref below which a commit of a lane that starts over stays.
@@ -252,9 +239,7 @@ fn delete_once(
     if let Some(blob) = repo.value(record_name) {
         transaction = transaction.delete(record_name, &blob);
     }
-    transaction
-        .commit_in(repo, "piton: lane merged")
-        .map_err(|error| fenced(repo, fence, error))?;
+    commit_fenced(transaction, repo, fence, "piton: lane merged")?;
     Ok(BranchEnd::Deleted)
 }
 
@@ -279,6 +264,6 @@ pub fn drop_branch(root: &Path, (run_id, lane): (&str, &str), fence: &Fence) -> 
             transaction = transaction.delete(&name, &value);
         }
     }
-    transaction.commit_in(&repo, "piton: lane starts over").map_err(|e| fenced(&repo, fence, e))?;
+    commit_fenced(transaction, &repo, fence, "piton: lane starts over")?;
     Ok(BranchEnd::Deleted)
 }

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::stand::{own, reset_index, settle};
-use super::{Result, fenced};
+use super::{Result, commit_fenced};
 use crate::git::{Git, is_ancestor};
 use crate::objects;
 use crate::refs::{Fence, Transaction};
@@ -70,9 +70,7 @@ pub fn commit(
     };
     if branch.as_deref() != Some(commit.as_str()) {
         let update = Transaction::fenced(fence).update(&name, &commit, branch.as_deref());
-        update
-            .commit_in(&repo, "piton: commit lane")
-            .map_err(|error| fenced(&repo, fence, error))?;
+        commit_fenced(update, &repo, fence, "piton: commit lane")?;
     }
     settle(&repo, &mark)?;
     reset_index(&repo, &commit)?;

@@ -10,15 +10,14 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use super::add::NUMBERS_MAX;
 use super::admin::as_path;
 use super::mark::Mark;
 use super::{At as _, Error, Result, remove};
 use crate::files::{put, small};
-use crate::git::Git;
-use crate::repo::{Repo, is_id};
+use crate::git;
+use crate::repo::{Memo, Repo, is_id};
 
 /// What stands in `commondir`: an admin folder lies two below what all work trees share.
 const COMMON: &[u8] = b"../..\n";
@@ -37,7 +36,7 @@ const UNUSUAL_KEYS: [&str; 3] =
 
 /// Repositories, and whether no settings of the user or the system are unusual. These are asked for
 /// once: whoever changes them meanwhile gets worktrees as before, which are as valid.
-static USUAL: Mutex<Vec<(PathBuf, bool)>> = Mutex::new(Vec::new());
+static USUAL: Memo<PathBuf, bool> = Memo::new();
 
 /// Registers a worktree, locked from its first moment on, as `git worktree add --no-checkout --lock`
 /// does; its admin folder. `None` where that is for git to do. `path` is the real one, and its folder
@@ -182,14 +181,11 @@ pub(super) fn is_usual(repo: &Repo) -> bool {
     if UNUSUAL.iter().any(has) || repo.git_dir.join("info/sparse-checkout").exists() {
         return false;
     }
-    let mut usual = USUAL.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, usual)) = usual.iter().find(|(common, _)| *common == repo.common) {
-        return *usual;
+    if let Some(usual) = USUAL.get(&repo.common) {
+        return usual;
     }
-    let args = ["config", "--list", "-z", "--name-only"];
-    let Ok(keys) = Git::at(&repo.root).args(args).bytes() else { return false };
-    let is_unusual = |key: &[u8]| UNUSUAL_KEYS.iter().any(|name| name.as_bytes() == key);
-    let found = !keys.split(|byte| *byte == 0).any(is_unusual);
-    usual.push((repo.common.clone(), found));
-    found
+    let Ok(pairs) = git::config(&repo.root) else { return false };
+    let usual = !pairs.iter().any(|(key, _)| UNUSUAL_KEYS.contains(&key.as_str()));
+    USUAL.add(repo.common.clone(), usual);
+    usual
 }

@@ -19,7 +19,7 @@ mod commit;
 mod copy;
 mod links;
 mod list;
-pub mod locks;
+pub(crate) mod locks;
 mod mark;
 mod remove;
 mod stand;
@@ -38,7 +38,7 @@ pub use stand::{Files, move_to, stand_on, start_from, unmerged};
 
 use crate::files::beneath::LedOut;
 use crate::git;
-use crate::refs::Fence;
+use crate::refs::{Fence, Transaction};
 use crate::repo::Repo;
 
 /// Why something could not be done with a worktree.
@@ -132,9 +132,10 @@ impl<T> At<T> for std::io::Result<T> {
     }
 }
 
-/// Turns the failure of a fenced transaction into what it means.
-fn fenced(repo: &Repo, fence: &Fence, error: git::Error) -> Error {
-    if fence.holds_in(repo) { Error::Git(error) } else { Error::Superseded }
+/// Carries out a fenced transaction; a failure of one that was taken over is that.
+fn commit_fenced(transaction: Transaction, repo: &Repo, fence: &Fence, why: &str) -> Result<()> {
+    let failed = |error| if fence.holds_in(repo) { Error::Git(error) } else { Error::Superseded };
+    transaction.commit_in(repo, why).map_err(failed)
 }
 
 /// Refuses to go on for a driver that was taken over.

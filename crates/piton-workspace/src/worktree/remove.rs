@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
-use super::admin::{self, Admin, Lead, Spot};
+use super::admin::{self, Admin, Spot};
 use super::{At as _, Error, Result, check, links, locks};
 use crate::refs::Fence;
 use crate::repo::Repo;
@@ -54,13 +54,11 @@ pub fn may_remove(root: &Path, path: &Path) -> Result<()> {
 /// The admin folder of a worktree and where that leads to, if it may go; nothing where there is none.
 fn removable(repo: &Repo, path: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
     let path = path.to_owned();
-    let leads = admin::leads(repo);
-    let there = fs::metadata(&path).ok();
-    let spot = Spot::with(&path, there.as_ref());
-    let Some(own) = leads.iter().find(|lead| lead.is_at(&spot)) else {
+    let admins = admin::scan(repo);
+    let spot = Spot::of(&path);
+    let Some(admin) = admins.iter().find(|admin| admin.is_at(&spot)) else {
         return if path.join(".git").exists() { Err(Error::Foreign(path)) } else { Ok(None) };
     };
-    let admin = own.whole();
     if admin.owner().is_none() || admin::is_of_another(&path, &admin.dir) {
         return Err(Error::Foreign(path));
     }
@@ -68,10 +66,10 @@ fn removable(repo: &Repo, path: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
         return Err(Error::Locked { path, reason });
     }
     let real = admin.path.clone().unwrap_or_else(|| path.clone());
-    let within = |other: &Lead| {
+    let within = |other: &Admin| {
         other.dir != admin.dir && other.path.as_ref().is_some_and(|path| path.starts_with(&real))
     };
-    if leads.iter().any(|other| within(other) && other.is_linked()) {
+    if admins.iter().any(|other| within(other) && other.is_linked()) {
         return Err(Error::Nested(path));
     }
     Ok(Some((admin.dir.clone(), real)))

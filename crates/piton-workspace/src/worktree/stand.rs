@@ -8,11 +8,11 @@ use std::fs;
 use std::path::Path;
 
 use super::mark::Mark;
-use super::{At as _, Error, Result, branch, check, fenced, locks};
+use super::{At as _, Error, Result, branch, check, commit_fenced, locks};
 use crate::files::{self, os_path, sync};
-use crate::index;
 use crate::refs::{Fence, Transaction};
 use crate::repo::{ELSEWHERE, Repo, head_ref};
+use crate::{git, index};
 
 /// The note about a move under way.
 const MOVE: &str = "piton-move";
@@ -71,7 +71,7 @@ fn carry_out(repo: &Repo, mark: &Mark, commit: &str, files: Files, fence: &Fence
         Some(found) if found == commit => Transaction::fenced(fence).verify(&name, found),
         old => Transaction::fenced(fence).update(&name, commit, old),
     };
-    transaction.commit_in(repo, "piton: move lane").map_err(|error| fenced(repo, fence, error))?;
+    commit_fenced(transaction, repo, fence, "piton: move lane")?;
     settle(repo, mark)?;
     let note = repo.git_dir.join(MOVE);
     fs::remove_file(&note).at(note)
@@ -170,8 +170,7 @@ fn write_files(repo: &Repo, tree: &str) -> Result<()> {
     // A HEAD that leads nowhere tells nothing.
     let changed = repo.git().args(args).bytes().unwrap_or_default();
     read_tree(repo, &["-u", tree])?;
-    let paths = changed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-    sync::files(&repo.root, paths.map(os_path)).at(&repo.root)
+    sync::files(&repo.root, git::words(&changed).map(os_path)).at(&repo.root)
 }
 
 /// Writes the files that a move changes, and no others: somebody may have edited those since it was
@@ -182,10 +181,7 @@ fn finish_files(repo: &Repo, from: &str, commit: &str) -> Result<()> {
         repo.git().args(args).bytes()
     };
     let (gone, there) = (changed("--diff-filter=D")?, changed("--diff-filter=d")?);
-    let paths = |list| {
-        let paths = <[u8]>::split(list, |byte| *byte == 0).filter(|path| !path.is_empty());
-        paths.map(os_path)
-    };
+    let paths = |list| git::words(list).map(os_path);
     reset_index(repo, commit)?;
     for path in paths(&gone) {
         files::remove(&repo.root.join(path)).at(path)?;

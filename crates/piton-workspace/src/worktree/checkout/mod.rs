@@ -6,15 +6,16 @@
 //! its object: filters, line ends, submodules, sparse selections and whatever else needs git's
 //! judgement are left to git, and so is everything that goes wrong here.
 
-mod index;
 mod listing;
 mod plain;
 mod write;
 
+use std::fs;
 use std::path::Path;
 
 use super::Result;
-use crate::index as tracked;
+use crate::index;
+use crate::objects::Oid;
 use crate::repo::Repo;
 
 /// From how many files on the threads are worth it; below, git is done before they are.
@@ -50,7 +51,7 @@ pub(super) fn fill(
 /// overwrites it.
 fn threaded(repo: &Repo, path: &Path, admin: &Path, head: &str, workers: usize) -> bool {
     // What is checked out where the lane starts from is about as large.
-    let tracked = tracked::count(&repo.git_dir.join("index"));
+    let tracked = index::count(&repo.git_dir.join("index"));
     let is_small = tracked.is_some_and(|count| count < THREADED_FILES_MIN / 2);
     if is_small || !plain::settings(path) {
         return false;
@@ -61,5 +62,10 @@ fn threaded(repo: &Repo, path: &Path, admin: &Path, head: &str, workers: usize) 
     }
     let objects = repo.common.join("objects");
     let Some(stats) = write::all(path, &objects, &listing, workers) else { return false };
-    index::write(admin, &listing, &stats).is_some()
+    let named = |listed| -> (&[u8], Oid) { (listing.path(listed), listed.oid) };
+    let files: Vec<_> = listing.files.iter().map(named).zip(stats).collect();
+    let folders: Vec<_> = listing.folders.iter().map(named).collect();
+    let (aside, index) = (admin.join("index.piton"), admin.join("index"));
+    let write = |bytes| fs::write(&aside, bytes).and_then(|()| fs::rename(&aside, index));
+    index::encode(&files, &folders).is_some_and(|bytes| write(bytes).is_ok())
 }

@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
-use super::listing::{Kind, Listing};
-use crate::files::os_path;
-use crate::git::Git;
+use super::listing::Listing;
+use crate::files::name;
+use crate::git::{self, Git};
+use crate::objects::LINK;
 
 /// Parts of attributes that can change what is written. `text` alone does not: without the
 /// settings below, lines end as they are stored.
@@ -30,10 +31,8 @@ const SETTINGS: [(&str, &str); 10] = [
 
 /// Tells whether the settings leave files as they are.
 pub(super) fn settings(dir: &Path) -> bool {
-    let Ok(bytes) = Git::at(dir).args(["config", "--list", "-z"]).bytes() else { return false };
-    bytes.split(|byte| *byte == 0).all(|pair| {
-        let pair = String::from_utf8_lossy(pair);
-        let (key, value) = pair.split_once('\n').unwrap_or((&pair, "true"));
+    let Ok(pairs) = git::config(dir) else { return false };
+    pairs.iter().all(|(key, value)| {
         let is_true = |value: &str| ["true", "yes", "on", "1"].contains(&value);
         let value = value.to_ascii_lowercase();
         let promised = key.starts_with("remote.") && key.ends_with(".promisor");
@@ -53,15 +52,11 @@ pub(super) fn attributes(dir: &Path, listing: &Listing) -> bool {
         let text = String::from_utf8_lossy(text);
         !CONVERTING.iter().any(|word| text.contains(word))
     };
-    let committed = listing.files.iter().filter(|file| {
-        let path = os_path(listing.path(file));
-        path.file_name().is_some_and(|name| name == ".gitattributes")
-    });
+    let committed =
+        listing.files.iter().filter(|file| name(listing.path(file)) == b".gitattributes");
     for file in committed {
-        let id: String =
-            file.id.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
-        let blob = Git::at(dir).args(["cat-file", "blob", &id]).bytes();
-        if file.kind == Kind::Link || !blob.is_ok_and(|text| is_plain(&text)) {
+        let blob = Git::at(dir).args(["cat-file", "blob", &file.oid.to_string()]).bytes();
+        if file.mode == LINK || !blob.is_ok_and(|text| is_plain(&text)) {
             return false;
         }
     }
