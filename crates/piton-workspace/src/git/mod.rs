@@ -141,12 +141,6 @@ impl Git {
         self
     }
 
-    /// Lets the command read a file.
-    pub(crate) fn reads(mut self, file: File) -> Self {
-        self.witness = Some(Ok(file));
-        self
-    }
-
     /// Lets a later driver see that the command still runs, should this process die first: it holds
     /// a shared lock on the file for as long as it lives. Only for commands without input, because
     /// the file takes the place of the input; nothing the command starts inherits it otherwise.

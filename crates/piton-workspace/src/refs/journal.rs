@@ -2,21 +2,21 @@
 //! the user's.
 //!
 //! Git locks a ref by a file beside it, which says nothing about who made it and stays behind when
-//! git is killed. So what a transaction is to do lies in a file of its own, which git reads as its
-//! input and holds a lock of the system's on while it lives, as does whoever started it. A file
-//! that nobody holds is a transaction that was cut short, and it names the refs whose locks may go.
-//! Nothing is looked for until a transaction meets a lock, or a driver comes after another one.
+//! git is killed. So what a transaction is to do is written down first, on a *page*: a file that git
+//! has for its complaints, and holds a lock of the system's on while it lives, as does whoever started
+//! it. A page that nobody holds, and that does not end with all being done, is of a transaction that was
+//! cut short, and it names the refs whose locks may go. Nothing is looked for until a transaction meets
+//! a lock, or a driver comes after another one.
 //!
 //! What takes a lock where the user writes too is written down durably, so that it is known after a
 //! power cut as well. Our own refs and branches are moved by nobody else: a lock of one that lies there
 //! while no transaction is under way needs no note.
 //!
-//! A git that carries out many has one file for all of them, a page: held by nobody in between, and
-//! its last line says then that all is done. It may be removed then, which is seen before it is
-//! written to again.
+//! A git that carries out many has one page for all of them, held by nobody in between. It may be
+//! removed then, which is seen before it is written to again.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Seek as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,8 +48,6 @@ const PAGE_BYTES_MAX: u64 = 64 * 1024;
 /// What is read of a complaint; git's have a few lines.
 const COMPLAINT_BYTES_MAX: usize = 64 * 1024;
 
-/// How files that are not complete yet begin.
-const NEW: &str = ".new-";
 /// The file that whoever has a transaction under way holds, so that none begins during a sweep.
 const HELD: &str = ".held";
 /// Keeps names within this process apart.
@@ -64,60 +62,7 @@ fn held(folder: &Path) -> io::Result<File> {
     File::options().read(true).append(true).create(true).open(folder.join(HELD))
 }
 
-/// A transaction under way; its file goes when this does, unless it was cut short.
-pub(super) struct Underway {
-    path: PathBuf,
-    file: File,
-    _held: File,
-    cut_short: bool,
-}
-
-impl Underway {
-    /// Writes down what is to be done.
-    pub(super) fn begin(repo: &Repo, lines: &str) -> io::Result<Self> {
-        let folder = folder(repo);
-        let held = held(&folder)?;
-        held.lock_shared()?;
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{count}", std::process::id());
-        let new = folder.join(format!("{NEW}{name}"));
-        let mut options = File::options();
-        let mut file = options.read(true).write(true).create(true).truncate(true).open(&new)?;
-        file.write_all(lines.as_bytes())?;
-        file.rewind()?;
-        // Held before it has its name: what has a name and is not held was cut short.
-        file.lock_shared()?;
-        let path = folder.join(name);
-        fs::rename(&new, &path)?;
-        if is_shared(lines) {
-            file.sync_data()?;
-            File::open(folder)?.sync_all()?;
-        }
-        Ok(Self { path, file, _held: held, cut_short: false })
-    }
-
-    /// Lets the file lie for whoever meets the locks.
-    pub(super) fn leave(&mut self) {
-        self.cut_short = true;
-    }
-
-    /// What git reads. The lock is on the file as opened here, so git holds it too.
-    pub(super) fn input(&self) -> io::Result<File> {
-        self.file.try_clone()
-    }
-}
-
-impl Drop for Underway {
-    fn drop(&mut self) {
-        if !self.cut_short {
-            // One that stays is taken for cut short, and its locks are looked for in vain.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// The file for the transactions of a git that stays; it goes when this does, unless one of them was
-/// cut short.
+/// The file for the transactions of one git; it goes when this does, unless one of them was cut short.
 pub(super) struct Page {
     path: PathBuf,
     file: File,
@@ -309,10 +254,7 @@ pub(super) fn sweep_until(repo: &Repo, lines: &str, deadline: Instant) -> io::Re
     let (mut removed, mut all_quiet) = (0, true);
     for entry in fs::read_dir(&folder)?.flatten() {
         let (name, path) = (entry.file_name(), entry.path());
-        if name.as_encoded_bytes().starts_with(NEW.as_bytes()) {
-            // Nobody is about to name it now.
-            fs::remove_file(&path)?;
-        } else if name != HELD {
+        if name != HELD {
             let file = File::open(&path)?;
             if !quiet(&file, deadline)? {
                 all_quiet = false;

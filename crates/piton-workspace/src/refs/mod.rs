@@ -17,7 +17,6 @@ pub use crate::repo::value;
 use crate::repo::{self, Repo};
 use durable::Changing;
 pub(crate) use durable::sync_ref;
-use journal::Underway;
 pub use record::{branch_of, run_of_branch};
 use session::Outcome;
 
@@ -29,12 +28,9 @@ pub const PREFIX: &str = "refs/piton/";
 const PATIENCE: &str = "core.filesRefLockTimeout=1000";
 
 /// The same where a branch is locked that the user may be about to commit to: less than their git
-/// waits by itself, for both would wait for the lock that the other one holds.
-const BRIEFLY: &str = "core.filesRefLockTimeout=30";
-
-/// The same for the lock of packed refs, which a deletion needs: git has another setting for it, and
-/// whoever is brief tries again by themselves.
-const PACKED_BRIEFLY: &str = "core.packedRefsTimeout=30";
+/// waits by itself, for both would wait for the lock that the other one holds. A deletion needs the lock
+/// of packed refs, for which git has another setting; whoever is brief tries again by themselves.
+const BRIEFLY: [&str; 2] = ["core.filesRefLockTimeout=30", "core.packedRefsTimeout=30"];
 
 /// What every ref update of a run verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,11 +66,7 @@ impl Fence {
         let found = old.as_deref().and_then(|blob| number(dir, blob));
         match found.filter(|found| *found > epoch) {
             None => Ok(old),
-            Some(found) => Err(Error {
-                command: "update-ref".to_owned(),
-                code: None,
-                message: format!("epoch {epoch} was superseded by {found}"),
-            }),
+            Some(found) => Err(failed(format!("epoch {epoch} was superseded by {found}"))),
         }
     }
 
@@ -260,23 +252,16 @@ impl Transaction {
     }
 
     fn once(&self, repo: &Repo, why: &str) -> Result<(), Error> {
-        let input = format!("start\n{}commit\n", self.lines);
-        let mut underway = Underway::begin(repo, &input).map_err(|e| unwritten(&e))?;
-        let file = underway.input().map_err(|e| unwritten(&e))?;
         let changing = Changing::look(&repo.common, &self.lines);
-        let git = Git::at(&repo.root).durable();
-        let git = if self.brief {
-            git.config(BRIEFLY).config(PACKED_BRIEFLY)
-        } else {
-            git.config(PATIENCE)
-        };
-        let done = git.args(["update-ref", "-m", why, "--stdin"]).reads(file).run();
-        if done.as_ref().is_err_and(|error| error.code.is_none()) {
-            // Killed, it may have left locks.
-            underway.leave();
+        let patience = if self.brief { &BRIEFLY[..] } else { &[PATIENCE] };
+        let outcome = session::carry_out_alone(repo, &self.lines, why, patience);
+        match outcome.map_err(|e| unwritten(&e))? {
+            Outcome::Done => self.synced(&changing),
+            Outcome::Refused(error) => Err(error),
+            Outcome::Lost | Outcome::Unasked => {
+                Err(failed("git ended in the middle of it without a word; try again".to_owned()))
+            }
         }
-        done?;
-        self.synced(&changing)
     }
 
     fn synced(&self, changing: &Changing<'_>) -> Result<(), Error> {
@@ -284,15 +269,17 @@ impl Transaction {
     }
 }
 
-fn unwritten(error: &std::io::Error) -> Error {
-    let message =
-        format!("the transaction could not be written down: {error}; see that the disk has room");
+fn failed(message: String) -> Error {
     Error { command: "update-ref".to_owned(), code: None, message }
 }
 
+fn unwritten(error: &std::io::Error) -> Error {
+    let advice = "see that the disk has room";
+    failed(format!("the transaction could not be written down: {error}; {advice}"))
+}
+
 fn unsynced(error: &std::io::Error) -> Error {
-    let message = format!("moved refs could not be synced: {error}; see that the disk is in order");
-    Error { command: "update-ref".to_owned(), code: None, message }
+    failed(format!("moved refs could not be synced: {error}; see that the disk is in order"))
 }
 
 /// Removes the locks of ref transactions that were cut short by a kill; how many those were.
@@ -303,8 +290,9 @@ pub fn clear_locks(dir: &Path) -> Result<usize, Error> {
 /// The value of a ref once no transaction of a driver that was killed can move it any more.
 pub(crate) fn settled_value(repo: &Repo, name: &str) -> Result<Option<String>, Error> {
     if !journal::await_naming(repo, name).map_err(|e| unwritten(&e))? {
-        let message = format!("a git of an earlier driver still moves {name}; try again later");
-        return Err(Error { command: "update-ref".to_owned(), code: None, message });
+        return Err(failed(format!(
+            "a git of an earlier driver still moves {name}; try again later"
+        )));
     }
     Ok(value(&repo.root, name))
 }

@@ -1,6 +1,6 @@
-//! One `git update-ref --stdin` that stays and carries out transactions one after the other.
+//! A `git update-ref --stdin` that carries out transactions: one after the other, or one alone.
 //!
-//! Only those whose moves leave nothing behind that tells when and why: a git that stays knows one
+//! One that stays carries only those whose moves leave nothing behind that tells when and why: a git that stays knows one
 //! reason, and the date of its first move. So it carries what moves below `refs/piton/`, deletes, and
 //! makes the branches of lanes; whatever moves a branch has a git of its own.
 //!
@@ -13,8 +13,8 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
+use super::BRIEFLY;
 use super::journal::Page;
-use super::{BRIEFLY, PACKED_BRIEFLY};
 use crate::git::{Error, Git, Pool};
 use crate::repo::Repo;
 
@@ -63,9 +63,28 @@ pub(super) fn carry_out(repo: &Repo, lines: &str, logs: bool) -> Outcome {
             outcome => return outcome,
         }
     }
-    match Session::begin(repo) {
+    match Session::that_stays(repo) {
         Ok(session) => session.carry_out_and_stay(repo, input),
         Err(_) => Outcome::Unasked,
+    }
+}
+
+/// Carries out a transaction by a git of its own, for any reason.
+pub(super) fn carry_out_alone(
+    repo: &Repo,
+    lines: &str,
+    why: &str,
+    patience: &[&str],
+) -> io::Result<Outcome> {
+    let input = format!("{lines}commit\n");
+    loop {
+        let mut session = Session::begin(repo, Git::at(&repo.root), why, patience)?;
+        // A sweep may have come before it was written to.
+        if session.page.begin(&input)? {
+            // If it is dead already, its answer says so. No more follows.
+            let _ = session.stdin.take().map(|mut pipe| pipe.write_all(input.as_bytes()));
+            return Ok(session.answer());
+        }
     }
 }
 
@@ -76,21 +95,28 @@ struct Session {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     begun: Instant,
+    /// What the logs say.
+    why: String,
 }
 
 impl Session {
-    fn begin(repo: &Repo) -> io::Result<Self> {
-        let page = Page::new(repo)?;
+    /// One for whatever may have the same reason; no variable of the work tree's matters to it.
+    fn that_stays(repo: &Repo) -> io::Result<Self> {
         let git = Git::at(&repo.common).env("GIT_DIR", &repo.common);
         // The user may be about to commit to what a transaction verifies.
-        let git = git.durable().config(BRIEFLY).config(PACKED_BRIEFLY);
-        let git = git.args(["update-ref", "-m", REASON, "--stdin"]);
+        Self::begin(repo, git, REASON, &BRIEFLY)
+    }
+
+    fn begin(repo: &Repo, git: Git, why: &str, patience: &[&str]) -> io::Result<Self> {
+        let page = Page::new(repo)?;
+        let git = patience.iter().fold(git.durable(), |git, setting| git.config(setting));
+        let git = git.args(["update-ref", "-m", why, "--stdin"]);
         let complaints = Stdio::from(page.complaints()?);
         let mut child = git.converse(Stdio::piped(), Stdio::piped(), complaints)?;
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
-        let stdout = BufReader::new(stdout);
-        let mut session = Self { page, child, stdin, stdout, begun: Instant::now() };
+        let (stdout, begun, why) = (BufReader::new(stdout), Instant::now(), why.to_owned());
+        let mut session = Self { page, child, stdin, stdout, begun, why };
         session.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(b"start\n"))?;
         Ok(session)
     }
@@ -128,7 +154,7 @@ impl Session {
         if code.is_none() || message.is_empty() {
             return Outcome::Lost;
         }
-        let command = format!("update-ref -m {REASON} --stdin");
+        let command = format!("update-ref -m {} --stdin", self.why);
         Outcome::Refused(Error { command, code, message })
     }
 
@@ -289,7 +315,7 @@ mod tests {
 
     /// A session that has locked what a transaction moves, and is about to be cut short.
     fn prepared(scene: &Scene, lines: &str) -> Session {
-        let mut session = Session::begin(&scene.repo).unwrap();
+        let mut session = Session::that_stays(&scene.repo).unwrap();
         assert!(session.send(&format!("{lines}prepare\n")));
         assert!(session.says("prepare: ok\n"));
         assert!(scene.lock(CHAIN).exists());

@@ -12,7 +12,7 @@ const GIT: &str = r#"#!/bin/sh
 at=${0%/*}/../kill
 read -r caller < /proc/$PPID/comm
 [ "$caller" = piton ] || exec REAL "$@"
-case "$*" in *" update-ref "*) [ ! -p /dev/stdin ] || exit 1;; esac
+case "$*" in *" update-ref "*) [ -z "$GIT_DIR" ] || exit 1;; esac
 echo "$*" >> "$at/calls"
 read -r pattern < "$at/pattern"
 case "$*" in

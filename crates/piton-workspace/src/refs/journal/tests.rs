@@ -1,4 +1,4 @@
-//! Pages and files of transactions: cut short, under way, done.
+//! Pages of transactions: cut short, under way, done.
 
 use super::*;
 use crate::git::git;
@@ -30,11 +30,9 @@ impl Scene {
 
     /// Leaves a transaction as a kill of everybody does, with these locks.
     fn cut_short(&self, locks: &[(&str, &str)]) {
-        let underway = Underway::begin(&self.repo, &self.lines()).unwrap();
-        let (kept, path) = (self.repo.state.join("kept"), underway.path.clone());
-        fs::copy(&path, &kept).unwrap();
-        drop(underway);
-        fs::rename(kept, path).unwrap();
+        let mut page = Page::new(&self.repo).unwrap();
+        assert!(page.begin(&self.lines()).unwrap());
+        page.leave();
         self.lock(locks);
     }
 
@@ -104,15 +102,14 @@ fn a_lock_of_a_lane_goes_though_nothing_is_written_down_and_the_users_stay() {
 #[test]
 fn nothing_goes_while_a_transaction_is_under_way() {
     let scene = scene();
-    let underway = Underway::begin(&scene.repo, &scene.lines()).unwrap();
+    let mut page = Page::new(&scene.repo).unwrap();
+    assert!(page.begin(&scene.lines()).unwrap());
     scene.lock(&[(NAME, "")]);
     assert_eq!(sweep_until(&scene.repo, &scene.lines(), Instant::now()).unwrap(), 0);
-    // The git of a dead driver holds what it reads.
-    let (git, path) = (underway.input().unwrap(), underway.path.clone());
-    let kept = scene.repo.state.join("kept");
-    fs::hard_link(&path, &kept).unwrap();
-    drop(underway);
-    fs::rename(kept, &path).unwrap();
+    // The git of a dead driver holds what it complains into.
+    let git = page.complaints().unwrap();
+    page.leave();
+    drop(page);
     assert_eq!(sweep_until(&scene.repo, &scene.lines(), Instant::now()).unwrap(), 0);
     drop(git);
     assert_eq!(sweep_until(&scene.repo, &scene.lines(), Instant::now()).unwrap(), 1);
@@ -153,13 +150,7 @@ fn what_a_page_says_is_done_is_not_taken_for_cut_short() {
     assert!(page.begin(&scene.lines()).unwrap());
     page.end();
     scene.lock(&[(BRANCH, "")]);
-    let kept = scene.repo.state.join("kept");
-    let leave = |page: Page| {
-        fs::hard_link(&page.path, &kept).unwrap();
-        let path = page.path.clone();
-        drop(page);
-        fs::rename(&kept, path).unwrap();
-    };
+    let leave = |mut page: Page| page.leave();
     leave(page);
     assert_eq!(clear(&scene.repo).unwrap(), 0);
     assert_eq!(sweep(&scene.repo, "").unwrap(), 0);
