@@ -105,7 +105,7 @@ impl<'a> Apply<'a> {
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
                     made => made,
                 })?;
-                self.at(&step.path, widen)?;
+                self.at(&step.path, |path| open(path).map(drop))?;
             }
         }
         let mut batch: Vec<&Step> = Vec::new();
@@ -181,7 +181,7 @@ impl<'a> Apply<'a> {
         let path = self.top.join(os_path(path));
         let mut done = act(&path);
         if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
-            && let Some((folder, perm)) = path.parent().and_then(|p| Some((p, lent(p)?)))
+            && let Some((folder, perm)) = path.parent().and_then(|p| Some((p, open(p).ok()??)))
         {
             self.opened.push((folder.to_owned(), perm));
             done = act(&path);
@@ -201,23 +201,14 @@ fn is_other(path: &Path, folder: bool) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_dir() != folder)
 }
 
-/// Opens a folder for its owner; gives back the permissions it had.
-fn lent(folder: &Path) -> Option<u32> {
-    let perm = fs::symlink_metadata(folder).ok()?.permissions().mode() & 0o7777;
+/// Opens a folder for its owner, whatever the umask; the permissions it had, if others.
+fn open(folder: &Path) -> io::Result<Option<u32>> {
+    let perm = fs::symlink_metadata(folder)?.permissions().mode() & 0o7777;
     if perm & OPEN == OPEN {
-        return None;
+        return Ok(None);
     }
-    fs::set_permissions(folder, Permissions::from_mode(perm | OPEN)).ok()?;
-    Some(perm)
-}
-
-/// Makes sure that files can be put into a new folder, whatever the umask.
-fn widen(path: &Path) -> io::Result<()> {
-    let perm = fs::symlink_metadata(path)?.permissions().mode() & 0o7777;
-    if perm & OPEN == OPEN {
-        return Ok(());
-    }
-    fs::set_permissions(path, Permissions::from_mode(perm | OPEN))
+    fs::set_permissions(folder, Permissions::from_mode(perm | OPEN))?;
+    Ok(Some(perm))
 }
 
 /// What is at a path of a work tree: nothing, where a link leads there from within the work tree, for

@@ -131,10 +131,10 @@ impl Head {
     }
 }
 
-/// One folder in the cache.
+/// One folder in the cache; its path and its entries are bytes, or where those are.
 #[derive(Clone, Debug)]
-pub(crate) struct FolderRecord {
-    path: Range<usize>,
+pub(crate) struct FolderRecord<B = Range<usize>> {
+    pub(crate) path: B,
     pub(crate) stat: Stat,
     pub(crate) kind: FolderKind,
     pub(crate) tree: Oid,
@@ -144,19 +144,7 @@ pub(crate) struct FolderRecord {
     pub(crate) attributes: bool,
     /// Captured files in it, not below it.
     pub(crate) files: usize,
-    block: Range<usize>,
-}
-
-/// A folder to be written.
-pub(crate) struct FolderOut<'a> {
-    pub(crate) path: &'a [u8],
-    pub(crate) stat: Stat,
-    pub(crate) kind: FolderKind,
-    pub(crate) tree: Oid,
-    pub(crate) tracked_only: bool,
-    pub(crate) attributes: bool,
-    pub(crate) files: usize,
-    pub(crate) block: &'a [u8],
+    pub(crate) block: B,
 }
 
 /// A cache that was read.
@@ -258,7 +246,7 @@ fn read_folder(from: &mut Reader<'_>) -> Option<FolderRecord> {
 }
 
 /// The bytes of a cache; folders sorted by path.
-pub(crate) fn encode(head: &Head, folders: &[FolderOut<'_>]) -> Vec<u8> {
+pub(crate) fn encode(head: &Head, folders: &[FolderRecord<&[u8]>]) -> Vec<u8> {
     let size = folders.iter().map(|f| f.block.len() + f.path.len() + 128).sum::<usize>();
     let mut to = Writer(Vec::with_capacity(size + 4096));
     to.0.resize(HEADER, 0);

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags};
 
-use super::cache::{self, Cache, FolderOut, Head};
+use super::cache::{self, Cache, FolderRecord, Head};
 use super::codec::Writer;
 use super::settings::{self, Settings};
 use super::stat::{Stat, now_ns};
@@ -310,7 +310,7 @@ impl Capture {
         settle(&mut self.head.index);
         self.head.remember(commit, self.head.root);
         let blocks: Vec<Option<Vec<u8>>> = self.folders.iter().map(|f| self.block(f)).collect();
-        let folders: Vec<FolderOut<'_>> = self
+        let folders: Vec<FolderRecord<&[u8]>> = self
             .folders
             .iter()
             .zip(&blocks)
@@ -359,7 +359,12 @@ impl Capture {
         Some(to.0)
     }
 
-    fn out<'a>(&'a self, at: usize, folder: &'a Folder, block: Option<&'a [u8]>) -> FolderOut<'a> {
+    fn out<'a>(
+        &'a self,
+        at: usize,
+        folder: &'a Folder,
+        block: Option<&'a [u8]>,
+    ) -> FolderRecord<&'a [u8]> {
         let record = match (&folder.body, &self.cache) {
             (Body::Same(place), Some(cache)) => Some((cache.record(*place), cache.block(*place))),
             _ => None,
@@ -369,7 +374,7 @@ impl Capture {
             Body::Listed(entries) => entries.iter().filter(|e| e.captured()).count(),
             Body::Same(_) => 0,
         };
-        FolderOut {
+        FolderRecord {
             path: &folder.path,
             stat: folder.stat.settled(self.started),
             kind: folder.kind,

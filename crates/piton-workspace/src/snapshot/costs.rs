@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::Error;
+use super::{Error, packs};
 use crate::git::Git;
 use crate::refs::{PREFIX, Standing};
 
@@ -21,14 +21,11 @@ pub struct Costs {
 /// What the user's own repacking took over is not in it. `cache` is the folder of stat caches,
 /// `common` the git folder that all work trees share.
 pub fn packed(cache: &Path, common: &Path) -> u64 {
-    let names = std::fs::read_to_string(cache.join(super::packs::LIST)).unwrap_or_default();
-    let mut names: Vec<&str> = names.lines().collect();
-    names.sort_unstable();
-    names.dedup();
+    let names = std::fs::read_to_string(cache.join(packs::LIST)).unwrap_or_default();
     let folder = common.join("objects/pack");
     let size =
         |name: &&str| std::fs::metadata(folder.join(format!("{name}.pack"))).map(|m| m.len());
-    names.iter().filter_map(|name| size(name).ok()).sum()
+    packs::listed(&names).iter().filter_map(|name| size(name).ok()).sum()
 }
 
 /// Measures what the snapshots of all refs below a prefix (`refs/piton/RUN/`) cost beyond

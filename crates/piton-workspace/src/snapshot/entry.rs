@@ -176,6 +176,12 @@ impl Entry {
         to.bytes(&self.name);
     }
 
+    /// The same, read in place.
+    pub(crate) fn view(&self) -> View<'_> {
+        let &Self { ref name, kind, stat, oid, raw, forced, filter_failed, .. } = self;
+        View { name, kind, stat, oid, raw, forced, filter_failed }
+    }
+
     /// All entries of a block.
     pub(crate) fn all(block: &[u8]) -> Vec<Self> {
         View::all(block).map(|view| view.owned()).collect()
@@ -190,7 +196,8 @@ pub(crate) struct View<'a> {
     pub(crate) stat: Stat,
     pub(crate) oid: Oid,
     pub(crate) raw: Option<Oid>,
-    flags: u8,
+    pub(crate) forced: bool,
+    pub(crate) filter_failed: bool,
 }
 
 impl<'a> View<'a> {
@@ -206,28 +213,13 @@ impl<'a> View<'a> {
         let stat = from.stat()?;
         let oid = from.oid()?;
         let raw = if flags & HAS_RAW == 0 { None } else { Some(from.oid()?) };
-        Some(Self { name: from.bytes()?, kind, stat, oid, raw, flags })
+        let (forced, filter_failed) = (flags & FORCED != 0, flags & FILTER_FAILED != 0);
+        Some(Self { name: from.bytes()?, kind, stat, oid, raw, forced, filter_failed })
     }
 
-    pub(crate) fn filter_failed(&self) -> bool {
-        self.flags & FILTER_FAILED != 0
-    }
-
-    pub(crate) fn forced(&self) -> bool {
-        self.flags & FORCED != 0
-    }
-
-    pub(crate) fn owned(&self) -> Entry {
-        Entry {
-            name: self.name.to_vec(),
-            kind: self.kind,
-            stat: self.stat,
-            oid: self.oid,
-            raw: self.raw,
-            forced: self.forced(),
-            filter_failed: self.filter_failed(),
-            dirty: false,
-        }
+    fn owned(&self) -> Entry {
+        let Self { name, kind, stat, oid, raw, forced, filter_failed } = *self;
+        Entry { name: name.to_vec(), kind, stat, oid, raw, forced, filter_failed, dirty: false }
     }
 }
 

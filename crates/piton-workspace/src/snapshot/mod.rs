@@ -229,10 +229,8 @@ impl Error {
 pub fn load(dir: &Path, commit: &str) -> Result<Snapshot, Error> {
     let manifest = manifest(dir, commit)?;
     let manifest = manifest.ok_or_else(|| Error::NotASnapshot { commit: commit.to_owned() })?;
-    let name = format!("{commit}:tree");
-    let tree = Git::at(dir).args(["rev-parse", "--verify", &name]).text()?;
-    let name = format!("{commit}^{{commit}}");
-    let commit = Git::at(dir).args(["rev-parse", "--verify", &name]).text()?;
+    let named = |name: String| Git::at(dir).args(["rev-parse", "--verify", &name]).text();
+    let (tree, commit) = (named(format!("{commit}:tree"))?, named(format!("{commit}^{{commit}}"))?);
     Ok(Snapshot { commit, tree, degraded: manifest.missed, changed: true })
 }
 
@@ -251,9 +249,7 @@ pub(crate) fn manifest(dir: &Path, commit: &str) -> Result<Option<side::Manifest
 
 /// Whether the repository has a commit.
 pub fn is_there(dir: &Path, commit: &str) -> Result<bool, Error> {
-    let name = format!("{commit}^{{tree}}");
-    let asked = Git::at(dir).args(["rev-parse", "-q", "--verify", &name]).output()?;
-    Ok(asked.status.success())
+    Ok(gone(dir, &[commit])?.is_empty())
 }
 
 /// Those of these commits that the repository does not have, asked for all at once.

@@ -59,9 +59,7 @@ fn join(workspace: &Workspace, repo: &Repo) -> Result<(), Error> {
     let folder = repo.objects().join("pack");
     let text = std::fs::read_to_string(&path).map_err(lost)?;
     let listed_bytes = text.len();
-    let mut names: Vec<&str> = text.lines().collect();
-    names.sort_unstable();
-    names.dedup();
+    let mut names = listed(&text);
     let indexed = multi_pack_index(&folder);
     names.retain(|name| {
         let pack = folder.join(format!("{name}.pack"));
@@ -93,6 +91,14 @@ fn join(workspace: &Workspace, repo: &Repo) -> Result<(), Error> {
     left.push_str(now.get(listed_bytes..).unwrap_or_default());
     let fresh = path.with_extension("new");
     std::fs::write(&fresh, left).and_then(|()| std::fs::rename(&fresh, &path)).map_err(lost)
+}
+
+/// The packs that a list names, each once.
+pub(super) fn listed(text: &str) -> Vec<&str> {
+    let mut names: Vec<&str> = text.lines().collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 fn lines(names: &[&str], ending: &str) -> String {

@@ -11,8 +11,7 @@ use super::Missed;
 use super::barred::Barred;
 use super::cache::Cache;
 use super::entry::{FolderKind, Kind, View, Why};
-use super::stat::Stat;
-use super::walk::{Body, Folder};
+use super::walk::Folder;
 use crate::files::{join, parent};
 use crate::objects::Oid;
 
@@ -196,7 +195,7 @@ pub(super) fn collect(
             let (path, why) = (folder.path.clone(), Why::Name);
             side.manifest.missed.push(Missed { path, why });
         }
-        each(folder, cache, |name, kind, stat, (oid, raw), filter_failed| {
+        folder.each(cache, |&View { name, kind, stat, oid, raw, filter_failed, .. }| {
             if let Some(class) = Class::of(kind) {
                 *counts.entry((class, stat.perm())).or_default() += 1;
             }
@@ -251,7 +250,7 @@ fn unusual(folders: &[Folder], cache: Option<&Cache>, manifest: &mut Manifest) {
         if plain && perm != manifest.usual(Class::Folder) {
             modes.insert(folder.path.clone(), (Class::Folder, perm));
         }
-        each(folder, cache, |name, kind, stat, (..), _| {
+        folder.each(cache, |&View { name, kind, stat, .. }| {
             if let Some(class) = Class::of(kind).filter(|c| stat.perm() != manifest.usual(*c)) {
                 modes.insert(join(&folder.path, name), (class, stat.perm()));
             }
@@ -276,26 +275,6 @@ fn bare(folders: &[Folder], trees: &[Oid]) -> BTreeSet<Vec<u8>> {
         implied.extend(parent(&folder.path));
     }
     found
-}
-
-fn each(
-    folder: &Folder,
-    cache: Option<&Cache>,
-    mut take: impl FnMut(&[u8], Kind, &Stat, (Oid, Option<Oid>), bool),
-) {
-    match &folder.body {
-        Body::Same(at) => {
-            let block = cache.map_or(&[][..], |c| c.block(*at));
-            View::all(block).for_each(|v| {
-                take(v.name, v.kind, &v.stat, (v.oid, v.raw), v.filter_failed());
-            });
-        }
-        Body::Listed(entries) => {
-            for e in entries {
-                take(&e.name, e.kind, &e.stat, (e.oid, e.raw), e.filter_failed);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

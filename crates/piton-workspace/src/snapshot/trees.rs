@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::barred::Barred;
 use super::cache::Cache;
-use super::entry::{Entry, FolderKind, Kind, View};
+use super::entry::{FolderKind, Kind, View};
 use super::stat::Stat;
 use super::walk::{Body, Folder};
 use crate::files::{name, parent};
@@ -113,20 +113,13 @@ fn lines(
 ) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut missed: Vec<Vec<u8>> = Vec::new();
-    let mut take = |name: &[u8], kind: Kind, oid: Oid| {
+    folder.each(cache, |&View { name, kind, oid, .. }| {
         if let Some(mode) = kind.git_mode().filter(|_| !barred.bars(name, kind == Kind::Link)) {
             lines.push(Line { name: name.to_vec(), mode, oid });
         } else if matches!(kind, Kind::Missed(_)) {
             missed.push(name.to_vec());
         }
-    };
-    match &folder.body {
-        Body::Same(at) => {
-            let block = cache.map_or(&[][..], |c| c.block(*at));
-            View::all(block).for_each(|v| take(v.name, v.kind, v.oid));
-        }
-        Body::Listed(entries) => entries.iter().for_each(|e: &Entry| take(&e.name, e.kind, e.oid)),
-    }
+    });
     for at in below {
         if let Some((mode, oid)) = nodes[*at] {
             lines.push(Line { name: name(&folders[*at].path).to_vec(), mode, oid });

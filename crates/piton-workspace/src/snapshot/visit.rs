@@ -104,7 +104,7 @@ impl Walk<'_> {
                 if stat.file_type() != FileType::Directory {
                     return Ok(None);
                 }
-                let tracked_only = job.tracked_only || known.forced();
+                let tracked_only = job.tracked_only || known.forced;
                 let path = join(&job.path, known.name);
                 children.push(Job { path, stat, ignores: None, reconsider: false, tracked_only });
             } else if stat != known.stat {

@@ -11,7 +11,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
 use super::cache::{Cache, Head};
-use super::entry::{Entry, FolderKind};
+use super::entry::{Entry, FolderKind, View};
 use super::rules::Ignores;
 use super::stat::Stat;
 use super::{Error, Rules};
@@ -32,6 +32,19 @@ pub(crate) struct Folder {
     pub(crate) kind: FolderKind,
     pub(crate) tracked_only: bool,
     pub(crate) body: Body,
+}
+
+impl Folder {
+    /// Its entries, from the cache where it is as that has it.
+    pub(super) fn each(&self, cache: Option<&Cache>, mut take: impl FnMut(&View<'_>)) {
+        match &self.body {
+            Body::Same(at) => {
+                let block = cache.map_or(&[][..], |c| c.block(*at));
+                View::all(block).for_each(|view| take(&view));
+            }
+            Body::Listed(entries) => entries.iter().for_each(|entry| take(&entry.view())),
+        }
+    }
 }
 
 /// What a folder holds.
