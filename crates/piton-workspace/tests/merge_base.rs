@@ -189,7 +189,7 @@ fn files_of_the_user_that_are_alike_are_not_taken_back_after_a_kill() {
         fs::hard_link(repo.root.join(".git/piton-follow"), repo.root.join(".git/index.lock"))
             .unwrap();
         fs::write(repo.root.join(".git/piton-theirs"), "a.txt\0new/file.txt\0gone.txt").unwrap();
-        merge::settle(&repo.root, &base, &old, &new).unwrap();
+        merge::finish_interrupted(&repo.root, &base, &old, &new).unwrap();
         assert_eq!(repo.status(), status);
         assert_eq!(repo.read("a.txt"), "one\nlane\nthree\n");
         assert_eq!(advance(repo, &base, &old, &new), Advanced::Done(Followed::Done));
@@ -338,16 +338,16 @@ fn an_interrupted_step_is_settled_without_the_next_merge() {
             fs::hard_link(dir.join("piton-follow"), dir.join("index.lock")).unwrap();
         };
         interrupt();
-        merge::settle(&repo.root, &base, &old, &new).unwrap();
+        merge::finish_interrupted(&repo.root, &base, &old, &new).unwrap();
         assert!(!dir.join("index.lock").exists() && !dir.join("piton-follow").exists());
         assert_eq!((repo.head("main"), repo.status()), (old.clone(), String::new()));
         move_ref(repo, &old, &new);
         interrupt();
-        merge::settle(&repo.root, &base, &old, &new).unwrap();
+        merge::finish_interrupted(&repo.root, &base, &old, &new).unwrap();
         at_new(repo);
         assert_eq!(repo.status(), "");
         // Nothing to settle, nothing changed.
-        merge::settle(&repo.root, &base, &old, &new).unwrap();
+        merge::finish_interrupted(&repo.root, &base, &old, &new).unwrap();
     });
 }
 

@@ -292,7 +292,7 @@ fn killed_between_the_index_and_the_ref() {
                 let base = checks::base(&repo.root, None).unwrap();
                 let (old, new) = (scene.old.as_str(), scene.new.as_str());
                 match after {
-                    "settle" => merge::settle(&repo.root, &base, old, new).unwrap(),
+                    "settle" => merge::finish_interrupted(&repo.root, &base, old, new).unwrap(),
                     "would_follow" => merge::would_follow(&base, old, new).unwrap(),
                     _ => {
                         merge::advance(&repo.root, &base, old, new, &repo.fence()).unwrap();

@@ -16,7 +16,7 @@ fn refusal(repo: &Repo, paths: &[&str], user: impl FnOnce()) -> Option<Refusal> 
     }
     let new = commit(&lane, "lane");
     user();
-    merge::would_follow(&checks::standing(&repo.root, "main").unwrap(), &old, &new).err()
+    merge::would_follow(&checks::find_base(&repo.root, "main").unwrap(), &old, &new).err()
 }
 
 fn hidden(repo: &Repo, mark: &str) {
@@ -85,7 +85,7 @@ fn rebase_half_way(repo: &Repo, dir: &std::path::Path) {
     let rebase =
         std::process::Command::new("git").current_dir(dir).args(["rebase", "side"]).output();
     assert!(!rebase.unwrap().status.success());
-    assert_eq!(checks::standing(&repo.root, "main").unwrap().worktree, None);
+    assert_eq!(checks::find_base(&repo.root, "main").unwrap().worktree, None);
 }
 
 /// Lost: `git rebase --abort` puts base back to where it was when the rebase began, so what was merged
@@ -97,7 +97,7 @@ fn base_that_the_user_is_rebasing_does_not_move() {
         write(&lane, "new.txt", "of the lane\n");
         let new = commit(&lane, "lane");
         rebase_half_way(repo, &repo.root);
-        let base = checks::standing(&repo.root, "main").unwrap();
+        let base = checks::find_base(&repo.root, "main").unwrap();
         let found = merge::would_follow(&base, &base.commit, &new).unwrap_err();
         assert!(found.what.starts_with("a rebase is under way in "), "{found}");
         assert!(found.fix.contains(" rebase --abort`"), "{found}");
@@ -106,7 +106,7 @@ fn base_that_the_user_is_rebasing_does_not_move() {
         assert!(matches!(moved, Err(merge::Error::UnderWay(_))), "{moved:?}");
         assert_eq!(repo.head("main"), base.commit);
         git(&repo.root, &["rebase", "--abort"]);
-        let base = checks::standing(&repo.root, "main").unwrap();
+        let base = checks::find_base(&repo.root, "main").unwrap();
         assert!(merge::would_follow(&base, &base.commit, &base.commit).is_ok());
     });
 }
@@ -120,7 +120,7 @@ fn base_that_is_rebased_in_another_work_tree_does_not_move() {
         repo.git(&["worktree", "add", "-q", "../other", "main"]);
         rebase_half_way(repo, &other);
         for root in [&repo.root, &other] {
-            let found = checks::standing(root, "main").unwrap().rebased_in.unwrap();
+            let found = checks::find_base(root, "main").unwrap().rebased_in.unwrap();
             assert!(found.ends_with("other"), "{}", found.display());
         }
     });

@@ -80,7 +80,7 @@ fn what_base_deleted_is_gone_where_a_conflict_is_put_in() {
         let tree = sides(&repo.root, &onto, &head).unwrap().tree(&lane.path).unwrap();
         // Twice: whoever comes after a kill does it again.
         for _ in 0..2 {
-            worktree::stand_on(&lane.path, &onto, &tree, &repo.fence()).unwrap();
+            worktree::move_with_files(&lane.path, &onto, &tree, &repo.fence()).unwrap();
             assert_eq!(git(&lane.path, &["rev-parse", "HEAD"]), onto);
             assert_eq!(git(&lane.path, &["status", "--porcelain", "-uall"]).trim(), "M a.txt");
             assert!(lane.path.join("name.txt").is_file() && !lane.path.join("dir").exists());

@@ -78,7 +78,7 @@ fn a_large_file_that_a_step_added_before_is_synced() {
 fn whole_for_the_trace() {
     let dir = traced_dir();
     let missed = Missed { path: b"dir/large.bin".to_vec(), why: Why::TooLarge };
-    missed::whole(&dir, &git(&dir, &["rev-parse", "HEAD^{tree}"]), &[missed]).unwrap();
+    missed::complete(&dir, &git(&dir, &["rev-parse", "HEAD^{tree}"]), &[missed]).unwrap();
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn files_of_base_are_synced_before_base_moves() {
 fn advance_for_the_trace() {
     let dir = traced_dir();
     let fence = piton_workspace::refs::Fence::raise(&dir, tree_support::RUN, 1).unwrap();
-    let base = checks::standing(&dir, "main").unwrap();
+    let base = checks::find_base(&dir, "main").unwrap();
     let (old, new) = (git(&dir, &["rev-parse", "main"]), git(&dir, &["rev-parse", "next"]));
     merge::advance(&dir, &base, &old, &new, &fence).unwrap();
 }

@@ -82,7 +82,7 @@ fn an_earlier_boot_is_told_until_all_is_whole() {
         let lane = repo.lane("SL-1");
         assert_eq!(git(&lane.path, &["status", "--porcelain"]), "");
         assert!(worktree::restarted(&repo.root, &lane.path).unwrap());
-        worktree::note_whole(&lane.path).unwrap();
+        worktree::note_complete(&lane.path).unwrap();
         assert!(!worktree::restarted(&repo.root, &lane.path).unwrap());
     });
 }

@@ -158,7 +158,7 @@ fn an_unmerged_index_and_a_merge_half_way_do_not_keep_work_from_being_committed(
             worktree::commit(&lane.path, &wanted, "rest", &Identity::Configured, &fence).unwrap();
         assert!(done.changed);
         assert_eq!(git(&lane.path, &["status", "--porcelain"]), "");
-        checks::settled(&lane.path).unwrap();
+        checks::idle(&lane.path).unwrap();
     });
 }
 

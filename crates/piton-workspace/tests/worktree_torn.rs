@@ -61,7 +61,7 @@ fn torn(repo: &Repo, which: &[usize], how: &str) {
     assert_eq!(files.each_ref().map(|file| fs::read(file).unwrap()), before, "{case}");
     assert_eq!(repo.admins().len(), 1, "{case}");
     assert_eq!(git(&lane.path, &["status", "--porcelain"]), "?? work.txt", "{case}");
-    worktree::note_whole(&lane.path).unwrap();
+    worktree::note_complete(&lane.path).unwrap();
     assert!(!worktree::restarted(&repo.root, &lane.path).unwrap(), "{case}");
 }
 

@@ -264,7 +264,8 @@ impl Rooms for GitRooms {
     }
 
     fn base_branch(&mut self, state: &RunState) -> Option<String> {
-        let current = || Project::known(&self.root).ok().and_then(|project| project.branch());
+        let current =
+            || Project::discover_cached(&self.root).ok().and_then(|project| project.branch());
         self.wanted_base(state).or_else(current)
     }
 

@@ -74,7 +74,7 @@ impl Context {
         (json, yes): (bool, bool),
         lenient: bool,
     ) -> Result<Self> {
-        let project = Project::of_person(cwd)
+        let project = Project::for_person(cwd)
             .map_err(|e| CommandError::failed("no-project", e.to_string()))?;
         let environment: Vec<(String, String)> = std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
@@ -141,7 +141,7 @@ impl Context {
         }
         let real = |project: &Project| project.state_dir.canonicalize().ok();
         root.is_dir()
-            && Project::of_person(root).is_ok_and(|other| real(&other) == real(&self.project))
+            && Project::for_person(root).is_ok_and(|other| real(&other) == real(&self.project))
     }
 
     /// The protocol that a run recorded under a name: the one it follows, or the one that reads its plan.

@@ -3,9 +3,9 @@
 //! Nothing here changes anything. Each refusal names what is wrong and how to put it right; whether
 //! a remark stops a run is decided by its level, not here.
 
-mod quick;
 mod repository;
 mod submodule;
+mod unchanged;
 
 use std::path::{Path, PathBuf};
 
@@ -118,11 +118,11 @@ pub fn base(root: &Path, wanted: Option<&str>) -> Result<Base, Refusal> {
         Some(name) => name.strip_prefix("refs/heads/").unwrap_or(name).to_owned(),
         None => current(root)?,
     };
-    standing(root, &branch).ok_or_else(|| no_such_branch(root, &branch))
+    find_base(root, &branch).ok_or_else(|| no_such_branch(root, &branch))
 }
 
 /// Looks up where a branch stands now, and where it is checked out now.
-pub fn standing(root: &Path, branch: &str) -> Option<Base> {
+pub fn find_base(root: &Path, branch: &str) -> Option<Base> {
     let commit = refs::value(root, &format!("refs/heads/{branch}^{{commit}}"))?;
     let worktree = crate::worktree::checked_out(root, branch);
     let worktree = worktree.filter(|path| path.join(".git").exists());
@@ -132,8 +132,8 @@ pub fn standing(root: &Path, branch: &str) -> Option<Base> {
 }
 
 /// Checks that base may move: no merge, rebase or the like of it is under way.
-pub fn at_rest(base: &Base) -> Result<(), Refusal> {
-    base.worktree.iter().chain(&base.rebased_in).try_for_each(|dir| settled(dir))
+pub fn may_move(base: &Base) -> Result<(), Refusal> {
+    base.worktree.iter().chain(&base.rebased_in).try_for_each(|dir| idle(dir))
 }
 
 /// Checks that git can work in a folder.
@@ -169,7 +169,7 @@ fn unusable(root: &Path, said: &str) -> Refusal {
 }
 
 fn current(root: &Path) -> Result<String, Refusal> {
-    let head = Project::known(root).ok().and_then(|project| project.branch());
+    let head = Project::discover_cached(root).ok().and_then(|project| project.branch());
     head.ok_or_else(|| {
         Refusal::new(
             "detached-head",
@@ -204,9 +204,9 @@ fn no_such_branch(root: &Path, branch: &str) -> Refusal {
 /// Checks that a work tree holds nothing uncommitted, our own files and folders apart.
 pub fn clean(dir: &Path, own: &[&str]) -> Result<(), Refusal> {
     let git_dir = git_dir(dir);
-    settled_in(dir, git_dir.as_deref())?;
+    idle_in(dir, git_dir.as_deref())?;
     let is_own = |path: &str| own.iter().any(|own| is_below(path, own));
-    if git_dir.is_some_and(|git_dir| quick::is_clean(dir, &git_dir, &is_own)) {
+    if git_dir.is_some_and(|git_dir| unchanged::is_clean(dir, &git_dir, &is_own)) {
         return Ok(());
     }
     let status = Git::at(dir)
@@ -233,16 +233,16 @@ pub fn clean(dir: &Path, own: &[&str]) -> Result<(), Refusal> {
 }
 
 /// Checks that no merge, rebase or the like is under way in a work tree.
-pub fn settled(dir: &Path) -> Result<(), Refusal> {
-    settled_in(dir, git_dir(dir).as_deref())
+pub fn idle(dir: &Path) -> Result<(), Refusal> {
+    idle_in(dir, git_dir(dir).as_deref())
 }
 
 /// The git folder of a work tree.
 fn git_dir(dir: &Path) -> Option<PathBuf> {
-    Project::known(dir).ok().and_then(|project| project.git_dir)
+    Project::discover_cached(dir).ok().and_then(|project| project.git_dir)
 }
 
-fn settled_in(dir: &Path, git_dir: Option<&Path>) -> Result<(), Refusal> {
+fn idle_in(dir: &Path, git_dir: Option<&Path>) -> Result<(), Refusal> {
     match git_dir.and_then(|git_dir| found_in(git_dir).next()) {
         None => Ok(()),
         Some(found) => {

@@ -1,8 +1,8 @@
 //! Places below the project's root for what Piton itself writes there.
 //!
 //! Links come with commits and merges, and from steps. One that stays in the project is followed; one
-//! that leads out of it is refused, because what is there is not the project's. A [`Spot`] holds the
-//! folder open that it was found in, so a link that comes later leads nowhere either.
+//! that leads out of it is refused, because what is there is not the project's. An [`AnchoredPath`]
+//! holds the folder open that it was found in, so a link that comes later leads nowhere either.
 //!
 //! What the user says in so many words, such as the path of a plan, is not looked at here.
 
@@ -27,12 +27,12 @@ const FOLDER: OFlags =
      [link-leads-out]; remove it, or let it lead to a place in the project",
     link.display(), to.display()
 )]
-pub struct LedOut {
+pub struct LinkLeadsOut {
     link: PathBuf,
     to: PathBuf,
 }
 
-impl LedOut {
+impl LinkLeadsOut {
     /// Whether this is why something failed.
     pub fn is(error: &io::Error) -> bool {
         matches!(error.get_ref(), Some(inner) if inner.is::<Self>())
@@ -50,7 +50,7 @@ pub fn real(root: &Path, path: &Path) -> io::Result<PathBuf> {
         };
         let below = path.ancestors().take_while(|above| *above != root);
         let link = below.filter(leads_out).last().unwrap_or(path).to_owned();
-        return Err(io::Error::other(LedOut { link, to: real }));
+        return Err(io::Error::other(LinkLeadsOut { link, to: real }));
     }
     let rest = path.strip_prefix(there).unwrap_or(Path::new(""));
     Ok(real.components().chain(rest.components()).collect())
@@ -80,13 +80,13 @@ pub fn folder(root: &Path, path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
 
 /// A name in an open folder of the project.
 #[derive(Clone, Debug)]
-pub struct Spot {
+pub struct AnchoredPath {
     folder: Rc<OwnedFd>,
     name: OsString,
     path: PathBuf,
 }
 
-impl Spot {
+impl AnchoredPath {
     /// Finds a path below the root; folders that are missing are made. What is there is not followed.
     pub fn at(root: &Path, path: &Path) -> io::Result<Self> {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {

@@ -274,6 +274,18 @@ pub(crate) fn ended<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Vec<u
     bytes
 }
 
+/// What `cat-file --batch` prints: the bytes of each object.
+pub(crate) fn contents(mut output: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        // `ID TYPE SIZE`, a line break, the bytes, a line break.
+        let line = output.iter().position(|byte| *byte == b'\n')?;
+        let size = std::str::from_utf8(&output[..line]).ok()?.rsplit(' ').next()?.parse().ok()?;
+        let (content, rest) = output[line + 1..].split_at_checked(size)?;
+        output = rest.strip_prefix(b"\n")?;
+        Some(content)
+    })
+}
+
 /// The configuration that holds in a folder, keys in lower case as git prints them.
 pub(crate) fn config(dir: &Path) -> Result<Vec<(String, String)>, Error> {
     let bytes = Git::at(dir).args(["config", "--list", "-z"]).bytes()?;

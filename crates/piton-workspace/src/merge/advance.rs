@@ -70,7 +70,7 @@ pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) ->
         return Ok(Advanced::BaseMoved { found });
     }
     // Asked before the intent, and the user had all the time since, if its driver was killed.
-    checks::at_rest(base)?;
+    checks::may_move(base)?;
     let Some(mut step) = Step::begin(root, base, old, new)? else {
         return match move_ref(root, base, old, new, fence)? {
             Some(moved) => Ok(moved),
@@ -105,7 +105,7 @@ pub fn advance(root: &Path, base: &Base, old: &str, new: &str, fence: &Fence) ->
 fn arriving(root: &Path, base: &Base, old: &str, new: &str) -> Result<Followed> {
     let (repo, began) = (Repo::find(root)?, Instant::now());
     loop {
-        let stands = checks::standing(root, &base.branch).filter(|found| found.commit == new);
+        let stands = checks::find_base(root, &base.branch).filter(|found| found.commit == new);
         let Some(stands) = stands else { return Ok(Followed::NotCheckedOut) };
         if stands.worktree.is_some() {
             return follow(root, base, old, new);
@@ -168,7 +168,7 @@ fn not_moved(dir: &Path, name: &str, error: crate::git::Error) -> Error {
 
 /// Finishes or takes back what a step of base that was interrupted left in its work tree, so that the
 /// user's index is free again, whatever becomes of the lane.
-pub fn settle(root: &Path, base: &Base, old: &str, new: &str) -> Result<()> {
+pub fn finish_interrupted(root: &Path, base: &Base, old: &str, new: &str) -> Result<()> {
     if probe(root, base, old, new)? == Probe::RefMoved {
         return follow(root, base, old, new).map(drop);
     }

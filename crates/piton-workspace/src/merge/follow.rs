@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::guard::Guard;
-use super::{Error, Result, diff, torn, would};
+use super::guard::{Guard, was_interrupted};
+use super::{Result, diff, preview, undo};
 use crate::checks::{self, Base};
 use crate::files::sync;
 use crate::refs;
@@ -71,8 +71,8 @@ pub(super) fn recover(repo: &Repo, base: &Base) -> Result<()> {
         return Ok(());
     };
     guard.stays = true;
-    let tip = refs::settled_value(repo, &base.reference())?;
-    torn::take_back(repo, &guard, (&old, &new), tip.as_deref())?;
+    let tip = refs::value_after_transactions(repo, &base.reference())?;
+    undo::take_back(repo, &guard, (&old, &new), tip.as_deref())?;
     let is_behind = tip.as_deref() == Some(new.as_str())
         && !is_followed(repo, &diff::commits(&repo.root, &old, &new)?, &new)?;
     // The run that moved base brings the work tree there, and only then the index is free.
@@ -97,20 +97,17 @@ impl Step {
     /// Takes hold of the work tree that has base checked out, if there is one. What an earlier step
     /// left there, and base has not, goes back.
     pub fn begin(root: &Path, base: &Base, old: &str, new: &str) -> Result<Option<Self>> {
-        let Some(dir) = checks::standing(root, &base.branch).and_then(|base| base.worktree) else {
-            return Ok(None);
-        };
-        let repo = Repo::find(&dir)?;
+        let Some(repo) = repo_of_base(root, &base.branch)? else { return Ok(None) };
         locks::await_children(&repo)?;
         let mut guard = Guard::take(&repo.git_dir, old, new)?;
         if let Some((from, to)) = guard.interrupted.clone() {
             guard.stays = true;
-            let tip = refs::settled_value(&repo, &base.reference())?;
-            torn::take_back(&repo, &guard, (&from, &to), tip.as_deref())?;
+            let tip = refs::value_after_transactions(&repo, &base.reference())?;
+            undo::take_back(&repo, &guard, (&from, &to), tip.as_deref())?;
             guard.begin(old, new)?;
             guard.stays = false;
         }
-        let changes = diff::commits(&dir, old, new)?;
+        let changes = diff::commits(&repo.root, old, new)?;
         let copy = guard.copy()?;
         let commits = (old.to_owned(), new.to_owned());
         Ok(Some(Self { repo, guard, changes, commits, copy }))
@@ -119,7 +116,7 @@ impl Step {
     /// The user's own changes that stand in its way; files that are as it would make them are not.
     pub fn in_the_way(&self) -> Result<Vec<String>> {
         let (old, new) = &self.commits;
-        let (paths, alike) = would::in_the_way(&self.repo, &self.copy, &self.changes, old, new)?;
+        let (paths, alike) = preview::in_the_way(&self.repo, &self.copy, &self.changes, old, new)?;
         if !alike.is_empty() {
             self.guard.leave(&alike)?;
         }
@@ -143,7 +140,7 @@ impl Step {
     /// Takes back what [`Step::carry_out`] did, unless base has it; it can be carried out again.
     pub fn take_back(&mut self, tip: Option<&str>) -> Result<()> {
         let (old, new) = &self.commits;
-        torn::take_back(&self.repo, &self.guard, (old, new), tip)?;
+        undo::take_back(&self.repo, &self.guard, (old, new), tip)?;
         self.guard.copy()?;
         self.guard.stays = false;
         Ok(())
@@ -177,20 +174,20 @@ pub(super) fn is_followed(repo: &Repo, changes: &[diff::Change], new: &str) -> R
     Ok(!changes.iter().any(|change| behind.contains(&change.path)))
 }
 
+/// The repository, seen from the work tree that has base checked out.
+fn repo_of_base(root: &Path, branch: &str) -> Result<Option<Repo>> {
+    let dir = checks::find_base(root, branch).and_then(|base| base.worktree);
+    Ok(dir.map(|dir| Repo::find(&dir)).transpose()?)
+}
+
 /// Tells whether a step was interrupted in the work tree of base.
 pub(super) fn is_interrupted(root: &Path, branch: &str) -> Result<bool> {
-    let Some(dir) = checks::standing(root, branch).and_then(|base| base.worktree) else {
-        return Ok(false);
-    };
-    Ok(super::guard::was_interrupted(&Repo::find(&dir)?.git_dir))
+    Ok(repo_of_base(root, branch)?.is_some_and(|repo| was_interrupted(&repo.git_dir)))
 }
 
 /// Tells whether nothing of a step is left to do in the work tree of base.
 pub(super) fn is_over(root: &Path, branch: &str, old: &str, new: &str) -> Result<bool> {
-    let Some(dir) = checks::standing(root, branch).and_then(|base| base.worktree) else {
-        return Ok(true);
-    };
-    let repo = Repo::find(&dir).map_err(Error::Git)?;
-    let interrupted = super::guard::was_interrupted(&repo.git_dir);
-    Ok(!interrupted && is_followed(&repo, &diff::commits(&dir, old, new)?, new)?)
+    let Some(repo) = repo_of_base(root, branch)? else { return Ok(true) };
+    let changes = diff::commits(&repo.root, old, new)?;
+    Ok(!was_interrupted(&repo.git_dir) && is_followed(&repo, &changes, new)?)
 }

@@ -13,21 +13,21 @@ mod diff;
 mod filtered;
 mod follow;
 mod guard;
+mod preview;
 mod rebase;
 mod replay;
 mod revert;
 mod sides;
-mod torn;
-mod would;
+mod undo;
 
 use std::path::{Path, PathBuf};
 
-pub use advance::{Advanced, Probe, advance, probe, settle};
+pub use advance::{Advanced, Probe, advance, finish_interrupted, probe};
 pub use follow::{Followed, follow};
+pub use preview::would_follow;
 pub use rebase::{Rebase, rebase};
 pub use revert::{Revert, revert};
 pub use sides::{Disputed, Sides, has_markers, sides};
-pub use would::would_follow;
 
 pub use crate::git::is_ancestor;
 use crate::git::{self, Git};

@@ -70,7 +70,7 @@ pub fn rebase(root: &Path, head: &str, start: &str, onto: &str) -> Result<Rebase
         }
         Replayed::Done { commit, tree, commits: count } => {
             if has_merges {
-                let whole = whole(root, head, start, onto)?;
+                let whole = merge_whole_lane(root, head, start, onto)?;
                 if whole != Merged::Clean(tree.clone()) {
                     return match whole {
                         Merged::Conflict { files, detail } => {
@@ -136,7 +136,7 @@ fn replay(root: &Path, commits: &[&Commit], onto: &str) -> Result<Replayed> {
 }
 
 /// The lane merged as a whole.
-fn whole(root: &Path, head: &str, start: &str, onto: &str) -> Result<Merged> {
+fn merge_whole_lane(root: &Path, head: &str, start: &str, onto: &str) -> Result<Merged> {
     // If base was rewritten, where they parted is before what the user took back.
     let from = (!is_ancestor(root, start, onto)?).then_some(start);
     merge(root, from, onto, head)
@@ -150,7 +150,7 @@ fn squash(
     start: &str,
     onto: &str,
 ) -> Result<Option<Rebase>> {
-    match whole(root, head, start, onto)? {
+    match merge_whole_lane(root, head, start, onto)? {
         Merged::Clean(tree) => one(root, commits, onto, tree).map(Some),
         Merged::Conflict { .. } => Ok(None),
     }

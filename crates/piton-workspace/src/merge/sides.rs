@@ -108,13 +108,13 @@ pub fn sides(dir: &Path, base: &str, lane: &str) -> Result<Sides> {
     let answer = merge_tree(dir, None, base, lane)?;
     let mut sides = disputed(answer, [base, lane]).ok_or(Error::Strange("merge-tree"))?;
     if !sides.files.is_empty() {
-        look(dir, &mut sides, base)?;
+        find_markers(dir, &mut sides, base)?;
     }
     Ok(sides)
 }
 
 /// Finds out which files hold markers, and where the sides of the others can lie.
-fn look(dir: &Path, sides: &mut Sides, base: &str) -> Result<()> {
+fn find_markers(dir: &Path, sides: &mut Sides, base: &str) -> Result<()> {
     let bytes = Git::at(dir).args(["ls-tree", "-r", "-z", &sides.merged]).bytes()?;
     let entry =
         |(words, path): (Vec<&str>, &[u8])| Some((path.to_vec(), (*words.get(2)?).to_owned()));

@@ -26,7 +26,7 @@ const INDEX: &str = "piton-large";
 
 /// The tree that a commit of a work tree has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Whole {
+pub struct Completed {
     /// The tree.
     pub tree: String,
     /// What is not in it as it should be: nobody can read it, its filter fails, or git refuses its name.
@@ -34,7 +34,7 @@ pub struct Whole {
 }
 
 /// Whether a commit needs more than what a snapshot holds.
-pub fn is_due(missed: &[Missed]) -> bool {
+pub fn is_incomplete(missed: &[Missed]) -> bool {
     missed.iter().any(|m| is_addable(m.why) || is_left(m.why))
 }
 
@@ -48,7 +48,7 @@ fn is_left(why: Why) -> bool {
 }
 
 /// The tree of a snapshot of a lane's worktree, with what it missed and git can hold.
-pub fn whole(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Whole, Error> {
+pub fn complete(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Completed, Error> {
     let mut left = Vec::new();
     for miss in missed.iter().filter(|m| is_left(m.why)) {
         if miss.why != Why::Filter || !is_as_committed(dir, tree, &miss.path) {
@@ -58,7 +58,7 @@ pub fn whole(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Whole, Error> 
     let large: Vec<&[u8]> =
         missed.iter().filter(|m| is_addable(m.why)).map(|m| m.path.as_slice()).collect();
     if large.is_empty() {
-        return Ok(Whole { tree: tree.to_owned(), left });
+        return Ok(Completed { tree: tree.to_owned(), left });
     }
     let (index, held) = (own_index(dir)?, tree);
     let with = || Ok::<_, Error>(with(dir, &index, tree, &added(dir, &index, &large)?)?);
@@ -72,7 +72,7 @@ pub fn whole(dir: &Path, tree: &str, missed: &[Missed]) -> Result<Whole, Error> 
     };
     // What a step added before has objects that nobody synced, and git does not write them again.
     objects::sync(dir, &tree, &[held])?;
-    Ok(Whole { tree, left })
+    Ok(Completed { tree, left })
 }
 
 /// Whether a tree has a file just as the commit that is checked out: what nobody changed git does not
@@ -107,7 +107,7 @@ pub fn only_here(dir: &Path, head: Option<&str>, missed: &[Missed]) -> Result<Ve
 }
 
 /// Which of these files are there and not part of a commit or tree, because git ignores them say.
-pub fn beside(dir: &Path, tree: &str, paths: &[String]) -> Result<Vec<String>, git::Error> {
+pub fn not_in_tree(dir: &Path, tree: &str, paths: &[String]) -> Result<Vec<String>, git::Error> {
     let is_there = |path: &&String| fs::symlink_metadata(dir.join(path)).is_ok();
     let there: Vec<&String> = paths.iter().filter(is_there).collect();
     if there.is_empty() {

@@ -29,7 +29,7 @@ pub(crate) fn write(dir: &Path, text: &str) -> Result<String, Error> {
 
 /// Writes a blob as a file of its own, as git does.
 fn loose(common: &Path, text: &str) -> io::Result<String> {
-    let id = Oid::of(Kind::Blob, text.as_bytes()).to_string();
+    let id = Oid::hash(Kind::Blob, text.as_bytes()).to_string();
     let (start, rest) = id.split_at(2);
     let folder = common.join("objects").join(start);
     let file = folder.join(rest);

@@ -85,7 +85,7 @@ impl Objects {
 
     /// Adds an object and returns its id.
     pub(crate) fn put(&mut self, kind: Kind, data: &[u8]) -> Result<Oid, Error> {
-        let oid = Oid::of(kind, data);
+        let oid = Oid::hash(kind, data);
         if self.wants(oid) {
             self.append(oid, &Packed::new(oid, kind, data)?)?;
         }

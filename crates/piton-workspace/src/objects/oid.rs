@@ -20,11 +20,11 @@ impl Oid {
     pub(crate) const NONE: Self = Self([0; LEN]);
 
     /// The id that git gives an object.
-    pub(crate) fn of(kind: Kind, data: &[u8]) -> Self {
-        let mut hash = Sha1::new();
-        hash.update(format!("{} {}\0", kind.name(), data.len()));
-        hash.update(data);
-        Self(hash.finalize().into())
+    pub(crate) fn hash(kind: Kind, data: &[u8]) -> Self {
+        let mut hasher = Sha1::new();
+        hasher.update(format!("{} {}\0", kind.name(), data.len()));
+        hasher.update(data);
+        Self(hasher.finalize().into())
     }
 
     /// Reads 40 hexadecimal digits.
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn ids_are_those_of_git() {
-        let empty = Oid::of(Kind::Tree, b"");
+        let empty = Oid::hash(Kind::Tree, b"");
         assert_eq!(empty.to_string(), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
         assert_eq!(Oid::from_hex(empty.to_string().as_bytes()), Some(empty));
         assert_eq!(Oid::from_hex(b"4b"), None);

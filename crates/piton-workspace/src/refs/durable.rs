@@ -29,7 +29,7 @@ pub(super) struct Changing<'a> {
 
 impl<'a> Changing<'a> {
     /// Looks before the transaction is carried out.
-    pub(super) fn look(common: &'a Path, lines: &'a str) -> Self {
+    pub(super) fn before(common: &'a Path, lines: &'a str) -> Self {
         let deletes = lines.lines().any(|line| line.starts_with("delete "));
         let packed = if deletes { changed(&common.join("packed-refs")) } else { None };
         Self { common, lines, deletes, packed }
@@ -84,7 +84,7 @@ mod tests {
 
     /// The folders that are synced for a transaction, from the repository's own.
     fn synced(top: &Path, lines: &str, act: impl FnOnce() -> io::Result<()>) -> Vec<String> {
-        let changing = Changing::look(top, lines);
+        let changing = Changing::before(top, lines);
         act().expect("the test's own files");
         let mut all = Vec::new();
         let done = changing.sync_with(&mut |folder| {

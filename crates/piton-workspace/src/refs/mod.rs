@@ -160,7 +160,7 @@ impl Transaction {
     }
 
     /// Lets a power cut take it back in the seconds after it: for what is found and done again.
-    pub fn loosely(mut self) -> Self {
+    pub fn without_sync(mut self) -> Self {
         self.loose = true;
         self
     }
@@ -220,11 +220,11 @@ impl Transaction {
     /// Carries it out by the git that stays, or else by one of its own.
     fn carry_out(&self, repo: &Repo, why: &str) -> Result<(), Error> {
         if self.fits_session(repo, why) {
-            let changing = Changing::look(&repo.common, &self.lines);
+            let changing = Changing::before(&repo.common, &self.lines);
             match session::carry_out(repo, &self.lines, self.logs == Logs::Made) {
                 Outcome::Done => return self.synced(&changing),
                 Outcome::Refused(error) if self.brief => return Err(error),
-                Outcome::Lost if self.stands(repo) => return self.synced(&changing),
+                Outcome::Lost if self.is_applied(repo) => return self.synced(&changing),
                 // A git of its own has more patience with locks, and says what is wrong.
                 Outcome::Refused(_) | Outcome::Lost | Outcome::Unasked => {}
             }
@@ -242,7 +242,7 @@ impl Transaction {
     }
 
     /// Whether all refs are as this would leave them.
-    fn stands(&self, repo: &Repo) -> bool {
+    fn is_applied(&self, repo: &Repo) -> bool {
         self.lines.lines().all(|line| {
             let mut words = line.split(' ');
             let (verb, name) = (words.next(), words.next().unwrap_or_default());
@@ -252,7 +252,7 @@ impl Transaction {
     }
 
     fn once(&self, repo: &Repo, why: &str) -> Result<(), Error> {
-        let changing = Changing::look(&repo.common, &self.lines);
+        let changing = Changing::before(&repo.common, &self.lines);
         let patience = if self.brief { &BRIEFLY[..] } else { &[PATIENCE] };
         let outcome = session::carry_out_alone(repo, &self.lines, why, patience);
         match outcome.map_err(|e| unwritten(&e))? {
@@ -288,7 +288,7 @@ pub fn clear_locks(dir: &Path) -> Result<usize, Error> {
 }
 
 /// The value of a ref once no transaction of a driver that was killed can move it any more.
-pub(crate) fn settled_value(repo: &Repo, name: &str) -> Result<Option<String>, Error> {
+pub(crate) fn value_after_transactions(repo: &Repo, name: &str) -> Result<Option<String>, Error> {
     if !journal::await_naming(repo, name).map_err(|e| unwritten(&e))? {
         return Err(failed(format!(
             "a git of an earlier driver still moves {name}; try again later"
@@ -299,7 +299,7 @@ pub(crate) fn settled_value(repo: &Repo, name: &str) -> Result<Option<String>, E
 
 /// A ref as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct Ref {
     /// Its full name.
     pub name: String,
     /// The object it names.
@@ -317,20 +317,20 @@ pub fn may_exist(common: &Path, prefix: &str) -> bool {
 }
 
 /// All refs below a prefix that ends in `/`.
-pub fn below(dir: &Path, prefix: &str) -> Result<Vec<Standing>, Error> {
+pub fn list(dir: &Path, prefix: &str) -> Result<Vec<Ref>, Error> {
     let format = "--format=%(refname) %(objectname) %(committerdate:unix)";
     let text = Git::at(dir).args(["for-each-ref", format, prefix.trim_end_matches('/')]).text()?;
     let standing = |line: &str| {
         let mut words = line.split(' ');
         let (name, value) = (words.next()?.to_owned(), words.next()?.to_owned());
-        Some(Standing { name, value, committed_at: words.next().and_then(|at| at.parse().ok()) })
+        Some(Ref { name, value, committed_at: words.next().and_then(|at| at.parse().ok()) })
     };
     Ok(text.lines().filter_map(standing).collect())
 }
 
 /// Deletes refs of ours, each only if it still stands as it was seen. The objects go with git's own
 /// collection of garbage.
-pub fn delete(dir: &Path, refs: &[Standing]) -> Result<(), Error> {
+pub fn delete(dir: &Path, refs: &[Ref]) -> Result<(), Error> {
     let ours = refs.iter().filter(|r| r.name.starts_with(PREFIX));
     let all = ours.fold(Transaction::default(), |all, r| all.delete(&r.name, &r.value));
     if all.lines.is_empty() {

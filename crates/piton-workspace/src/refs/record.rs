@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::{PREFIX, Transaction, below, component, run_prefix};
+use super::{PREFIX, Transaction, component, list, run_prefix};
 use crate::git::Error;
 use crate::objects::write_blob;
 use crate::repo::Repo;
@@ -75,7 +75,7 @@ pub fn branch_of(root: &Path, (run_id, lane): (&str, &str)) -> Option<(String, S
 
 /// The run that a branch is on record for, if it is one of ours.
 pub fn run_of_branch(root: &Path, branch: &str) -> Option<String> {
-    let all = below(root, PREFIX).ok()?;
+    let all = list(root, PREFIX).ok()?;
     let repo = Repo::find(root).ok()?;
     all.iter().find_map(|found| {
         let (run, rest) = found.name.strip_prefix(PREFIX)?.split_once('/')?;

@@ -42,7 +42,7 @@ pub(crate) fn bytes(dir: &Path, name: &str) -> Option<Vec<u8>> {
 
 /// The git folder of the work tree that a folder belongs to, and the one that all share.
 fn folders(dir: &Path) -> Option<(PathBuf, PathBuf)> {
-    let project = Project::known(dir).ok()?;
+    let project = Project::discover_cached(dir).ok()?;
     // Above a folder that is gone lies another work tree.
     let is_there = project.root == dir || dir.is_dir();
     Some((project.git_dir.filter(|_| is_there)?, project.common_dir?))

@@ -18,8 +18,8 @@ pub use batch::value;
 pub(crate) use batch::{bytes, end_processes, remember};
 pub(crate) use loose::is_id;
 pub(crate) use memo::Memo;
-pub(crate) use project::{ELSEWHERE, head_ref, named_by};
 pub use project::{Error, Project};
+pub(crate) use project::{REFTABLE_HEAD, head_ref, named_by};
 
 use crate::git::{self, Git};
 
@@ -61,7 +61,8 @@ impl Repo {
     /// Finds the folders of the repository that a folder belongs to.
     pub fn find(dir: &Path) -> Result<Self, git::Error> {
         let dir = real(dir).map_err(|e| not_found(format!("{}: {e}", dir.display())))?;
-        let project = Project::known(&dir).map_err(|error| not_found(error.to_string()))?;
+        let project =
+            Project::discover_cached(&dir).map_err(|error| not_found(error.to_string()))?;
         let (Some(git_dir), Some(common)) = (project.git_dir, project.common_dir) else {
             return Err(not_found(format!("{} is not in a git work tree", dir.display())));
         };

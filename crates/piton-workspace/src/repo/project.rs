@@ -11,7 +11,7 @@ use crate::git::git;
 /// Longest chain of symbolic refs that is followed; git itself allows five.
 const REF_DEPTH_MAX: usize = 5;
 /// What stands in HEAD where refs are not files: only git can tell.
-pub(crate) const ELSEWHERE: &str = "refs/heads/.invalid";
+pub(crate) const REFTABLE_HEAD: &str = "refs/heads/.invalid";
 
 /// The folder of the state where there is no git, and where there was none when it was made.
 const STATE: &str = ".piton";
@@ -78,7 +78,7 @@ impl Project {
     /// The project of a folder that a person stands in: like [`Project::discover`], but a folder
     /// between it and the top of the work tree that was a project before there was git goes on as one,
     /// without git, because its runs and their paths begin there.
-    pub fn of_person(folder: &Path) -> Result<Self, Error> {
+    pub fn for_person(folder: &Path) -> Result<Self, Error> {
         let project = Self::discover(folder)?;
         if project.git_dir.is_none() || project.state_dir.join(LEDGER).exists() {
             return Ok(project);
@@ -104,7 +104,7 @@ impl Project {
 
     /// Like [`Project::discover`], but reads the `.git` of a linked work tree once: a lane asks some
     /// dozen times, and none of what it says changes as long as that file does not.
-    pub fn known(folder: &Path) -> Result<Self, Error> {
+    pub fn discover_cached(folder: &Path) -> Result<Self, Error> {
         let dot_git = folder.join(".git");
         let found = fs::symlink_metadata(&dot_git).ok();
         if found.as_ref().is_some_and(fs::Metadata::is_dir) && dot_git.join("HEAD").exists() {
@@ -148,7 +148,7 @@ impl Project {
     pub fn branch(&self) -> Option<String> {
         let name = head_ref(self.git_dir.as_ref()?)?;
         match name.as_str() {
-            ELSEWHERE => git(&self.root, &["symbolic-ref", "-q", "--short", "HEAD"]).ok(),
+            REFTABLE_HEAD => git(&self.root, &["symbolic-ref", "-q", "--short", "HEAD"]).ok(),
             name => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
         }
     }
@@ -161,7 +161,7 @@ impl Project {
     /// The same if it is a branch that is checked out; `None` also if HEAD is detached.
     pub fn branch_head(&self) -> Option<String> {
         match head_ref(self.git_dir.as_ref()?)? {
-            name if name == ELSEWHERE => self.branch().and_then(|_| self.head()),
+            name if name == REFTABLE_HEAD => self.branch().and_then(|_| self.head()),
             name => self.leads_to(name),
         }
     }
@@ -176,7 +176,7 @@ impl Project {
                 None => loose::packed(common, &name)?,
             };
             match text.strip_prefix("ref:").map(str::trim) {
-                Some(ELSEWHERE) => {
+                Some(REFTABLE_HEAD) => {
                     return git(&self.root, &["rev-parse", "--verify", "-q", "HEAD"]).ok();
                 }
                 Some(next) => next.clone_into(&mut name),
@@ -204,7 +204,7 @@ fn holds_ledger(state: &Path) -> bool {
         && fs::symlink_metadata(state.join(LEDGER)).is_ok_and(|found| found.is_file())
 }
 
-/// The ref that HEAD leads to, or [`ELSEWHERE`]; `None` if it is detached.
+/// The ref that HEAD leads to, or [`REFTABLE_HEAD`]; `None` if it is detached.
 pub(crate) fn head_ref(git_dir: &Path) -> Option<String> {
     named_by(&small(&git_dir.join("HEAD")).ok()?)
 }
@@ -281,22 +281,22 @@ mod tests {
         git(&root, &[&who[..], &["commit", "-q", "--allow-empty", "-m", "m"]].concat()).unwrap();
         git(&root, &["worktree", "add", "-q", "-b", "side", "../side"]).unwrap();
         for dir in [&root, &below, &home.path().join("side")] {
-            let found = Project::of_person(dir).unwrap();
+            let found = Project::for_person(dir).unwrap();
             assert!(found.git_dir.is_some());
             assert_eq!(found.state_dir.canonicalize().unwrap(), before.canonicalize().unwrap());
-            assert_eq!(Project::known(dir).unwrap(), Project::discover(dir).unwrap());
+            assert_eq!(Project::discover_cached(dir).unwrap(), Project::discover(dir).unwrap());
         }
         assert_eq!(Project::discover(&root).unwrap().other_ledgers(), Vec::<PathBuf>::new());
         let within = ledger(root.join(".git").join(IN_GIT));
-        let found = Project::of_person(&below).unwrap();
+        let found = Project::for_person(&below).unwrap();
         assert_eq!((&found.state_dir, found.other_ledgers()), (&within, vec![before.join(LEDGER)]));
         // A folder that was a project of its own stays one, as long as the repository has no state.
         fs::remove_dir_all(&within).unwrap();
         fs::remove_dir_all(&before).unwrap();
         let own = ledger(below.join(STATE));
-        let found = Project::of_person(&below).unwrap();
+        let found = Project::for_person(&below).unwrap();
         assert_eq!((found.root, found.state_dir, found.git_dir), (below, own, None));
-        assert!(Project::of_person(&root).unwrap().git_dir.is_some());
+        assert!(Project::for_person(&root).unwrap().git_dir.is_some());
     }
 
     /// Lost: a link in somebody's repository would have another project's ledger written.
@@ -310,11 +310,11 @@ mod tests {
         git(&root, &["init", "-q", "-b", "main"]).unwrap();
         let own = root.join(".git").join(IN_GIT);
         std::os::unix::fs::symlink(&other, root.join(STATE)).unwrap();
-        assert_eq!(Project::of_person(&root).unwrap().state_dir, own);
+        assert_eq!(Project::for_person(&root).unwrap().state_dir, own);
         fs::remove_file(root.join(STATE)).unwrap();
         fs::create_dir(root.join(STATE)).unwrap();
         std::os::unix::fs::symlink(other.join(LEDGER), root.join(STATE).join(LEDGER)).unwrap();
-        assert_eq!(Project::of_person(&root).unwrap().state_dir, own);
+        assert_eq!(Project::for_person(&root).unwrap().state_dir, own);
     }
 
     #[test]
@@ -333,7 +333,7 @@ mod tests {
         };
         let agree = || {
             for dir in [&main, &linked, &plain, &main.join("below"), &linked.join("below")] {
-                let (known, found) = (Project::known(dir), Project::discover(dir));
+                let (known, found) = (Project::discover_cached(dir), Project::discover(dir));
                 assert_eq!(known.as_ref().ok(), found.as_ref().ok(), "{}", dir.display());
                 assert_eq!(known.is_err(), found.is_err());
             }
@@ -342,13 +342,15 @@ mod tests {
         add("one");
         agree();
         agree();
-        assert!(Project::known(&linked).unwrap().is_linked());
+        assert!(Project::discover_cached(&linked).unwrap().is_linked());
         // Moved away and made again under another name, and its folder of git's gone.
         git(&main, &["worktree", "move", "../linked", "../elsewhere"]).unwrap();
         agree();
         add("two");
         agree();
-        assert!(Project::known(&linked).unwrap().branch().is_some_and(|name| name == "two"));
+        assert!(
+            Project::discover_cached(&linked).unwrap().branch().is_some_and(|name| name == "two")
+        );
         fs::remove_dir_all(main.join(".git/worktrees")).unwrap();
         agree();
         fs::remove_dir_all(main.join(".git")).unwrap();

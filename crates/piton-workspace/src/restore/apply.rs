@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::fresh::Fresh;
+use super::atomic::AtomicWriter;
 use super::{State, Step};
 use crate::files::{os_path, parent};
 use crate::git::{self, Git};
@@ -154,20 +154,12 @@ impl<'a> Apply<'a> {
         let oids: Vec<Oid> = batch.iter().filter_map(|s| s.to.oid()).collect();
         let input = Oid::lines(&oids);
         let output = Git::at(self.repository).args(["cat-file", "--batch"]).input(input).bytes()?;
-        let mut rest = output.as_slice();
-        let fresh = Fresh::new(self.repository);
+        let writer = AtomicWriter::new(self.repository);
+        let mut contents = git::contents(&output);
         for (step, oid) in batch.iter().zip(oids) {
-            let odd = || Failed::Bytes(oid.to_string());
-            let line = rest.iter().position(|b| *b == b'\n').ok_or_else(odd)?;
-            let size =
-                self.sizes.get(&oid).and_then(|s| usize::try_from(*s).ok()).ok_or_else(odd)?;
-            let data = rest.get(line + 1..line + 1 + size).ok_or_else(odd)?;
-            if Oid::of(Kind::Blob, data) != oid {
-                return Err(odd());
-            }
-            let to = step.to;
-            self.at(&step.path, |path| fresh.put(path, to, data))?;
-            rest = rest.get(line + size + 2..).unwrap_or_default();
+            let data = contents.next().filter(|data| Oid::hash(Kind::Blob, data) == oid);
+            let data = data.ok_or_else(|| Failed::Bytes(oid.to_string()))?;
+            self.at(&step.path, |path| writer.put(path, step.to, data))?;
         }
         Ok(())
     }
@@ -234,13 +226,13 @@ pub(crate) fn is_in(top: &Path, path: &[u8], state: State) -> bool {
         State::Absent => false,
         State::Folder { perm: wanted } => about.is_dir() && perm == wanted,
         State::File { oid, perm: wanted } => {
-            let read = || fs::read(&path).is_ok_and(|data| Oid::of(Kind::Blob, &data) == oid);
+            let read = || fs::read(&path).is_ok_and(|data| Oid::hash(Kind::Blob, &data) == oid);
             about.is_file() && perm == wanted && read()
         }
         State::Link { oid } => {
             use std::os::unix::ffi::OsStrExt as _;
             let target = fs::read_link(&path);
-            target.is_ok_and(|t| Oid::of(Kind::Blob, t.as_os_str().as_bytes()) == oid)
+            target.is_ok_and(|t| Oid::hash(Kind::Blob, t.as_os_str().as_bytes()) == oid)
         }
         State::Submodule { .. } => true,
     }

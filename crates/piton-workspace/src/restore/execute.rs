@@ -1,10 +1,10 @@
 //! Carries out a plan, or leaves everything as it was.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::apply::{Apply, Failed, about, is_in, sizes};
-use super::fresh::clear_beside;
+use super::atomic::clear_left_in;
 use super::{Plan, State, Step};
 use crate::files::{os_path, sync};
 use crate::git;
@@ -78,16 +78,12 @@ pub fn execute(workspace: &Workspace, rules: &Rules, plan: &Plan) -> Result<Rest
     let dir = workspace.dir.as_path();
     let both = plan.steps.iter().flat_map(|s| [s.from.oid(), s.to.oid()]).flatten();
     let oids: Vec<Oid> = both.collect::<BTreeSet<Oid>>().into_iter().collect();
-    let sizes = sizes(dir, &oids)?;
-    let missing: Vec<&Oid> = oids.iter().filter(|oid| !sizes.contains_key(oid)).collect();
-    if let Some(first) = missing.first() {
-        return Err(Error::Missing { missing: missing.len(), first: first.to_string() });
-    }
+    let sizes = sizes_of_all(dir, &oids)?;
     let moved = plan.steps.iter().find(|s| !is_still(dir, s));
     if let Some(step) = moved {
         return Err(Error::Moved { path: os_path(&step.path).to_owned() });
     }
-    clear_beside(dir, &plan.steps);
+    clear_left_in(dir, &plan.steps);
     let done = Apply::new(dir, dir, &sizes).run(&plan.steps);
     let done = done.and_then(|()| verify(dir, &plan.steps));
     let synced = |()| {
@@ -107,6 +103,16 @@ pub fn execute(workspace: &Workspace, rules: &Rules, plan: &Plan) -> Result<Rest
     let exact = plan.whole && is_exact(workspace, rules, plan);
     let written = plan.writes().count();
     Ok(Restored { written, deleted: plan.deletes().count(), exact })
+}
+
+/// The sizes of objects, none of which may be missing.
+pub(super) fn sizes_of_all(dir: &Path, oids: &[Oid]) -> Result<HashMap<Oid, u64>, Error> {
+    let sizes = sizes(dir, oids)?;
+    let missing: Vec<&Oid> = oids.iter().filter(|oid| !sizes.contains_key(oid)).collect();
+    match missing.first() {
+        Some(first) => Err(Error::Missing { missing: missing.len(), first: first.to_string() }),
+        None => Ok(sizes),
+    }
 }
 
 /// Whether a path is as the snapshot of the present has it; a folder may have come by itself.

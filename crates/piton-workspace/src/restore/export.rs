@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::apply::{Apply, sizes};
-use super::execute::Error;
+use super::apply::Apply;
+use super::execute::{Error, sizes_of_all};
 use super::state::Version;
 use super::{Scope, State, Step};
 use crate::files::os_path;
@@ -56,11 +56,7 @@ pub fn export(dir: &Path, commit: &str, paths: &[PathBuf], to_dir: &Path) -> Res
         }
     }
     let oids: Vec<Oid> = steps.iter().filter_map(|s| s.to.oid()).collect();
-    let sizes = sizes(dir, &oids)?;
-    if let Some(first) = oids.iter().find(|oid| !sizes.contains_key(oid)) {
-        let missing = oids.iter().filter(|oid| !sizes.contains_key(oid)).count();
-        return Err(Error::Missing { missing, first: first.to_string() });
-    }
+    let sizes = sizes_of_all(dir, &oids)?;
     let done = Apply::new(dir, to_dir, &sizes).run(&steps);
     done.map_err(|e| failed(to_dir, std::io::Error::other(e.to_string())))?;
     Ok(oids.len())

@@ -8,12 +8,12 @@
 //! not this module's business.
 
 mod apply;
+mod atomic;
 mod execute;
 mod export;
-mod fresh;
 mod ignored;
 mod state;
-mod torn;
+mod torn_writes;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,7 +24,7 @@ pub use execute::{Error, PUT_BACK_FAILED, Restored, execute};
 pub use export::{export, exported};
 pub use ignored::present;
 pub(crate) use state::{State, Step};
-pub use torn::torn;
+pub use torn_writes::torn_writes;
 
 use crate::files::{is_below, join, os_path, parent};
 use crate::index::Index;
@@ -58,7 +58,7 @@ pub struct Change {
 }
 
 impl Change {
-    fn of(step: &Step) -> Self {
+    fn new(step: &Step) -> Self {
         let kind = match (step.from, step.to) {
             (State::Absent, _) => ChangeKind::Added,
             (_, State::Absent) => ChangeKind::Deleted,
@@ -85,7 +85,7 @@ pub fn diff(dir: &Path, a: &str, b: &str) -> Result<Vec<Change>, snapshot::Error
         let inner = steps.get(at + 1).is_some_and(|next| is_below(&next.path, &step.path));
         !(folder && added(step) && inner)
     });
-    Ok(news.map(|(_, step)| Change::of(step)).collect())
+    Ok(news.map(|(_, step)| Change::new(step)).collect())
 }
 
 /// What of a work tree is put back.

@@ -47,7 +47,7 @@ pub(super) fn reconsider(walk: &Walk<'_>, folders: &mut [Folder]) {
 
 /// What a file of attributes says that is not captured: it holds all the same.
 pub(super) fn ignored(walk: &Walk<'_>, path: &[u8]) -> Oid {
-    std::fs::read(walk.full(path)).map_or(Oid::NONE, |data| Oid::of(objects::Kind::Blob, &data))
+    std::fs::read(walk.full(path)).map_or(Oid::NONE, |data| Oid::hash(objects::Kind::Blob, &data))
 }
 
 fn said_then(cache: &Cache) -> Said {
@@ -80,7 +80,7 @@ fn content(walk: &Walk<'_>, folder: &Folder, own: &Entry) -> Oid {
     let path = walk.full(&join(&folder.path, FILE));
     if own.kind == Kind::Link {
         let target = std::fs::read_link(path).unwrap_or_default();
-        return Oid::of(objects::Kind::Blob, target.as_os_str().as_bytes());
+        return Oid::hash(objects::Kind::Blob, target.as_os_str().as_bytes());
     }
     ignored(walk, &join(&folder.path, FILE))
 }

@@ -57,14 +57,14 @@ pub(crate) struct Known {
 
 /// What was last found in another work tree.
 #[derive(Clone)]
-pub(crate) struct Elsewhere {
+pub(crate) struct Sibling {
     pub(crate) repo: Repo,
     pub(crate) settings: Arc<Settings>,
     /// Its last snapshot, if that is small.
     pub(crate) known: Option<Known>,
 }
 
-impl Elsewhere {
+impl Sibling {
     /// The settings, if they hold for a work tree too.
     fn settings(&self, of: &Repo) -> Option<Arc<Settings>> {
         self.settings.hold_in_sibling(&self.repo, of).then(|| self.settings.clone())
@@ -93,16 +93,16 @@ impl Known {
 impl Capture {
     /// Looks at a work tree.
     pub(crate) fn new(workspace: &Workspace, rules: &Rules) -> Result<Self, Error> {
-        Self::of_known(workspace, rules, None, None)
+        Self::with_known(workspace, rules, None, None)
     }
 
     /// Looks at a work tree, with what was known of it, and of another one of the repository; none
     /// of that is believed unchecked.
-    pub(crate) fn of_known(
+    pub(crate) fn with_known(
         workspace: &Workspace,
         rules: &Rules,
         known: Option<Known>,
-        elsewhere: Option<&Elsewhere>,
+        sibling: Option<&Sibling>,
     ) -> Result<Self, Error> {
         let started = now_ns();
         refuse(workspace, rules)?;
@@ -114,7 +114,7 @@ impl Capture {
         };
         let settings = match cache.as_ref().map(|c| &c.head.settings).filter(|s| s.holds()) {
             Some(settings) => settings.clone(),
-            None => match elsewhere.and_then(|other| other.settings(&repo)) {
+            None => match sibling.and_then(|other| other.settings(&repo)) {
                 Some(settings) => settings,
                 None => Settings::load(&repo, started)?.into(),
             },
@@ -125,7 +125,7 @@ impl Capture {
         let cache = cache.filter(|c| is_anchored || anchored(&repo, c));
         is_anchored &= cache.is_some();
         let mut objects = Objects::new(&repo.objects());
-        if let (None, Some(other)) = (&cache, elsewhere) {
+        if let (None, Some(other)) = (&cache, sibling) {
             objects.there.held = other.objects(&repo);
         }
         let mut capture = Self {
@@ -140,11 +140,11 @@ impl Capture {
             stale: true,
             anchored: is_anchored,
         };
-        capture.look(workspace, rules)?;
+        capture.scan(workspace, rules)?;
         Ok(capture)
     }
 
-    fn look(&mut self, workspace: &Workspace, rules: &Rules) -> Result<(), Error> {
+    fn scan(&mut self, workspace: &Workspace, rules: &Rules) -> Result<(), Error> {
         let top = open_top(&self.repo)?;
         let before = self.cache.as_ref().map(|c| &c.head);
         let index_changed = before.is_none_or(|b| b.index != self.head.index);
@@ -184,7 +184,8 @@ impl Capture {
         let mut folders = walk.run()?;
         attributes::reconsider(&walk, &mut folders);
         let same_absent = before.is_some_and(|b| b.absent == self.head.absent);
-        let same_names = before.is_some_and(|b| b.settings.barred == self.head.settings.barred);
+        let same_names =
+            before.is_some_and(|b| b.settings.protected == self.head.settings.protected);
         let reuse =
             same_absent && same_names && !walk.vanished.load(std::sync::atomic::Ordering::Relaxed);
         let known = self.cache.as_deref().filter(|_| same_absent);
@@ -211,9 +212,10 @@ impl Capture {
             objects.there.packs = Some(Packs::open(&self.repo.objects()));
         }
         self.changed = content::read_all(&walk, &mut folders, &mut objects, &scratch(workspace))?;
-        let (cache, barred) = (self.cache.as_deref(), self.head.settings.barred);
-        let trees = trees::build(&folders, cache, &self.head.absent, reuse, barred, &mut objects)?;
-        let side = side::collect(&folders, cache, &trees, barred);
+        let (cache, protected) = (self.cache.as_deref(), self.head.settings.protected);
+        let trees =
+            trees::build(&folders, cache, &self.head.absent, reuse, protected, &mut objects)?;
+        let side = side::collect(&folders, cache, &trees, protected);
         self.head.files = walk.files.into_inner();
         (self.folders, self.trees) = (folders, trees);
         self.put_root(side, objects)
@@ -222,16 +224,16 @@ impl Capture {
     /// The top of a snapshot: what git would commit, and the side.
     fn put_root(&mut self, side: side::Side, mut objects: Objects) -> Result<(), Error> {
         let tree = self.trees.first().copied().unwrap_or_default();
-        let manifest = New::of(objects::Kind::Blob, side.manifest.encode());
+        let manifest = New::new(objects::Kind::Blob, side.manifest.encode());
         let mut lines = vec![line("manifest", FILE, manifest.oid)];
         for (name, files) in [("alone", &side.alone), ("raw", &side.raw)] {
             if let Some(tree) = trees::nest(files, &mut objects)? {
                 lines.push(line(name, TREE, tree));
             }
         }
-        let beside = New::of(objects::Kind::Tree, trees::encode(lines));
+        let beside = New::new(objects::Kind::Tree, trees::encode(lines));
         let lines = vec![line("side", TREE, beside.oid), line("tree", TREE, tree)];
-        let root = New::of(objects::Kind::Tree, trees::encode(lines));
+        let root = New::new(objects::Kind::Tree, trees::encode(lines));
         // A top that is held holds all below it.
         if root.oid != self.head.root && !objects.there.held.contains(&root.oid) {
             for new in [&manifest, &beside, &root] {
@@ -401,8 +403,8 @@ struct New {
 }
 
 impl New {
-    fn of(kind: objects::Kind, data: Vec<u8>) -> Self {
-        Self { kind, oid: Oid::of(kind, &data), data }
+    fn new(kind: objects::Kind, data: Vec<u8>) -> Self {
+        Self { kind, oid: Oid::hash(kind, &data), data }
     }
 }
 

@@ -242,7 +242,7 @@ fn one(walk: &Walk<'_>, task: &Task, there: &There) -> Result<Outcome, Error> {
         }
         let is_file = stat.file_type() == FileType::RegularFile;
         let convert = is_file && task.conversion.touches(&data);
-        let oid = Oid::of(objects::Kind::Blob, &data);
+        let oid = Oid::hash(objects::Kind::Blob, &data);
         let is_new = oid != task.known && !there.contains(oid);
         let packed = is_new.then(|| Packed::new(oid, objects::Kind::Blob, &data)).transpose()?;
         return Ok(Outcome::Read { stat, oid, packed, convert });
@@ -254,7 +254,7 @@ fn one(walk: &Walk<'_>, task: &Task, there: &There) -> Result<Outcome, Error> {
 fn bytes(walk: &Walk<'_>, path: &[u8]) -> Result<Option<(Stat, Vec<u8>)>, Errno> {
     let at = |path: &[u8]| {
         rustix::fs::statat(&walk.top, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
-            .map(|s| Stat::of(&s))
+            .map(|s| Stat::new(&s))
     };
     let before = at(path)?;
     match before.file_type() {
@@ -270,7 +270,7 @@ fn bytes(walk: &Walk<'_>, path: &[u8]) -> Result<Option<(Stat, Vec<u8>)>, Errno>
                 Err(Errno::LOOP) => return Ok(None),
                 Err(error) => return Err(error),
             };
-            let opened = rustix::fs::fstat(&file).map(|s| Stat::of(&s))?;
+            let opened = rustix::fs::fstat(&file).map(|s| Stat::new(&s))?;
             if opened != before {
                 return Ok(None);
             }
@@ -279,7 +279,7 @@ fn bytes(walk: &Walk<'_>, path: &[u8]) -> Result<Option<(Stat, Vec<u8>)>, Errno>
             let mut data = Vec::with_capacity(capacity + 1);
             let read = (&file).take(limit).read_to_end(&mut data);
             read.map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
-            let after = rustix::fs::fstat(&file).map(|s| Stat::of(&s))?;
+            let after = rustix::fs::fstat(&file).map(|s| Stat::new(&s))?;
             Ok((after == before && data.len() as u64 == before.size.min(limit))
                 .then_some((before, data)))
         }

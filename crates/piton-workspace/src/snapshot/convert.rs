@@ -166,19 +166,12 @@ fn clean_batch(
     }
     let input = Oid::lines(&wanted);
     let output = at(walk, scratch).args(["cat-file", "--batch"]).input(input).bytes()?;
-    let mut rest = output.as_slice();
+    let mut contents = git::contents(&output);
     for oid in wanted {
-        let broken =
-            || Error::Objects(objects::Error::Pack(format!("git converted a file but lost {oid}")));
-        let line = rest.iter().position(|b| *b == b'\n').ok_or_else(broken)?;
-        let head = String::from_utf8_lossy(&rest[..line]).into_owned();
-        let size: usize =
-            head.rsplit(' ').next().and_then(|s| s.parse().ok()).ok_or_else(broken)?;
-        let data = rest.get(line + 1..line + 1 + size).ok_or_else(broken)?;
-        if objects.put(Kind::Blob, data)? != oid {
-            return Err(broken());
+        let broken = || objects::Error::Pack(format!("git converted a file but lost {oid}"));
+        if objects.put(Kind::Blob, contents.next().ok_or_else(broken)?)? != oid {
+            return Err(broken().into());
         }
-        rest = rest.get(line + size + 2..).unwrap_or_default();
     }
     Ok(found)
 }

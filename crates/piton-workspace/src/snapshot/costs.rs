@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Error, packs};
 use crate::git::Git;
-use crate::refs::{PREFIX, Standing};
+use crate::refs::{PREFIX, Ref};
 
 /// What the snapshots below a prefix of refs take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub fn costs(dir: &Path, prefix: &str) -> Result<Costs, Error> {
 ///
 /// What two of them share counts for one of them, so that the sum is what becomes free. All sets are
 /// measured in one walk: asked for each alone, git would look at the refs of all others each time.
-pub fn shares(dir: &Path, going: &[&[Standing]], staying: &[&Standing]) -> Result<Vec<u64>, Error> {
+pub fn shares(dir: &Path, going: &[&[Ref]], staying: &[&Ref]) -> Result<Vec<u64>, Error> {
     let mut bytes = vec![0; going.len()];
     let mut owners: HashMap<String, usize> = HashMap::new();
     let mut input = String::new();

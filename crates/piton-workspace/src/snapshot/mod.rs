@@ -12,7 +12,6 @@
 //! Putting files back is the `restore` module's work.
 
 mod attributes;
-mod barred;
 mod cache;
 pub(crate) mod capture;
 mod codec;
@@ -21,6 +20,7 @@ mod convert;
 mod costs;
 mod entry;
 mod packs;
+mod protected;
 mod recorded;
 pub(crate) mod rules;
 pub(crate) mod settings;
@@ -112,7 +112,7 @@ impl Rules {
         all.len(self.exclude.len());
         self.exclude.iter().for_each(|path| all.bytes(path.as_bytes()));
         self.also.iter().for_each(|path| all.bytes(path));
-        Oid::of(objects::Kind::Blob, &all.0)
+        Oid::hash(objects::Kind::Blob, &all.0)
     }
 }
 

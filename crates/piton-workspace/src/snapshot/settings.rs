@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Error;
-use super::barred::Barred;
 use super::codec::{Reader, Writer};
+use super::protected::ProtectedNames;
 use super::stat::Stat;
 use crate::files::os_path;
 use crate::git::Git;
@@ -26,7 +26,7 @@ const CONVERTING: [&str; 4] = ["core.autocrlf", "core.eol", "attr.tree", "filter
 /// Finds the repository of a work tree, given its top.
 pub(crate) fn open(dir: &Path) -> Result<Repo, Error> {
     let none = |why: String| Error::NotAWorkTree { dir: dir.to_owned(), why };
-    let project = Project::known(dir).map_err(|e| none(e.to_string()))?;
+    let project = Project::discover_cached(dir).map_err(|e| none(e.to_string()))?;
     let (git_dir, common) = match (project.git_dir, project.common_dir) {
         (Some(git_dir), Some(common)) if project.root == dir => (git_dir, common),
         (Some(_), _) => return Err(none(format!("its top is {}", project.root.display()))),
@@ -70,7 +70,7 @@ pub(crate) struct Settings {
     /// own, and a file that is not there was deleted.
     pub(crate) sparse: bool,
     /// Names that no index can hold.
-    pub(crate) barred: Barred,
+    pub(crate) protected: ProtectedNames,
     /// Where they hold.
     scope: Scope,
     /// The repository's object format, if it is not SHA-1.
@@ -82,7 +82,8 @@ impl Settings {
     pub(crate) fn load(repo: &Repo, started: i64) -> Result<Self, Error> {
         let listed =
             Git::at(&repo.root).args(["config", "-z", "--list", "--show-origin"]).bytes()?;
-        let mut found = Self { file_mode: true, barred: Barred::usual(), ..Self::default() };
+        let mut found =
+            Self { file_mode: true, protected: ProtectedNames::usual(), ..Self::default() };
         let mut files = vec![repo.common.join("config")];
         let (mut own_excludes, mut converting) = (false, Writer::default());
         let mut fields = listed.split(|b| *b == 0);
@@ -95,7 +96,7 @@ impl Settings {
                 converting.bytes(pair);
             }
         }
-        found.converting = Oid::of(objects::Kind::Blob, &converting.0);
+        found.converting = Oid::hash(objects::Kind::Blob, &converting.0);
         let vars = Vars::ask(repo);
         let global = vars.paths("GIT_CONFIG_GLOBAL");
         files.extend(vars.paths("GIT_CONFIG_SYSTEM"));
@@ -147,8 +148,8 @@ impl Settings {
             "core.autocrlf" => self.autocrlf = on,
             "core.filemode" => self.file_mode = on,
             "core.sparsecheckout" => self.sparse = on,
-            "core.protectntfs" => self.barred.ntfs = on,
-            "core.protecthfs" => self.barred.hfs = on,
+            "core.protectntfs" => self.protected.ntfs = on,
+            "core.protecthfs" => self.protected.hfs = on,
             "core.excludesfile" => return true,
             "extensions.worktreeconfig" => self.scope = Scope::WorkTree,
             _ if key.starts_with("includeif.") => self.scope = Scope::WorkTree,
@@ -176,7 +177,7 @@ impl Settings {
         to.u8(u8::from(self.autocrlf));
         to.u8(u8::from(self.file_mode));
         to.u8(u8::from(self.sparse));
-        self.barred.write(to);
+        self.protected.write(to);
         to.u8(u8::from(self.scope == Scope::WorkTree));
     }
 
@@ -195,7 +196,7 @@ impl Settings {
         found.autocrlf = from.u8()? != 0;
         found.file_mode = from.u8()? != 0;
         found.sparse = from.u8()? != 0;
-        found.barred = Barred::read(from)?;
+        found.protected = ProtectedNames::read(from)?;
         if from.u8()? != 0 {
             found.scope = Scope::WorkTree;
         }

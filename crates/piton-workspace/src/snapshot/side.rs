@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Missed;
-use super::barred::Barred;
 use super::cache::Cache;
 use super::entry::{FolderKind, Kind, View, Why};
+use super::protected::ProtectedNames;
 use super::walk::Folder;
 use crate::files::{join, parent};
 use crate::objects::Oid;
@@ -29,7 +29,7 @@ impl Class {
     const ALL: [(Self, &'static str, u32); 3] =
         [(Self::File, "file", 0o644), (Self::Exec, "exec", 0o755), (Self::Folder, "folder", 0o755)];
 
-    fn of(kind: Kind) -> Option<Self> {
+    fn new(kind: Kind) -> Option<Self> {
         match kind {
             Kind::File => Some(Self::File),
             Kind::Exec => Some(Self::Exec),
@@ -182,7 +182,7 @@ pub(super) fn collect(
     folders: &[Folder],
     cache: Option<&Cache>,
     trees: &[Oid],
-    barred: Barred,
+    protected: ProtectedNames,
 ) -> Side {
     let mut side = Side::default();
     let mut counts: BTreeMap<(Class, u32), usize> = BTreeMap::new();
@@ -190,20 +190,20 @@ pub(super) fn collect(
         if !folder.path.is_empty() && folder.kind == FolderKind::Plain {
             *counts.entry((Class::Folder, folder.stat.perm())).or_default() += 1;
         }
-        let is_barred = barred.bars_path(&folder.path);
-        if is_barred && !parent(&folder.path).is_some_and(|above| barred.bars_path(above)) {
+        let is_refused = protected.refuses_path(&folder.path);
+        if is_refused && !parent(&folder.path).is_some_and(|above| protected.refuses_path(above)) {
             let (path, why) = (folder.path.clone(), Why::Name);
             side.manifest.missed.push(Missed { path, why });
         }
         folder.each(cache, |&View { name, kind, stat, oid, raw, filter_failed, .. }| {
-            if let Some(class) = Class::of(kind) {
+            if let Some(class) = Class::new(kind) {
                 *counts.entry((class, stat.perm())).or_default() += 1;
             }
             let mode = kind.git_mode();
-            let by_name = mode.is_some() && barred.bars(name, kind == Kind::Link);
-            if let Some(mode) = mode.filter(|_| is_barred || by_name) {
+            let by_name = mode.is_some() && protected.refuses(name, kind == Kind::Link);
+            if let Some(mode) = mode.filter(|_| is_refused || by_name) {
                 let path = join(&folder.path, name);
-                if !is_barred {
+                if !is_refused {
                     side.manifest.missed.push(Missed { path: path.clone(), why: Why::Name });
                 }
                 side.alone.push((path, mode, raw.unwrap_or(oid)));
@@ -251,7 +251,7 @@ fn unusual(folders: &[Folder], cache: Option<&Cache>, manifest: &mut Manifest) {
             modes.insert(folder.path.clone(), (Class::Folder, perm));
         }
         folder.each(cache, |&View { name, kind, stat, .. }| {
-            if let Some(class) = Class::of(kind).filter(|c| stat.perm() != manifest.usual(*c)) {
+            if let Some(class) = Class::new(kind).filter(|c| stat.perm() != manifest.usual(*c)) {
                 modes.insert(join(&folder.path, name), (class, stat.perm()));
             }
         });

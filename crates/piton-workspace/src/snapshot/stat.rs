@@ -33,7 +33,7 @@ impl Stat {
         clippy::cast_possible_wrap,
         reason = "the types of these fields differ between systems; sizes are never negative"
     )]
-    pub(crate) fn of(stat: &rustix::fs::Stat) -> Self {
+    pub(crate) fn new(stat: &rustix::fs::Stat) -> Self {
         let ns = |seconds: i64, ns: i64| seconds.wrapping_mul(SECOND_NS).wrapping_add(ns);
         Self {
             size: stat.st_size as u64,
@@ -46,12 +46,12 @@ impl Stat {
 
     /// Of a path, links not followed; `None` where there is nothing.
     pub(crate) fn at(path: &Path) -> Option<Self> {
-        rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().map(|s| Self::of(&s))
+        rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().map(|s| Self::new(&s))
     }
 
     /// Of what a path leads to.
     pub(crate) fn followed(path: &Path) -> Option<Self> {
-        rustix::fs::stat(path).ok().map(|s| Self::of(&s))
+        rustix::fs::stat(path).ok().map(|s| Self::new(&s))
     }
 
     /// What kind of file it is.

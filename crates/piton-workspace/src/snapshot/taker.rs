@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::capture::{Capture, Elsewhere, Known};
+use super::capture::{Capture, Known, Sibling};
 use super::{Error, Meta, Rules, Snapshot, Workspace, packs};
 use crate::objects::Oid;
 use crate::refs::{Fence, Transaction};
@@ -51,7 +51,7 @@ impl First {
 #[derive(Default)]
 struct Common {
     /// What was last found in one of them.
-    latest: Option<Elsewhere>,
+    latest: Option<Sibling>,
     first: Option<First>,
 }
 
@@ -96,13 +96,13 @@ impl Taker {
         fence: &Fence,
         meta: &Meta<'_>,
     ) -> Result<Snapshot, Error> {
-        let elsewhere = self.common().latest.clone();
+        let sibling = self.common().latest.clone();
         let known = self.known.take();
-        let captured = Capture::of_known(&self.workspace, rules, known, elsewhere.as_ref())?;
+        let captured = Capture::with_known(&self.workspace, rules, known, sibling.as_ref())?;
         let (repo, settings) = (captured.repo.clone(), captured.head.settings.clone());
         let (snapshot, known) = self.append(captured, chain, fence, meta)?;
         self.known = known.filter(|k| k.size() <= KEPT_BYTES_MAX);
-        self.common().latest = Some(Elsewhere { repo, settings, known: self.known.clone() });
+        self.common().latest = Some(Sibling { repo, settings, known: self.known.clone() });
         Ok(snapshot)
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::barred::Barred;
 use super::cache::Cache;
 use super::entry::{FolderKind, Kind, View};
+use super::protected::ProtectedNames;
 use super::stat::Stat;
 use super::walk::{Body, Folder};
 use crate::files::{name, parent};
@@ -56,7 +56,7 @@ pub(super) fn build(
     cache: Option<&Cache>,
     absent: &[Tracked],
     reuse: bool,
-    barred: Barred,
+    protected: ProtectedNames,
     objects: &mut Objects,
 ) -> Result<Vec<Oid>, Error> {
     let mut extra: HashMap<&[u8], Vec<&Tracked>> = HashMap::new();
@@ -74,10 +74,10 @@ pub(super) fn build(
         let tree = match (&folder.body, known) {
             (Body::Same(_), Some(record)) if reuse && !changed[at] => record.tree,
             // Its files are on the side, so no tree names this one.
-            _ if barred.bars_path(&folder.path) => Oid::NONE,
+            _ if protected.refuses_path(&folder.path) => Oid::NONE,
             _ => {
                 let extra = extra.get(folder.path.as_slice()).map_or(&[][..], Vec::as_slice);
-                let lines = lines(folder, cache, (extra, barred), &below[at], folders, &nodes);
+                let lines = lines(folder, cache, (extra, protected), &below[at], folders, &nodes);
                 let was = known.map_or(Oid::NONE, |r| r.tree);
                 write(lines, at == 0, was, objects)?
             }
@@ -106,7 +106,7 @@ fn node(kind: FolderKind, tree: Oid) -> Node {
 fn lines(
     folder: &Folder,
     cache: Option<&Cache>,
-    (extra, barred): (&[&Tracked], Barred),
+    (extra, protected): (&[&Tracked], ProtectedNames),
     below: &[usize],
     folders: &[Folder],
     nodes: &[Node],
@@ -114,7 +114,8 @@ fn lines(
     let mut lines = Vec::new();
     let mut missed: Vec<Vec<u8>> = Vec::new();
     folder.each(cache, |&View { name, kind, oid, .. }| {
-        if let Some(mode) = kind.git_mode().filter(|_| !barred.bars(name, kind == Kind::Link)) {
+        if let Some(mode) = kind.git_mode().filter(|_| !protected.refuses(name, kind == Kind::Link))
+        {
             lines.push(Line { name: name.to_vec(), mode, oid });
         } else if matches!(kind, Kind::Missed(_)) {
             missed.push(name.to_vec());
@@ -140,7 +141,7 @@ fn write(lines: Vec<Line>, top: bool, was: Oid, objects: &mut Objects) -> Result
         return Ok(Oid::NONE);
     }
     let data = encode(lines);
-    let oid = Oid::of(objects::Kind::Tree, &data);
+    let oid = Oid::hash(objects::Kind::Tree, &data);
     if oid == was {
         return Ok(oid);
     }

@@ -91,7 +91,7 @@ impl Walk<'_> {
                 continue;
             }
             let stat = match rustix::fs::statat(fd, known.name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => Stat::of(&stat),
+                Ok(stat) => Stat::new(&stat),
                 Err(Errno::NOENT) => return Ok(None),
                 Err(error) => {
                     return Err(Error::io(&self.full(&join(&job.path, known.name)), error));
@@ -229,7 +229,7 @@ impl Walk<'_> {
             }
             let fd = listing.fd().map_err(failed)?;
             match rustix::fs::statat(fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => found.push(Found { name: name.to_vec(), stat: Stat::of(&stat) }),
+                Ok(stat) => found.push(Found { name: name.to_vec(), stat: Stat::new(&stat) }),
                 Err(Errno::NOENT) => {}
                 Err(error) => return Err(failed(error)),
             }

@@ -151,7 +151,7 @@ impl Walk<'_> {
         let stat = rustix::fs::fstat(&self.top).map_err(|e| Error::io(&self.repo.root, e))?;
         let first = Job {
             path: Vec::new(),
-            stat: Stat::of(&stat),
+            stat: Stat::new(&stat),
             ignores: Ignores::everywhere(&self.head.settings.ignores),
             reconsider: self.reconsider,
             tracked_only: false,

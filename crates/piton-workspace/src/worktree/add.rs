@@ -8,10 +8,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::admin::{self, Admin, Spot};
+use super::admin::{self, Admin, Folder};
 use super::branch::{self, Claim};
 use super::mark::{self, Mark, Owner};
-use super::{At as _, Error, Result, check, checkout, copy, links, list, locks, remove, stand};
+use super::{At as _, Error, Result, check, checkout, copy, links, list, locks, remove, reset};
 use crate::files::{self, beneath};
 use crate::refs::Fence;
 use crate::repo::{self, Repo};
@@ -110,7 +110,7 @@ pub(super) fn real(repo: &Repo, path: &Path) -> Result<PathBuf> {
 
 /// Whether a folder is a worktree of ours, and was made whole.
 pub fn is_complete(path: &Path) -> bool {
-    admin::leads_to(path).is_some_and(|dir| Mark::of(&dir).is_some())
+    admin::leads_to(path).is_some_and(|dir| Mark::read(&dir).is_some())
 }
 
 /// Whether a folder is a worktree of ours that was last known to be whole before the machine restarted:
@@ -118,17 +118,17 @@ pub fn is_complete(path: &Path) -> bool {
 pub fn restarted(root: &Path, path: &Path) -> Result<bool> {
     // The link in the folder may be torn as well: reading the marks writes it again.
     drop(admin::scan(&Repo::find(root)?));
-    let mark = admin::leads_to(path).and_then(|dir| Mark::of(&dir));
+    let mark = admin::leads_to(path).and_then(|dir| Mark::read(&dir));
     let is_earlier = mark.is_some_and(|mark| mark.boot != mark::boot());
     if is_earlier {
-        stand::mend_index(&Repo::find(path)?)?;
+        reset::repair_index(&Repo::find(path)?)?;
     }
     Ok(is_earlier)
 }
 
 /// Notes that a worktree of ours is whole, as far as the machine did not restart since.
-pub fn note_whole(path: &Path) -> Result<()> {
-    let marked = admin::leads_to(path).and_then(|dir| Some((Mark::of(&dir)?, dir)));
+pub fn note_complete(path: &Path) -> Result<()> {
+    let marked = admin::leads_to(path).and_then(|dir| Some((Mark::read(&dir)?, dir)));
     match marked.filter(|(mark, _)| mark.boot != mark::boot()) {
         Some((mark, dir)) => Mark { boot: mark::boot().to_owned(), ..mark }.write(&dir),
         None => Ok(()),
@@ -175,9 +175,9 @@ fn take_up(repo: &Repo, spec: &Spec, admin: &Admin, fence: &Fence) -> Result<Opt
     locks::sweep_admin(repo, &admin.dir, Some(mark))?;
     let own = repo.linked(path, &admin.dir);
     if mark.boot != mark::boot() {
-        stand::mend_index(&own)?;
+        reset::repair_index(&own)?;
     }
-    stand::finish_move(&own, mark, fence)?;
+    reset::finish_move(&own, mark, fence)?;
     let head = match branch::head(repo, &mark.branch) {
         // Somebody deleted it under the worktree.
         Err(Error::NoBranch(_)) => branch::make_again(&own, mark, fence)?,
@@ -281,7 +281,7 @@ fn register(repo: &Repo, spec: &Spec, claim: &Claim, path: &Path) -> Result<(Pat
 
 /// Copies into a worktree of ours what was not there to be copied when it was made; what came now.
 pub fn copy_missing(root: &Path, path: &Path) -> Result<Vec<String>> {
-    let marked = admin::leads_to(path).and_then(|dir| Some((Mark::of(&dir)?, dir)));
+    let marked = admin::leads_to(path).and_then(|dir| Some((Mark::read(&dir)?, dir)));
     let Some((mark, dir)) = marked.filter(|(mark, _)| !mark.missing.is_empty()) else {
         return Ok(Vec::new());
     };
@@ -334,9 +334,9 @@ fn free_path(admins: &[Admin], wanted: &Path) -> Result<PathBuf> {
         let there = fs::symlink_metadata(path).ok();
         let empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
         let unused = there.as_ref().is_none_or(|found| found.is_dir() && empty());
-        let spot = Spot::with(path, there.as_ref());
+        let folder = Folder::with(path, there.as_ref());
         // Those that were cleared away a moment ago are not there any more.
-        unused && !admins.iter().any(|admin| admin.is_at(&spot) && admin.dir.is_dir())
+        unused && !admins.iter().any(|admin| admin.is_at(&folder) && admin.dir.is_dir())
     };
     let name = wanted.file_name().unwrap_or_default();
     let numbered = (2..=NUMBERS_MAX).map(|number| {

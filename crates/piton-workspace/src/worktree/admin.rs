@@ -12,14 +12,14 @@ use crate::files::{self, Id, id, os_path, small};
 use crate::repo::{self, Repo};
 
 /// A path, and the folder that is there.
-pub struct Spot<'a> {
+pub struct Folder<'a> {
     path: &'a Path,
     id: Option<Id>,
 }
 
-impl<'a> Spot<'a> {
+impl<'a> Folder<'a> {
     /// Looks at a path, following links.
-    pub fn of(path: &'a Path) -> Self {
+    pub fn at(path: &'a Path) -> Self {
         Self::with(path, fs::metadata(path).ok().as_ref())
     }
 
@@ -52,7 +52,7 @@ impl Admin {
 
     fn read_with(dir: &Path, folders: &mut Folders) -> Self {
         // First: it mends the others where an earlier boot tore them.
-        let mark = Mark::of(dir);
+        let mark = Mark::read(dir);
         let made_at = || mark.as_ref().and_then(|mark| mark.path.as_ref()).map(PathBuf::from);
         let path = links::path(dir).or_else(made_at).filter(|path| path != dir);
         let (path, id) = path.map(|path| folders.real(path)).unzip();
@@ -73,8 +73,8 @@ impl Admin {
     }
 
     /// Tells whether this is the entry of the worktree at a path; by name where there is none.
-    pub fn is_at(&self, spot: &Spot<'_>) -> bool {
-        (self.id.is_some() && self.id == spot.id) || self.path.as_deref() == Some(spot.path)
+    pub fn is_at(&self, folder: &Folder<'_>) -> bool {
+        (self.id.is_some() && self.id == folder.id) || self.path.as_deref() == Some(folder.path)
     }
 
     /// Tells whether the worktree is there and leads back here.

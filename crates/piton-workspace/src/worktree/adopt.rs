@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::admin::{self, Admin, Spot};
+use super::admin::{self, Admin, Folder};
 use super::mark::{self, Mark};
 use super::{Error, Result, Spec, branch, check, locks};
 use crate::refs::Fence;
@@ -19,8 +19,8 @@ pub fn adopt(root: &Path, spec: &Spec, fence: &Fence) -> Result<bool> {
     locks::await_children(&repo)?;
     let path = repo.root.join(&spec.path);
     let admins = admin::scan(&repo);
-    let spot = Spot::of(&path);
-    let found = admins.iter().find(|a| a.is_at(&spot)).filter(|a| a.is_linked());
+    let folder = Folder::at(&path);
+    let found = admins.iter().find(|a| a.is_at(&folder)).filter(|a| a.is_linked());
     if found.and_then(Admin::owner).is_some_and(|owner| *owner != spec.owner()) {
         return Err(Error::Foreign(path));
     }

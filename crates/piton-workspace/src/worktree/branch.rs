@@ -162,7 +162,12 @@ fn has_commit(repo: &Repo, id: &str) -> bool {
 }
 
 /// Keeps a commit of a lane that starts over: it may be nowhere else.
-pub fn keep(root: &Path, (run_id, lane): (&str, &str), head: &str, fence: &Fence) -> Result<()> {
+pub fn keep_commit(
+    root: &Path,
+    (run_id, lane): (&str, &str),
+    head: &str,
+    fence: &Fence,
+) -> Result<()> {
     let repo = Repo::find(root)?;
     let kept = dropped(run_id, lane, head);
     let keep = Transaction::fenced(fence).set(&kept, head);
@@ -218,7 +223,7 @@ fn delete_once(
     };
     let full = format!("refs/heads/{branch}");
     // Should it come back with a power cut, it is found as what a merged lane left, and goes again.
-    let mut transaction = Transaction::fenced(fence).brief().loosely();
+    let mut transaction = Transaction::fenced(fence).brief().without_sync();
     if let Some(found) = repo.value(&full) {
         if found != head {
             return Ok(BranchEnd::Moved(found));

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::stand::{own, reset_index, settle};
+use super::reset::{attach_head, own, reset_index};
 use super::{Result, commit_fenced};
 use crate::git::{Git, is_ancestor};
 use crate::objects;
@@ -72,7 +72,7 @@ pub fn commit(
         let update = Transaction::fenced(fence).update(&name, &commit, branch.as_deref());
         commit_fenced(update, &repo, fence, "piton: commit lane")?;
     }
-    settle(&repo, &mark)?;
+    attach_head(&repo, &mark)?;
     reset_index(&repo, &commit)?;
     Ok(Committed { tree: tree.to_owned(), changed: unchanged.is_none(), commit })
 }

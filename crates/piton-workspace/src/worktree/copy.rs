@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Component, Path};
 
 use super::{At as _, Error, Result};
-use crate::files::beneath::{self, Spot};
+use crate::files::beneath::{self, AnchoredPath};
 
 /// Copies files and folders from one work tree into another; returns what was not there.
 pub(super) fn into(from: &Path, to: &Path, names: &[String]) -> Result<Vec<String>> {
@@ -49,17 +49,17 @@ fn one(from: &Path, top: &Path, path: &Path) -> Result<()> {
         // Also one without files.
         return beneath::folder(top, to).map(drop).at(to);
     }
-    let spot = Spot::at(top, to).at(to)?;
+    let new_path = AnchoredPath::at(top, to).at(to)?;
     if about.is_symlink() {
-        spot.remove().at(to)?;
+        new_path.remove().at(to)?;
         let target = fs::read_link(from).at(from)?;
-        return spot.link_to(&target).at(to);
+        return new_path.link_to(&target).at(to);
     }
     if about.is_file() {
         let mut bytes = fs::File::open(from).at(from)?;
         // Never write through a link that the checkout made.
-        spot.remove().at(to)?;
-        let mut new = spot.create().at(to)?;
+        new_path.remove().at(to)?;
+        let mut new = new_path.create().at(to)?;
         std::io::copy(&mut bytes, &mut new).at(to)?;
         new.set_permissions(about.permissions()).at(to)?;
     }

@@ -89,28 +89,28 @@ pub(super) fn is_begun(path: &Path, admin: &Path) -> bool {
 }
 
 /// Writes what a power cut tore, durably, if the mark says what it was.
-pub(super) fn mend(admin: &Path, mark: &Mark) -> io::Result<()> {
+pub(super) fn repair(admin: &Path, mark: &Mark) -> io::Result<()> {
     let Some(made_at) = &mark.path else { return Ok(()) };
-    let mend = |file: &Path, is_whole: &dyn Fn(&[u8]) -> bool, bytes: &[u8]| match small(file) {
+    let repair = |file: &Path, is_whole: &dyn Fn(&[u8]) -> bool, bytes: &[u8]| match small(file) {
         Ok(found) if !found.contains(&0) && is_whole(&found) => Ok(()),
         Err(error) if error.kind() != ErrorKind::NotFound => Ok(()),
         _ => put(file, bytes),
     };
     let dot_git = Path::new(made_at).join(".git");
     let gitdir = line(&[dot_git.as_os_str().as_bytes()]);
-    mend(&admin.join("gitdir"), &is_gitdir, &gitdir)?;
-    mend(&admin.join("commondir"), &|found| found.trim_ascii() == COMMON.trim_ascii(), COMMON)?;
+    repair(&admin.join("gitdir"), &is_gitdir, &gitdir)?;
+    repair(&admin.join("commondir"), &|found| found.trim_ascii() == COMMON.trim_ascii(), COMMON)?;
     // A step may have checked out something else, which is its own affair.
-    mend(&admin.join("HEAD"), &is_head, &head(&mark.branch))?;
+    repair(&admin.join("HEAD"), &is_head, &head(&mark.branch))?;
     // One that is not there was unlocked.
     let locked = admin.join("locked");
     if locked.exists() {
         let reason = format!("{}\n", mark.owner.reason());
-        mend(&locked, &|found| !found.trim_ascii().is_empty(), reason.as_bytes())?;
+        repair(&locked, &|found| !found.trim_ascii().is_empty(), reason.as_bytes())?;
     }
     // Where it is now, should somebody have moved it.
     let Some(path) = path(admin).filter(|path| path.is_dir()) else { return Ok(()) };
-    mend(&path.join(".git"), &is_link, &link(admin))
+    repair(&path.join(".git"), &is_link, &link(admin))
 }
 
 /// The worktree that an admin folder leads to, by the name that it has there.

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::admin::{self, Admin, Spot};
+use super::admin::{self, Admin, Folder};
 use super::mark::Mark;
 use super::{Result, links};
 use crate::files::{os_path, small};
 use crate::git::Git;
-use crate::repo::{ELSEWHERE, Repo, head_ref, named_by};
+use crate::repo::{REFTABLE_HEAD, Repo, head_ref, named_by};
 
 /// A work tree of a repository; the main one comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,13 +57,13 @@ pub(super) fn checked_out_in(repo: &Repo, branch: &str) -> Option<PathBuf> {
     let told = |entry: Entry| (entry.branch.as_deref() == Some(branch)).then_some(entry.path);
     let name = Some(format!("refs/heads/{branch}"));
     let is_main = main == name;
-    if main.as_deref() == Some(ELSEWHERE) || (is_main && !repo.is_main()) {
+    if main.as_deref() == Some(REFTABLE_HEAD) || (is_main && !repo.is_main()) {
         return list(&repo.root).ok()?.into_iter().find_map(told);
     }
     if is_main {
         return Some(repo.root.clone());
     }
-    let linked = repo.admin_dirs().into_iter().filter(|dir| whole_head(dir) == name);
+    let linked = repo.admin_dirs().into_iter().filter(|dir| readable_head(dir) == name);
     linked.map(|dir| Admin::read(&dir)).find_map(|admin| admin.path)
 }
 
@@ -86,10 +86,10 @@ pub fn rebased(root: &Path, branch: &str) -> Option<PathBuf> {
 }
 
 /// The ref that the HEAD of an entry leads to; one that a power cut tore is mended first.
-fn whole_head(dir: &Path) -> Option<String> {
+fn readable_head(dir: &Path) -> Option<String> {
     match small(&dir.join("HEAD")).ok().filter(|text| links::is_head(text)) {
         Some(text) => named_by(&text),
-        None => Mark::of(dir).and_then(|_| head_ref(dir)),
+        None => Mark::read(dir).and_then(|_| head_ref(dir)),
     }
 }
 
@@ -100,8 +100,8 @@ fn entry(lines: &[&[u8]], admins: &[Admin]) -> Option<Entry> {
     };
     let value = |key: &str| bytes(key).map(|value| String::from_utf8_lossy(value).into_owned());
     let path = os_path(bytes("worktree")?).to_owned();
-    let spot = Spot::of(&path);
-    let known = admins.iter().find(|a| a.is_at(&spot));
+    let folder = Folder::at(&path);
+    let known = admins.iter().find(|a| a.is_at(&folder));
     let owner = known.and_then(Admin::owner).cloned();
     let gone = known.is_some() && !path.join(".git").exists();
     Some(Entry {

@@ -63,12 +63,12 @@ pub struct Mark {
 
 impl Mark {
     /// Reads that of an admin folder; what an earlier boot may have torn there is mended first.
-    pub fn of(admin: &Path) -> Option<Self> {
+    pub fn read(admin: &Path) -> Option<Self> {
         let text = String::from_utf8(small(&admin.join(MARK)).ok()?).ok()?;
         let mark = Self::parse(&text)?;
         if mark.boot != boot() {
             // What cannot be written now is reported by whoever needs it.
-            let _ = links::mend(admin, &mark);
+            let _ = links::repair(admin, &mark);
         }
         Some(mark)
     }

@@ -12,7 +12,6 @@
 mod add;
 mod admin;
 mod adopt;
-mod again;
 mod branch;
 mod checkout;
 mod commit;
@@ -21,22 +20,23 @@ mod links;
 mod list;
 pub(crate) mod locks;
 mod mark;
+mod register;
 mod remove;
-mod stand;
+mod reset;
 
 use std::path::PathBuf;
 
-pub use add::{Added, Spec, add, copy_missing, is_complete, note_whole, restarted};
+pub use add::{Added, Spec, add, copy_missing, is_complete, note_complete, restarted};
 pub use adopt::adopt;
-pub use again::register_again;
-pub use branch::{BranchEnd, delete_branch_if_contained, drop_branch, keep};
+pub use branch::{BranchEnd, delete_branch_if_contained, drop_branch, keep_commit};
 pub use commit::{Committed, FALLBACK_EMAIL, FALLBACK_NAME, Identity, commit};
 pub(crate) use commit::{ended, signed};
 pub use list::{Entry, checked_out, list, rebased};
+pub use register::register_again;
 pub use remove::{empty_trash, may_remove, remove, sweep_begun, trash_folders};
-pub use stand::{Files, move_to, stand_on, start_from, unmerged};
+pub use reset::{Files, move_to, move_with_files, start_from, unmerged};
 
-use crate::files::beneath::LedOut;
+use crate::files::beneath::LinkLeadsOut;
 use crate::git;
 use crate::refs::{Fence, Transaction};
 use crate::repo::Repo;
@@ -103,7 +103,7 @@ pub enum Error {
     HoldsWorktrees(String),
     /// A link on the way leads out of the project.
     #[error("{0}")]
-    LedOut(std::io::Error),
+    LinkLeadsOut(std::io::Error),
     /// Another process of ours is still at work.
     #[error("a git command of an earlier driver still runs here; wait for it, then call again")]
     Busy,
@@ -124,8 +124,8 @@ pub(crate) trait At<T> {
 impl<T> At<T> for std::io::Result<T> {
     fn at(self, path: impl Into<PathBuf>) -> Result<T> {
         self.map_err(|source| {
-            if LedOut::is(&source) {
-                return Error::LedOut(source);
+            if LinkLeadsOut::is(&source) {
+                return Error::LinkLeadsOut(source);
             }
             Error::File { path: path.into(), source }
         })

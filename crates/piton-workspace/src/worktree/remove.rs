@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
-use super::admin::{self, Admin, Spot};
+use super::admin::{self, Admin, Folder};
 use super::{At as _, Error, Result, check, links, locks};
 use crate::refs::Fence;
 use crate::repo::Repo;
@@ -55,8 +55,8 @@ pub fn may_remove(root: &Path, path: &Path) -> Result<()> {
 fn removable(repo: &Repo, path: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
     let path = path.to_owned();
     let admins = admin::scan(repo);
-    let spot = Spot::of(&path);
-    let Some(admin) = admins.iter().find(|admin| admin.is_at(&spot)) else {
+    let folder = Folder::at(&path);
+    let Some(admin) = admins.iter().find(|admin| admin.is_at(&folder)) else {
         return if path.join(".git").exists() { Err(Error::Foreign(path)) } else { Ok(None) };
     };
     if admin.owner().is_none() || admin::is_of_another(&path, &admin.dir) {

@@ -1,6 +1,6 @@
 //! Snapshots survive: a collection of garbage, a power cut, and being many.
 
-use piton_workspace::refs::{self, Standing};
+use piton_workspace::refs::{self, Ref};
 use piton_workspace::snapshot;
 
 use crate::support::{CHAIN, RUN, Repo};
@@ -165,14 +165,14 @@ fn what_goes_with_many_runs_is_measured_at_once() {
     repo.git(&["update-ref", "refs/piton/other/root", CHAIN]);
     repo.write("second", noise(20_000, 7 << 20));
     repo.take();
-    let below = |run: &str| refs::below(repo.dir(), &format!("refs/piton/{run}/")).unwrap();
+    let below = |run: &str| refs::list(repo.dir(), &format!("refs/piton/{run}/")).unwrap();
     let (own, other) = (below(RUN), below("other"));
-    let alone = |going: &[&[Standing]]| snapshot::shares(repo.dir(), going, &[]).unwrap();
+    let alone = |going: &[&[Ref]]| snapshot::shares(repo.dir(), going, &[]).unwrap();
     let all = alone(&[&own])[0];
     assert!(all > 200_000, "{all}");
     // What both have counts for one of them, and for none where the other one stays.
     assert_eq!(alone(&[&own, &other]).iter().sum::<u64>(), all);
-    let staying: Vec<&Standing> = other.iter().collect();
+    let staying: Vec<&Ref> = other.iter().collect();
     let last = snapshot::shares(repo.dir(), &[&own], &staying).unwrap()[0];
     assert!(last > 60_000 && last < all - 100_000, "{last} of {all}");
     assert!(snapshot::shares(repo.dir(), &[], &staying).unwrap().is_empty());

@@ -28,9 +28,9 @@ impl GitRooms {
         } else {
             return self.not_at_base(state);
         };
-        let standing = checks::standing(&self.root, &base)?;
+        let standing = checks::find_base(&self.root, &base)?;
         if let Some(refusal) = self.switch_to(&base, &why) {
-            let head = Project::known(&self.root).ok().and_then(|project| project.head());
+            let head = Project::discover_cached(&self.root).ok().and_then(|project| project.head());
             let has = |(_, _, commit): (_, _, &str)| {
                 let head = head.as_deref().unwrap_or_default();
                 merge::is_ancestor(&self.root, commit, head).unwrap_or(false)
@@ -57,12 +57,12 @@ impl GitRooms {
 
     /// The refusal that leads to a branch; nothing where it is checked out.
     fn switch_to(&self, base: &str, why: &str) -> Option<Refusal> {
-        let here = Project::known(&self.root).ok().and_then(|project| project.branch());
+        let here = Project::discover_cached(&self.root).ok().and_then(|project| project.branch());
         if here.as_deref() == Some(base) {
             return None;
         }
         let found = here.unwrap_or_else(|| "no branch".to_owned());
-        let elsewhere = checks::standing(&self.root, base).and_then(|standing| standing.worktree);
+        let elsewhere = checks::find_base(&self.root, base).and_then(|standing| standing.worktree);
         let free = elsewhere.filter(|dir| *dir != self.root).map_or_else(String::new, |dir| {
             let dir = dir.display().to_string();
             format!("`{}`, ", git(Some(&dir), &["switch", "--detach"]))

@@ -120,7 +120,7 @@ impl GitRooms {
     /// Why a lane does not begin again: another branch than its base is checked out, and nobody named
     /// that one.
     fn switched(&self, base: &str) -> Option<Refusal> {
-        let found = Project::known(&self.root).ok()?.branch();
+        let found = Project::discover_cached(&self.root).ok()?.branch();
         if self.options.base.is_some() || found.as_deref() == Some(base) {
             return None;
         }
@@ -176,7 +176,7 @@ impl GitRooms {
                 return Begin::Refused(Refusal { why, fix });
             }
         };
-        let project = Project::known(&self.root).ok();
+        let project = Project::discover_cached(&self.root).ok();
         let branch = project.as_ref().and_then(Project::branch);
         let head = project.and_then(|p| p.head());
         Begin::Ready(Box::new(LaneBegun {
@@ -204,7 +204,7 @@ impl GitRooms {
 
     /// Says how far a base lags behind what was last fetched.
     fn behind(&self, branch: &str) -> Option<String> {
-        let common = Project::known(&self.root).ok()?.common_dir?;
+        let common = Project::discover_cached(&self.root).ok()?.common_dir?;
         let config = std::fs::read_to_string(common.join("config")).ok()?;
         // Most have none, and every lane asks.
         if !config.contains("[branch ") && !config.contains("[include") {
@@ -282,7 +282,7 @@ impl GitRooms {
         if !added.reused && added.head != start {
             let fence = self.fenced()?;
             let (old, owner) = (added.head.clone(), (&*self.run_id, &*lane.to_string()));
-            worktree::keep(&self.root, owner, &old, &fence).map_err(of_worktree)?;
+            worktree::keep_commit(&self.root, owner, &old, &fence).map_err(of_worktree)?;
             worktree::start_from(Path::new(dir), start, &fence).map_err(of_worktree)?;
             start.clone_into(&mut added.head);
             return Ok(format!(

@@ -33,7 +33,7 @@ impl GitRooms {
         self.take(Some(lane), &work.dir, "before a conflict was put in", at()).map_err(failed)?;
         let sides = merge::sides(&self.root, onto, head).map_err(of_merge)?;
         let tree = sides.tree(&dir).map_err(of_merge)?;
-        worktree::stand_on(&dir, onto, &tree, &fence).map_err(of_worktree)?;
+        worktree::move_with_files(&dir, onto, &tree, &fence).map_err(of_worktree)?;
         let mut made = ready(lane, &dir, &work.branch, onto.to_owned());
         let taken = self.take(Some(lane), &work.dir, "both sides of a conflict", at());
         made.snapshot = Some(self.noted_whole(Some(lane), &work.dir, &taken.map_err(failed)?));

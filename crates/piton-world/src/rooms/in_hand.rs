@@ -37,7 +37,7 @@ impl GitRooms {
     /// else is checked out that does not contain it. Commits that grew from the lane's own are its work,
     /// wherever they are.
     fn left_branch(&self, work: &LaneWork) -> Option<Refusal> {
-        let project = Project::known(Path::new(&work.dir)).ok()?;
+        let project = Project::discover_cached(Path::new(&work.dir)).ok()?;
         let found = project.branch();
         if found.as_ref() == Some(&work.branch) {
             return None;

@@ -125,7 +125,7 @@ impl GitRooms {
                 return Err(why);
             }
             // A step may have left it on another branch, or on none.
-            let out = Project::known(dir).ok().and_then(|own| own.head());
+            let out = Project::discover_cached(dir).ok().and_then(|own| own.head());
             if let (Some(out), Some(head)) = (out, &room.head_from) {
                 self.keep_commits(&out, head)?;
             }

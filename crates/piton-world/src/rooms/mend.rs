@@ -67,7 +67,7 @@ impl GitRooms {
 
     /// Removes what a driver that was killed left half made.
     fn sweep(&self, state: &RunState) -> Result<()> {
-        if let Some(common) = Project::known(&self.root).ok().and_then(|p| p.common_dir) {
+        if let Some(common) = Project::discover_cached(&self.root).ok().and_then(|p| p.common_dir) {
             objects::partial::sweep(&common);
         }
         let own = state.lanes().filter(|(_, lane)| !lane.isolation.is_in_place());
@@ -123,7 +123,7 @@ impl GitRooms {
                 continue;
             }
             let Some(target) = self.torn_in(&lane, work, at).map_err(failed)? else {
-                worktree::note_whole(dir).map_err(of_worktree)?;
+                worktree::note_complete(dir).map_err(of_worktree)?;
                 continue;
             };
             let paths: Vec<Vec<u8>> = target.paths.iter().map(|path| names::bytes(path)).collect();
@@ -147,14 +147,14 @@ impl GitRooms {
         at: Timestamp,
     ) -> Result<Option<RoomTarget>, String> {
         let dir = Path::new(&work.dir);
-        let head = Project::known(dir).ok().and_then(|own| own.head());
+        let head = Project::discover_cached(dir).ok().and_then(|own| own.head());
         let snapshot = work.snapshot.clone().filter(|_| head == work.head);
         let Some(whole) = snapshot.or(head) else { return Ok(None) };
         // What the stat cache says of a file is not known to be true of its bytes any more.
         self.takers.remove(&work.dir);
         let _ = fs::remove_file(self.workspace(&work.dir).cache);
         let present = self.take(Some(lane), &work.dir, "after the machine restarted", at)?;
-        let torn = restore::torn(dir, &present.commit, &whole).map_err(|e| e.to_string())?;
+        let torn = restore::torn_writes(dir, &present.commit, &whole).map_err(|e| e.to_string())?;
         Ok((!torn.is_empty()).then(|| RoomTarget {
             lane: Some(lane.clone()),
             dir: work.dir.clone(),

@@ -54,7 +54,7 @@ impl GitRooms {
             let fix = "bring it back, then `piton resume`".to_owned();
             Ok(Rebase::Refused(Refusal { why: what, fix }))
         };
-        let Some(base) = checks::standing(&self.root, &work.base_branch) else {
+        let Some(base) = checks::find_base(&self.root, &work.base_branch) else {
             return gone(format!("branch {} is gone", work.base_branch));
         };
         let Some(head) = branch_head(&self.root, &work.branch) else {
@@ -80,7 +80,7 @@ impl GitRooms {
     }
 
     fn base_of(&self, intent: &MergeIntended) -> Base {
-        checks::standing(&self.root, &intent.base_branch).unwrap_or_else(|| Base {
+        checks::find_base(&self.root, &intent.base_branch).unwrap_or_else(|| Base {
             branch: intent.base_branch.clone(),
             commit: intent.from.clone(),
             worktree: None,
@@ -147,7 +147,7 @@ impl GitRooms {
     /// done by the next move.
     pub(super) fn settle_base(&self, intent: &MergeIntended) -> Option<String> {
         let base = self.base_of(intent);
-        let settled = merge::settle(&self.root, &base, &intent.from, &intent.to);
+        let settled = merge::finish_interrupted(&self.root, &base, &intent.from, &intent.to);
         let why = settled.err()?;
         Some(format!("{}: the last merge is not settled yet: {why}", intent.lane))
     }

@@ -240,7 +240,7 @@ impl GitRooms {
     }
 
     fn base_named(&self, branch: &str) -> Result<Base, String> {
-        checks::standing(&self.root, branch).ok_or_else(|| format!("branch {branch} is gone"))
+        checks::find_base(&self.root, branch).ok_or_else(|| format!("branch {branch} is gone"))
     }
 
     /// The message of the commit that takes a merge back, or one that brings it to base again.
@@ -271,7 +271,7 @@ impl GitRooms {
             let stay = intent.rooms.iter().filter(|room| room.lane.is_some() && !room.goes);
             for room in stay {
                 // If not, it is looked for once more.
-                let _ = worktree::note_whole(Path::new(&room.dir));
+                let _ = worktree::note_complete(Path::new(&room.dir));
             }
             return Ok(());
         };
@@ -375,7 +375,7 @@ impl GitRooms {
         let owner = (self.run_id.as_str(), &*lane.to_string());
         let branch = refs::branch_of(&self.root, owner).map(|(_, commit)| commit);
         // A step may have left its worktree on another branch, or on none.
-        let checked_out = Project::known(Path::new(dir)).ok().and_then(|own| own.head());
+        let checked_out = Project::discover_cached(Path::new(dir)).ok().and_then(|own| own.head());
         let stands = [branch, checked_out];
         let head = head.filter(|head| stands.iter().any(|at| at.as_deref() != Some(head)));
         if let Some(head) = head {

@@ -63,7 +63,7 @@ impl GitRooms {
         let dir = Path::new(&work.dir);
         let waited = work.pull_request.is_some();
         // Nobody has the time to leave the branch of a lane that goes from its commit to base.
-        let own = || Project::known(dir).ok().and_then(|project| project.head());
+        let own = || Project::discover_cached(dir).ok().and_then(|project| project.head());
         let head = head.unwrap_or(&committed.commit).to_owned();
         let head = if waited { own().unwrap_or(head) } else { head };
         let is_known = head == committed.commit;
@@ -72,7 +72,7 @@ impl GitRooms {
         } else {
             refs::value(&self.root, &format!("{head}^{{tree}}"))
         };
-        let found = if missed::is_due(&taken.degraded) {
+        let found = if missed::is_incomplete(&taken.degraded) {
             self.whole_of(&work.dir, taken)
         } else {
             taken.tree.clone()
@@ -107,7 +107,7 @@ pub(super) fn keeps_artifacts(
     let dir = Path::new(&work.dir);
     // What is too large is in the commit, or keeps the worktree for itself.
     let missed = |path: &String| taken.degraded.iter().any(|m| m.path == path.as_bytes());
-    let why = match missed::beside(dir, &taken.tree, artifacts) {
+    let why = match missed::not_in_tree(dir, &taken.tree, artifacts) {
         Ok(only) => held_alone(&only.into_iter().filter(|p| !missed(p)).collect::<Vec<_>>())?,
         Err(error) => error.to_string(),
     };

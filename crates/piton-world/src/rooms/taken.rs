@@ -55,6 +55,6 @@ pub fn recorded(snapshot: &Snapshot) -> SnapshotRef {
 
 /// A snapshot of a workspace as recorded, with where the branch of a lane's worktree stands.
 pub(super) fn noted(lane: Option<&LanePath>, dir: &str, snapshot: &Snapshot) -> SnapshotRef {
-    let own = lane.and_then(|_| Project::known(Path::new(dir)).ok());
+    let own = lane.and_then(|_| Project::discover_cached(Path::new(dir)).ok());
     SnapshotRef { head: own.and_then(|project| project.branch_head()), ..recorded(snapshot) }
 }

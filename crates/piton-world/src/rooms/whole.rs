@@ -45,7 +45,7 @@ impl GitRooms {
         taken: &Snapshot,
     ) -> SnapshotRef {
         let mut noted = noted(lane, dir, taken);
-        if lane.is_some() && missed::is_due(&taken.degraded) {
+        if lane.is_some() && missed::is_incomplete(&taken.degraded) {
             // What can't be added now keeps the lane from being committed, and is told then.
             noted.tree = self.whole_tree(dir, taken).unwrap_or(noted.tree);
         }
@@ -67,7 +67,7 @@ impl GitRooms {
         {
             return Some(known.whole.clone());
         }
-        let found = missed::whole(at, &taken.tree, &taken.degraded).ok()?;
+        let found = missed::complete(at, &taken.tree, &taken.degraded).ok()?;
         let known = Known { tree: taken.tree.clone(), stamps, whole: found.tree.clone() };
         self.wholes.insert(dir.to_owned(), known);
         Some(found.tree)
@@ -93,11 +93,11 @@ impl GitRooms {
             ),
         };
         let taken = match snapshot::load(&self.root, &snapshot.commit) {
-            Ok(taken) if missed::is_due(&taken.degraded) => taken,
+            Ok(taken) if missed::is_incomplete(&taken.degraded) => taken,
             Ok(_) => return None,
             Err(error) => return Some(refused(error.to_string())),
         };
-        match missed::whole(dir, &taken.tree, &taken.degraded) {
+        match missed::complete(dir, &taken.tree, &taken.degraded) {
             Ok(found) if !found.left.is_empty() => Some(refused(named(&found.left))),
             Ok(found) if found.tree == snapshot.tree => None,
             Ok(_) => Some(Refusal {

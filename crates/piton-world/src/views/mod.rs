@@ -19,7 +19,7 @@ use piton_engine::{Result, Store};
 use piton_formats::plan::PLAN_BYTES_MAX;
 use piton_protocols::files::{Around, Files};
 use piton_protocols::time;
-use piton_workspace::files::beneath::Spot;
+use piton_workspace::files::beneath::AnchoredPath;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
@@ -113,7 +113,7 @@ impl Writer {
     ) -> io::Result<()> {
         let root = &self.place.root;
         for (from, to) in self.files.archived(state).into_iter().map(order) {
-            let find = |path: String| Spot::at(root, &root.join(path));
+            let find = |path: String| AnchoredPath::at(root, &root.join(path));
             match find(from)?.rename(&find(to)?, RenameFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use piton_core::hash::Sha;
 use piton_protocols::files::Wanted;
-use piton_workspace::files::beneath::{LedOut, Spot};
+use piton_workspace::files::beneath::{LinkLeadsOut, AnchoredPath};
 use rustix::fs::{OFlags, RenameFlags};
 use rustix::io::Errno;
 
@@ -66,7 +66,7 @@ enum Put {
     /// The file came or went meanwhile.
     Raced,
     /// Somebody's save was displaced; it lies there until it is merged.
-    Displaced(Vec<u8>, Spot),
+    Displaced(Vec<u8>, AnchoredPath),
 }
 
 impl Replacer {
@@ -78,9 +78,9 @@ impl Replacer {
 
     /// Where a file is written: one reached by a link stays there, and the link stays one. A plan
     /// outside of the project is where the user says.
-    pub fn spot(&self, path: &Path) -> io::Result<Spot> {
+    pub fn spot(&self, path: &Path) -> io::Result<AnchoredPath> {
         let root = if path.starts_with(&self.root) { &self.root } else { folder(path) };
-        Spot::behind(root, path)
+        AnchoredPath::behind(root, path)
     }
 
     /// Waits for the lock; it is free again when the file is dropped.
@@ -117,7 +117,12 @@ impl Replacer {
         spot.and_then(|spot| self.rounds(&spot, stamp, merge)).map_err(|e| named(path, &e, hint))
     }
 
-    fn rounds(&mut self, path: &Spot, stamp: &str, merge: &mut Merge<'_>) -> io::Result<()> {
+    fn rounds(
+        &mut self,
+        path: &AnchoredPath,
+        stamp: &str,
+        merge: &mut Merge<'_>,
+    ) -> io::Result<()> {
         let is_new = self.swept.insert(path.path().to_owned());
         let mut saved = if is_new { self.sweep(path, stamp)? } else { None };
         let (mut rounds, mut looks) = (0, 0);
@@ -172,7 +177,11 @@ impl Replacer {
 
     /// Clears what a killed writer left beside a file; a save of somebody else that it had displaced
     /// comes back as the input of the next round.
-    fn sweep(&mut self, path: &Spot, stamp: &str) -> io::Result<Option<(Vec<u8>, Spot)>> {
+    fn sweep(
+        &mut self,
+        path: &AnchoredPath,
+        stamp: &str,
+    ) -> io::Result<Option<(Vec<u8>, AnchoredPath)>> {
         let prefix = beside(path, "");
         let Some(prefix) = prefix.name().to_str() else {
             return Ok(None);
@@ -207,7 +216,7 @@ impl Replacer {
     /// Keeps a text beside its file as `NAME.WORD-STAMP`, and says so.
     fn keep(
         &mut self,
-        path: &Spot,
+        path: &AnchoredPath,
         bytes: &[u8],
         word: &str,
         stamp: &str,
@@ -241,7 +250,7 @@ impl Replacer {
 }
 
 /// The bytes of a file; none where there is none.
-pub fn read(path: &Spot) -> io::Result<Option<Vec<u8>>> {
+pub fn read(path: &AnchoredPath) -> io::Result<Option<Vec<u8>>> {
     match path.open(OFlags::RDONLY).and_then(|file| crate::read::regular(file, BYTES_MAX)) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -250,7 +259,7 @@ pub fn read(path: &Spot) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Puts a text in the place of what was read, and looks at what it displaced.
-fn put(path: &Spot, there: Option<&[u8]>, text: &[u8], sync: bool) -> io::Result<Put> {
+fn put(path: &AnchoredPath, there: Option<&[u8]>, text: &[u8], sync: bool) -> io::Result<Put> {
     let part = beside(path, "part");
     part.remove()?;
     let mut file = part.create()?;
@@ -290,7 +299,7 @@ fn put(path: &Spot, there: Option<&[u8]>, text: &[u8], sync: bool) -> io::Result
 }
 
 /// Replaces on a filesystem that can't exchange: whoever saves between look and rename is lost.
-fn plainly(new: &Spot, path: &Spot, there: Option<&[u8]>) -> io::Result<Put> {
+fn plainly(new: &AnchoredPath, path: &AnchoredPath, there: Option<&[u8]>) -> io::Result<Put> {
     if read(path)?.as_deref() != there {
         new.remove()?;
         return Ok(Put::Raced);
@@ -308,7 +317,7 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// A helper file beside a file.
-fn beside(path: &Spot, rest: &str) -> Spot {
+fn beside(path: &AnchoredPath, rest: &str) -> AnchoredPath {
     let mut name = OsString::from(".");
     name.push(path.name());
     name.push(format!(".piton-{rest}"));
@@ -320,7 +329,7 @@ fn short(bytes: &[u8]) -> String {
 }
 
 pub(super) fn named(path: &Path, error: &io::Error, hint: &str) -> io::Error {
-    if LedOut::is(error) {
+    if LinkLeadsOut::is(error) {
         // It names the link, and what to do.
         return io::Error::other(error.to_string());
     }

@@ -27,7 +27,7 @@ use crate::cli::GcArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
-use piton_workspace::refs::Standing;
+use piton_workspace::refs::Ref;
 use repository::{Chaff, Left, Tree};
 pub use repository::{is_clean, is_named, refs, starting_with};
 
@@ -114,7 +114,7 @@ struct DoomedRun {
     #[serde(skip)]
     row: RunRow,
     #[serde(skip)]
-    refs: Vec<Standing>,
+    refs: Vec<Ref>,
 }
 
 /// Deletes what the policy does not keep.
@@ -221,7 +221,7 @@ fn choose(runs: &[Candidate], policy: Policy, now: Timestamp) -> Vec<&Candidate>
     doomed
 }
 
-fn doomed_run(context: &Context, refs: &[Standing], run: &Candidate) -> DoomedRun {
+fn doomed_run(context: &Context, refs: &[Ref], run: &Candidate) -> DoomedRun {
     let run_id = &run.row.run_id;
     DoomedRun {
         snapshot_bytes: 0,
@@ -345,7 +345,7 @@ fn execute(context: &Context, store: &mut Store, mut doomed: Doomed) -> Result<D
         done.runs.push(run);
     }
     // The ledger goes first: a folder or refs without a run are harmless and go with the next gc.
-    let refs: Vec<&[Standing]> = done.runs.iter().map(|run| run.refs.as_slice()).collect();
+    let refs: Vec<&[Ref]> = done.runs.iter().map(|run| run.refs.as_slice()).collect();
     repository::delete_refs(context, &refs);
     for run in &done.runs {
         remove(&context.run_dir(&run.run_id))?;

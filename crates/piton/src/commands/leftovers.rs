@@ -13,7 +13,7 @@ use piton_core::shell::git;
 use piton_core::state::LaneState;
 use piton_core::{LanePath, RunState};
 use piton_engine::Store;
-use piton_workspace::refs::{self, Fence, Standing};
+use piton_workspace::refs::{self, Fence, Ref};
 use piton_workspace::{merge, missed, worktree};
 use serde::Serialize;
 
@@ -129,7 +129,7 @@ fn holds(tree: &Path, lane: &LaneState) -> Option<String> {
     if !super::gc::is_named(tree) {
         return Some("what it has checked out, which is on no branch,".to_owned());
     }
-    match missed::beside(tree, "HEAD", &lane.artifacts()) {
+    match missed::not_in_tree(tree, "HEAD", &lane.artifacts()) {
         Ok(only) if only.is_empty() => {}
         Ok(only) => return held_alone(&only),
         Err(error) => return Some(format!("what its steps made, perhaps ({error}),")),
@@ -180,7 +180,7 @@ pub fn of_run(root: &Path, state: &RunState, all: bool) -> Vec<Leftover> {
 }
 
 /// What merged lanes of all runs left that nobody drives.
-pub fn find(context: &Context, store: &mut Store, refs: &[Standing]) -> Vec<Leftover> {
+pub fn find(context: &Context, store: &mut Store, refs: &[Ref]) -> Vec<Leftover> {
     let Ok(rows) = store.runs() else { return Vec::new() };
     let mut found = Vec::new();
     for row in rows {
@@ -205,7 +205,7 @@ pub fn settle(context: &Context, store: &mut Store) {
     if context.project.git_dir.is_none() {
         return;
     }
-    let refs = refs::below(&context.project.root, refs::PREFIX).unwrap_or_default();
+    let refs = refs::list(&context.project.root, refs::PREFIX).unwrap_or_default();
     for gone in remove(context, &find(context, store, &refs)) {
         let (base, branch) = (&gone.base, &gone.branch);
         ui::say(&if gone.contained {

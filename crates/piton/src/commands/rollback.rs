@@ -368,7 +368,7 @@ fn refuse_merged_elsewhere(state: &RunState, lanes: &[LanePath]) -> Result<()> {
 /// Whether base has anything of what a lane did, by whatever commit: else a revert of it does nothing.
 fn is_in_base(root: &Path, work: &LaneWork) -> bool {
     let (Some(start), Some(done)) = (&work.base_sha, &work.committed) else { return false };
-    let Some(base) = checks::standing(root, &work.base_branch) else { return false };
+    let Some(base) = checks::find_base(root, &work.base_branch) else { return false };
     let range = (start.as_str(), done.commit.as_str());
     let tried = merge::revert(root, &base.commit, range, "look", &Identity::Configured, 0);
     !matches!(tried, Ok(merge::Revert::Nothing))

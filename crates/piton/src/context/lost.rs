@@ -52,7 +52,7 @@ fn traces(project: &Project) -> Vec<String> {
     let mut runs: Vec<String> =
         folders.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
     if project.common_dir.as_deref().is_some_and(|common| refs::may_exist(common, refs::PREFIX)) {
-        let found = refs::below(&project.root, refs::PREFIX).unwrap_or_default();
+        let found = refs::list(&project.root, refs::PREFIX).unwrap_or_default();
         runs.extend(found.iter().filter_map(|r| {
             let rest = r.name.strip_prefix(refs::PREFIX)?;
             rest.split_once('/').map(|(run, _)| run.to_owned())

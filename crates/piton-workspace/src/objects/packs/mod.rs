@@ -52,7 +52,7 @@ impl Packs {
         let entries = folders.iter().filter_map(|f| std::fs::read_dir(f.join("pack")).ok());
         let files = entries.flatten().filter_map(|entry| Some(entry.ok()?.path()));
         let indexes = files.filter(|f| f.extension().is_some_and(|e| e == "idx"));
-        Self { packs: indexes.filter_map(|file| Pack::of(&file)).collect() }
+        Self { packs: indexes.filter_map(|file| Pack::open(&file)).collect() }
     }
 
     /// Whether an object lies in a pack.
@@ -70,7 +70,7 @@ impl Packs {
 }
 
 impl Pack {
-    fn of(index: &Path) -> Option<Self> {
+    fn open(index: &Path) -> Option<Self> {
         let (file, index) = (index.with_extension("pack"), std::fs::read(index).ok()?);
         let known = index.starts_with(b"\xfftOc\0\0\0\x02");
         known.then_some(Self { index, file, opened: OnceLock::new() })

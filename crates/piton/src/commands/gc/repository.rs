@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use piton_core::hash::Sha;
 use piton_core::{RunState, Timestamp};
 use piton_engine::Store;
-use piton_workspace::refs::{self, Fence, Standing};
+use piton_workspace::refs::{self, Fence, Ref};
 use piton_workspace::{Git, missed, snapshot, worktree};
 use serde::Serialize;
 
@@ -34,7 +34,7 @@ pub struct Orphan {
     /// What they take.
     pub bytes: u64,
     #[serde(skip)]
-    refs: Vec<Standing>,
+    refs: Vec<Ref>,
 }
 
 /// A worktree whose run goes or is gone.
@@ -99,7 +99,7 @@ impl Left {
 /// What goes without a question: nothing of it can be missed.
 #[derive(Debug, Default)]
 pub struct Chaff {
-    looks: Vec<Standing>,
+    looks: Vec<Ref>,
     caches: Vec<PathBuf>,
     trash: Vec<PathBuf>,
     /// Branches of merged lanes; those that base contains go.
@@ -108,11 +108,11 @@ pub struct Chaff {
 
 /// The refs of all runs. To be read before the list of runs: a run that begins in between then has
 /// no refs here, instead of refs without a run.
-pub fn refs(context: &Context) -> Vec<Standing> {
+pub fn refs(context: &Context) -> Vec<Ref> {
     if context.project.git_dir.is_none() {
         return Vec::new();
     }
-    let found = refs::below(&context.project.root, refs::PREFIX);
+    let found = refs::list(&context.project.root, refs::PREFIX);
     found.unwrap_or_else(|error| {
         ui::say(&format!("warning: snapshots are kept: {error}"));
         Vec::new()
@@ -120,26 +120,23 @@ pub fn refs(context: &Context) -> Vec<Standing> {
 }
 
 /// The refs of one run.
-pub fn of_run(all: &[Standing], run_id: &str) -> Vec<Standing> {
+pub fn of_run(all: &[Ref], run_id: &str) -> Vec<Ref> {
     starting_with(all, &refs::run_prefix(run_id)).cloned().collect()
 }
 
 /// The refs whose names start with a prefix; git lists them by name.
-pub fn starting_with<'a>(
-    all: &'a [Standing],
-    prefix: &'a str,
-) -> impl Iterator<Item = &'a Standing> {
+pub fn starting_with<'a>(all: &'a [Ref], prefix: &'a str) -> impl Iterator<Item = &'a Ref> {
     let from = all.partition_point(|r| r.name.as_str() < prefix);
     all[from..].iter().take_while(move |r| r.name.starts_with(prefix))
 }
 
 /// What the snapshots of runs that go take beyond all that stays.
-pub fn measure(context: &Context, all: &[Standing], doomed: &mut Doomed) {
+pub fn measure(context: &Context, all: &[Ref], doomed: &mut Doomed) {
     let runs = doomed.runs.iter().map(|run| run.refs.as_slice());
     let orphans = doomed.left.snapshots.iter().map(|orphan| orphan.refs.as_slice());
-    let going: Vec<&[Standing]> = runs.chain(orphans).collect();
+    let going: Vec<&[Ref]> = runs.chain(orphans).collect();
     let names: BTreeSet<&str> = going.iter().copied().flatten().map(|r| r.name.as_str()).collect();
-    let staying: Vec<&Standing> = all.iter().filter(|r| !names.contains(r.name.as_str())).collect();
+    let staying: Vec<&Ref> = all.iter().filter(|r| !names.contains(r.name.as_str())).collect();
     // What git can't tell is not said.
     let bytes = snapshot::shares(&context.project.root, &going, &staying).unwrap_or_default();
     let shown = doomed.runs.iter_mut().map(|run| &mut run.snapshot_bytes);
@@ -148,12 +145,7 @@ pub fn measure(context: &Context, all: &[Standing], doomed: &mut Doomed) {
 }
 
 /// Finds what belongs to no run that is kept.
-pub fn left(
-    context: &Context,
-    all: &[Standing],
-    runs: &[Candidate],
-    doomed: &BTreeSet<&str>,
-) -> Left {
+pub fn left(context: &Context, all: &[Ref], runs: &[Candidate], doomed: &BTreeSet<&str>) -> Left {
     if context.project.git_dir.is_none() {
         return Left::default();
     }
@@ -239,7 +231,7 @@ pub fn is_named(dir: &Path) -> bool {
 
 /// Deletes the snapshots of runs that are gone; what can't go now goes with the next gc. All at once:
 /// each deletion may write the list of all packed refs anew.
-pub fn delete_refs(context: &Context, runs: &[&[Standing]]) {
+pub fn delete_refs(context: &Context, runs: &[&[Ref]]) {
     let root = &context.project.root;
     if refs::delete(root, &runs.concat()).is_ok() {
         return;
@@ -268,14 +260,14 @@ pub fn execute(context: &Context, left: Left) -> Left {
             }
         }
     }
-    let all: Vec<&[Standing]> = left.snapshots.iter().map(|o| o.refs.as_slice()).collect();
+    let all: Vec<&[Ref]> = left.snapshots.iter().map(|o| o.refs.as_slice()).collect();
     delete_refs(context, &all);
     done.snapshots = left.snapshots;
     done
 }
 
 /// Finds what can go without a question.
-pub fn chaff(context: &Context, store: &mut Store, all: &[Standing], runs: &[Candidate]) -> Chaff {
+pub fn chaff(context: &Context, store: &mut Store, all: &[Ref], runs: &[Candidate]) -> Chaff {
     if context.project.git_dir.is_none() {
         return Chaff::default();
     }
@@ -300,17 +292,17 @@ pub fn chaff(context: &Context, store: &mut Store, all: &[Standing], runs: &[Can
 }
 
 /// Looks that are old, and that no checkpoint of the run was made from.
-fn old_looks(root: &Path, refs: &[Standing], state: &RunState, now: Timestamp) -> Vec<Standing> {
-    let old = |r: &&Standing| {
+fn old_looks(root: &Path, refs: &[Ref], state: &RunState, now: Timestamp) -> Vec<Ref> {
+    let old = |r: &&Ref| {
         let age = r.committed_at.map_or(0, |at| now.0.div_euclid(1000).saturating_sub(at));
         r.name.contains(LOOK) && age > LOOK_AGE_SECS_MAX
     };
-    let looks: Vec<&Standing> = refs.iter().filter(old).collect();
+    let looks: Vec<&Ref> = refs.iter().filter(old).collect();
     if looks.is_empty() {
         return Vec::new();
     }
     let Ok(recorded) = serde_json::to_string(state) else { return Vec::new() };
-    let unused = |r: &&&Standing| {
+    let unused = |r: &&&Ref| {
         let chain = Git::at(root).args(["rev-list", &r.value]).text();
         chain.is_ok_and(|chain| !chain.lines().any(|commit| recorded.contains(commit)))
     };

@@ -9,9 +9,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::admin::{self, Admin, Spot};
+use super::admin::{self, Admin, Folder};
 use super::mark::{self, Mark};
-use super::{At as _, Error, Result, Spec, add, branch, check, links, list, locks, stand};
+use super::{At as _, Error, Result, Spec, add, branch, check, links, list, locks, reset};
 use crate::files;
 use crate::refs::Fence;
 use crate::repo::Repo;
@@ -29,8 +29,8 @@ pub fn register_again(root: &Path, spec: &Spec, fence: &Fence) -> Result<()> {
         return Ok(());
     }
     locks::await_children(&repo)?;
-    let (spot, owner) = (Spot::of(&real), spec.owner());
-    let is_known = |a: &Admin| a.is_at(&spot) || a.owner() == Some(&owner);
+    let (folder, owner) = (Folder::at(&real), spec.owner());
+    let is_known = |a: &Admin| a.is_at(&folder) || a.owner() == Some(&owner);
     if admin::scan(&repo).iter().any(is_known) || !branch::is_claimed(&repo, spec) {
         return Ok(());
     }
@@ -52,8 +52,8 @@ pub fn register_again(root: &Path, spec: &Spec, fence: &Fence) -> Result<()> {
     mark.write_first(&dir)?;
     let locked = dir.join("locked");
     files::put(&locked, format!("{}\n", mark.owner.reason()).as_bytes()).at(&locked)?;
-    links::mend(&dir, &mark).at(&dir)?;
-    stand::reset_index(&repo.linked(&real, &dir), "HEAD")?;
+    links::repair(&dir, &mark).at(&dir)?;
+    reset::reset_index(&repo.linked(&real, &dir), "HEAD")?;
     Mark { boot: mark::boot().to_owned(), ..mark }.write(&dir)
 }
 

@@ -29,10 +29,10 @@ const FLAGS: u16 = 0xF000;
 /// Tells whether nothing in a work tree is uncommitted, files and folders of ours apart. `false` says
 /// nothing.
 pub(super) fn is_clean(dir: &Path, git_dir: &Path, own: &dyn Fn(&str) -> bool) -> bool {
-    looked(dir, git_dir, own).is_some()
+    compare(dir, git_dir, own).is_some()
 }
 
-fn looked(dir: &Path, git_dir: &Path, own: &dyn Fn(&str) -> bool) -> Option<()> {
+fn compare(dir: &Path, git_dir: &Path, own: &dyn Fn(&str) -> bool) -> Option<()> {
     let index = git_dir.join("index");
     let written = fs::metadata(&index).ok().filter(|found| found.len() <= INDEX_BYTES_MAX)?;
     let tracked = entries(&fs::read(&index).ok()?)?;
@@ -46,18 +46,18 @@ fn looked(dir: &Path, git_dir: &Path, own: &dyn Fn(&str) -> bool) -> Option<()> 
         return None;
     }
     let [_, _, seconds, nanos, ..] = index::stat(&written);
-    let look = Look { tracked, written: (seconds, nanos), own };
-    (look.folder(dir, b"")? == look.tracked.len()).then_some(())
+    let compared = Comparison { tracked, written: (seconds, nanos), own };
+    (compared.folder(dir, b"")? == compared.tracked.len()).then_some(())
 }
 
-struct Look<'a> {
+struct Comparison<'a> {
     tracked: HashMap<Vec<u8>, Stat>,
     /// When the index was.
     written: (u32, u32),
     own: &'a dyn Fn(&str) -> bool,
 }
 
-impl Look<'_> {
+impl Comparison<'_> {
     /// How many files of a folder are as they were; `None` if there may be something else.
     fn folder(&self, dir: &Path, path: &[u8]) -> Option<usize> {
         let mut seen = 0;
@@ -86,7 +86,7 @@ impl Look<'_> {
 
 /// The entries of an index of the plainest kind.
 fn entries(data: &[u8]) -> Option<HashMap<Vec<u8>, Stat>> {
-    let (mut all, empty) = (HashMap::new(), Oid::of(Kind::Blob, b""));
+    let (mut all, empty) = (HashMap::new(), Oid::hash(Kind::Blob, b""));
     index::walk(data, |entry| {
         let unsure = entry.flags & FLAGS != 0 || all.len() == FILES_MAX;
         // No size is also how git notes that it must look at the file itself.

@@ -17,7 +17,7 @@ const PAGE: usize = 4096;
 
 /// The files of a work tree, as a snapshot of the present has them, that are torn pieces of what a
 /// snapshot or commit has.
-pub fn torn(dir: &Path, present: &str, whole: &str) -> Result<Vec<Vec<u8>>, Error> {
+pub fn torn_writes(dir: &Path, present: &str, whole: &str) -> Result<Vec<Vec<u8>>, Error> {
     let mut steps = state::compare(dir, present, whole)?;
     steps.retain(|step| {
         let (State::File { oid: from, .. }, State::File { oid: to, .. }) = (step.from, step.to)

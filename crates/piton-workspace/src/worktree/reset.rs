@@ -11,7 +11,7 @@ use super::mark::Mark;
 use super::{At as _, Error, Result, branch, check, commit_fenced, locks};
 use crate::files::{self, os_path, sync};
 use crate::refs::{Fence, Transaction};
-use crate::repo::{ELSEWHERE, Repo, head_ref};
+use crate::repo::{REFTABLE_HEAD, Repo, head_ref};
 use crate::{git, index};
 
 /// The note about a move under way.
@@ -43,7 +43,7 @@ pub enum Files {
 /// Moves a lane's worktree and its branch to a commit.
 pub fn move_to(dir: &Path, commit: &str, files: Files, fence: &Fence) -> Result<()> {
     check(&Repo::find(dir)?, fence)?;
-    let (repo, mark) = whole(dir)?;
+    let (repo, mark) = complete(dir)?;
     let kind = if files == Files::Follow { "follow" } else { "stay" };
     let from = repo.value(&format!("refs/heads/{}", mark.branch)).unwrap_or_default();
     let note = repo.git_dir.join(MOVE);
@@ -55,7 +55,7 @@ pub fn move_to(dir: &Path, commit: &str, files: Files, fence: &Fence) -> Result<
 /// Changes to tracked files are lost.
 pub fn start_from(dir: &Path, commit: &str, fence: &Fence) -> Result<()> {
     move_to(dir, commit, Files::Follow, fence)?;
-    let (repo, mark) = whole(dir)?;
+    let (repo, mark) = complete(dir)?;
     branch::start_from(&repo, &mark, commit, fence)?;
     Mark { start: commit.to_owned(), ..mark }.write(&repo.git_dir)
 }
@@ -72,7 +72,7 @@ fn carry_out(repo: &Repo, mark: &Mark, commit: &str, files: Files, fence: &Fence
         old => Transaction::fenced(fence).update(&name, commit, old),
     };
     commit_fenced(transaction, repo, fence, "piton: move lane")?;
-    settle(repo, mark)?;
+    attach_head(repo, mark)?;
     let note = repo.git_dir.join(MOVE);
     fs::remove_file(&note).at(note)
 }
@@ -107,14 +107,14 @@ pub(super) fn finish_move(repo: &Repo, mark: &Mark, fence: &Fence) -> Result<()>
 
 /// The worktree a folder belongs to, if it is ours, with an interrupted move finished.
 pub(super) fn own(dir: &Path, fence: &Fence) -> Result<(Repo, Mark)> {
-    let (repo, mark) = whole(dir)?;
+    let (repo, mark) = complete(dir)?;
     finish_move(&repo, &mark, fence)?;
     Ok((repo, mark))
 }
 
 /// Moves a lane's worktree and its branch to a commit, with the files of another tree: what differs
 /// shows up as a change. Changes to tracked files are lost.
-pub fn stand_on(dir: &Path, commit: &str, tree: &str, fence: &Fence) -> Result<()> {
+pub fn move_with_files(dir: &Path, commit: &str, tree: &str, fence: &Fence) -> Result<()> {
     check(&Repo::find(dir)?, fence)?;
     let (repo, _) = own(dir, fence)?;
     // Before the index moves: files that the worktree has, and neither the commit nor the tree, go only
@@ -130,10 +130,10 @@ pub fn unmerged(dir: &Path) -> Result<Vec<Vec<u8>>> {
 }
 
 /// The worktree a folder belongs to, if it is ours and complete; stale locks are gone then.
-fn whole(dir: &Path) -> Result<(Repo, Mark)> {
+fn complete(dir: &Path) -> Result<(Repo, Mark)> {
     let repo = Repo::find(dir)?;
     locks::await_children(&repo)?;
-    match Mark::of(&repo.git_dir) {
+    match Mark::read(&repo.git_dir) {
         Some(mark) if !repo.is_main() => {
             locks::sweep_admin(&repo, &repo.git_dir, Some(&mark))?;
             Ok((repo, mark))
@@ -143,10 +143,10 @@ fn whole(dir: &Path) -> Result<(Repo, Mark)> {
 }
 
 /// Puts HEAD back on the lane's branch and forgets a merge or rebase that a step left half-way.
-pub(super) fn settle(repo: &Repo, mark: &Mark) -> Result<()> {
+pub(super) fn attach_head(repo: &Repo, mark: &Mark) -> Result<()> {
     let name = format!("refs/heads/{}", mark.branch);
     let mut head = head_ref(&repo.git_dir);
-    if head.as_deref() == Some(ELSEWHERE) {
+    if head.as_deref() == Some(REFTABLE_HEAD) {
         head = repo.git().args(["symbolic-ref", "-q", "HEAD"]).text().ok();
     }
     if head.as_deref() != Some(name.as_str()) {
@@ -254,7 +254,7 @@ fn take_mark(
 }
 
 /// Makes the index anew if a power cut tore it.
-pub(super) fn mend_index(repo: &Repo) -> Result<()> {
+pub(super) fn repair_index(repo: &Repo) -> Result<()> {
     let args = ["diff-index", "--cached", "--quiet", "HEAD"];
     let readable = repo.git().args(args).output()?.status.code().is_some_and(|code| code < 2);
     if readable && repo.git_dir.join("index").exists() {

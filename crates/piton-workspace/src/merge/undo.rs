@@ -86,8 +86,8 @@ fn rewind(repo: &Repo, guard: &Guard, (old, new): (&str, &str)) -> Result<()> {
 
 /// The changed paths whose file is not that of the new commit.
 pub(super) fn unlike_new(repo: &Repo, changes: &[&Change]) -> Result<BTreeSet<PathBuf>> {
-    let index = repo.git_dir.join("piton-torn");
-    for left in [&index, &repo.git_dir.join("piton-torn.lock")] {
+    let index = repo.git_dir.join("piton-unlike");
+    for left in [&index, &repo.git_dir.join("piton-unlike.lock")] {
         let _ = fs::remove_file(left);
     }
     let there = changes.iter().copied().filter(|change| change.new.is_some());

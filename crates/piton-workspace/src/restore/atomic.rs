@@ -26,12 +26,12 @@ const SETGID: u32 = 0o2000;
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
 /// Puts files in place.
-pub(super) struct Fresh {
+pub(super) struct AtomicWriter {
     /// Where they are written, if that can be.
     folder: Option<PathBuf>,
 }
 
-impl Fresh {
+impl AtomicWriter {
     /// Makes ready to write files of a repository.
     pub(super) fn new(repository: &Path) -> Self {
         let project = Project::discover(repository).ok().filter(|p| p.common_dir.is_some());
@@ -59,28 +59,28 @@ impl Fresh {
 }
 
 fn write(folder: &Path, path: &Path, to: State, data: &[u8]) -> io::Result<()> {
-    let (fresh, made) = loop {
+    let (temporary, made) = loop {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let fresh = folder.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        match make(&fresh, to, data) {
+        let temporary = folder.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        match make(&temporary, to, data) {
             // Left by a process that had the same id.
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            made => break (fresh, made),
+            made => break (temporary, made),
         }
     };
-    let made = made.and_then(|()| fs::rename(&fresh, path));
+    let made = made.and_then(|()| fs::rename(&temporary, path));
     if made.is_err() {
-        let _ = fs::remove_file(&fresh);
+        let _ = fs::remove_file(&temporary);
     }
     made
 }
 
-fn make(fresh: &Path, to: State, data: &[u8]) -> io::Result<()> {
+fn make(temporary: &Path, to: State, data: &[u8]) -> io::Result<()> {
     match to {
-        State::Link { .. } => symlink(os_path(data), fresh),
+        State::Link { .. } => symlink(os_path(data), temporary),
         State::File { perm, .. } => {
             let mut file =
-                fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(fresh)?;
+                fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?;
             file.write_all(data)?;
             file.set_permissions(Permissions::from_mode(perm))
         }
@@ -89,7 +89,7 @@ fn make(fresh: &Path, to: State, data: &[u8]) -> io::Result<()> {
 }
 
 /// Removes what dead processes left in the folders that steps write to.
-pub(super) fn clear_beside(top: &Path, steps: &[Step]) {
+pub(super) fn clear_left_in(top: &Path, steps: &[Step]) {
     let writes = steps.iter().filter(|step| step.to.oid().is_some());
     let folders: BTreeSet<&[u8]> = writes.filter_map(|step| parent(&step.path)).collect();
     for folder in folders {

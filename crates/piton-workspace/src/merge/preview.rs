@@ -14,7 +14,7 @@ use piton_core::shell;
 use rustix::fs::Access;
 
 use super::diff::{self, Change};
-use super::{Error, Result, filtered, follow, guard, torn};
+use super::{Error, Result, filtered, follow, guard, undo};
 use crate::checks::{self, Base, Refusal, named_few};
 use crate::files::os_path;
 use crate::git::{self, Git};
@@ -23,7 +23,7 @@ use crate::worktree::At as _;
 
 /// Checks that the work tree of base, if there is one, can go from one commit to another.
 pub fn would_follow(base: &Base, old: &str, new: &str) -> std::result::Result<(), Refusal> {
-    checks::at_rest(base)?;
+    checks::may_move(base)?;
     let Some(dir) = &base.worktree else { return Ok(()) };
     match overlaps(base, dir, old, new) {
         Ok(Overlap { paths, locked, unfiltered }) if paths.is_empty() && locked.is_empty() => {
@@ -179,7 +179,7 @@ fn alike(
     new: &str,
 ) -> Result<Vec<PathBuf>> {
     let dir = &repo.root;
-    let other = torn::unlike_new(repo, found)?;
+    let other = undo::unlike_new(repo, found)?;
     let staged_other = diff::index(dir, Some(copy), new)?;
     let same = |change: &&&Change| {
         let path = &change.path;

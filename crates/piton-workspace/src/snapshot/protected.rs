@@ -8,14 +8,14 @@ use super::codec::{Reader, Writer};
 
 /// What git is told to refuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Barred {
+pub(crate) struct ProtectedNames {
     /// Names that mean `.git` on NTFS.
     pub(crate) ntfs: bool,
     /// Names that mean `.git` on HFS+.
     pub(crate) hfs: bool,
 }
 
-impl Barred {
+impl ProtectedNames {
     /// As git has it without a setting.
     pub(crate) fn usual() -> Self {
         Self { ntfs: true, hfs: cfg!(target_os = "macos") }
@@ -31,7 +31,7 @@ impl Barred {
     }
 
     /// Whether git refuses a name.
-    pub(crate) fn bars(self, name: &[u8], is_link: bool) -> bool {
+    pub(crate) fn refuses(self, name: &[u8], is_link: bool) -> bool {
         // As good as no name gets past this.
         let starts = matches!(name.first(), Some(b'.' | b'g' | b'G'));
         if !starts && (!self.hfs || name.is_ascii()) {
@@ -47,8 +47,8 @@ impl Barred {
     }
 
     /// Whether git refuses a folder because of its own name, or of one above it.
-    pub(crate) fn bars_path(self, path: &[u8]) -> bool {
-        path.split(|b| *b == b'/').any(|name| self.bars(name, false))
+    pub(crate) fn refuses_path(self, path: &[u8]) -> bool {
+        path.split(|b| *b == b'/').any(|name| self.refuses(name, false))
     }
 
     /// Whether a name means the list of submodules, which may be no link.
@@ -131,11 +131,14 @@ mod tests {
                         .arg(format!("{mode},{blob},{name}"))
                         .run()
                         .is_ok();
-                    let barred = Barred { ntfs, hfs }.bars(name.as_bytes(), is_link);
-                    assert_eq!(barred, !taken, "{name:?} as {mode} with {ntfs} {hfs}");
+                    let protected = ProtectedNames { ntfs, hfs }.refuses(name.as_bytes(), is_link);
+                    assert_eq!(protected, !taken, "{name:?} as {mode} with {ntfs} {hfs}");
                 }
             }
         }
-        assert!(Barred::usual().bars_path(b"a/.GIT/b") && !Barred::usual().bars_path(b"a/git/b"));
+        assert!(
+            ProtectedNames::usual().refuses_path(b"a/.GIT/b")
+                && !ProtectedNames::usual().refuses_path(b"a/git/b")
+        );
     }
 }
