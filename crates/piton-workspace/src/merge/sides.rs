@@ -215,7 +215,7 @@ fn disputed(answer: Answer, sides: [&str; 2]) -> Option<Sides> {
     for Stage { mode, id, number, path } in answer.stages {
         let (own, invented) = own_name(&path, sides);
         let file = files.entry(own.to_owned()).or_default();
-        file.path = os_path(own).to_owned();
+        os_path(own).clone_into(&mut file.path);
         "conflict".clone_into(&mut file.kind);
         if invented {
             file.invented = Some(os_path(&path).to_owned());

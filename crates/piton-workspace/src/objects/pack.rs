@@ -86,7 +86,7 @@ impl Pack {
             self.spilled = Some(self.create("pack")?);
         }
         if let Some((path, file)) = &mut self.spilled {
-            file.write_all(&self.buffer).map_err(|e| Error::file(&path, e))?;
+            file.write_all(&self.buffer).map_err(|e| Error::file(path, e))?;
             self.written += self.buffer.len() as u64;
             self.buffer.clear();
         }
@@ -151,7 +151,7 @@ impl Pack {
         act: impl FnOnce(&mut File) -> std::io::Result<T>,
     ) -> Result<T, Error> {
         match &mut self.spilled {
-            Some((path, file)) => act(file).map_err(|e| Error::file(&path, e)),
+            Some((path, file)) => act(file).map_err(|e| Error::file(path, e)),
             None => Err(Error::Pack("the file is gone".to_owned())),
         }
     }

@@ -9,8 +9,7 @@ use super::{Plan, State, Step};
 use crate::files::{os_path, sync};
 use crate::git;
 use crate::objects::Oid;
-use crate::snapshot::capture::Capture;
-use crate::snapshot::{self, Rules, Workspace};
+use crate::snapshot;
 
 /// What the message of a failure says that did not even leave everything as it was.
 pub const PUT_BACK_FAILED: &str = "putting back failed too";
@@ -47,9 +46,9 @@ pub enum Error {
     )]
     Half {
         /// What failed.
-        why: Failed,
+        why: Box<Failed>,
         /// What failed then.
-        and: Failed,
+        and: Box<Failed>,
         /// The snapshot that has everything.
         present: String,
     },
@@ -61,21 +60,8 @@ pub enum Error {
     Git(#[from] git::Error),
 }
 
-/// What a restore did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
-    /// Paths that were written or got other permissions.
-    pub written: usize,
-    /// Paths that were deleted.
-    pub deleted: usize,
-    /// The whole work tree was compared with the target and is the same. Without that, only the
-    /// plan's own paths were compared: others stayed by plan, or changed meanwhile.
-    pub exact: bool,
-}
-
 /// Carries out a plan: verified and synced when it returns; on any failure all is as before.
-pub fn execute(workspace: &Workspace, rules: &Rules, plan: &Plan) -> Result<Restored, Error> {
-    let dir = workspace.dir.as_path();
+pub fn execute(dir: &Path, plan: &Plan) -> Result<(), Error> {
     let both = plan.steps.iter().flat_map(|s| [s.from.oid(), s.to.oid()]).flatten();
     let oids: Vec<Oid> = both.collect::<BTreeSet<Oid>>().into_iter().collect();
     let sizes = sizes_of_all(dir, &oids)?;
@@ -97,12 +83,12 @@ pub fn execute(workspace: &Workspace, rules: &Rules, plan: &Plan) -> Result<Rest
         let undone = Apply::new(dir, dir, &sizes).stubborn().run(&off);
         return Err(match undone.and_then(|()| verify(dir, &back)) {
             Ok(()) => Error::PutBack { why },
-            Err(and) => Error::Half { why, and, present: plan.present.clone() },
+            Err(and) => {
+                Error::Half { why: why.into(), and: and.into(), present: plan.present.clone() }
+            }
         });
     }
-    let exact = plan.whole && is_exact(workspace, rules, plan);
-    let written = plan.writes().count();
-    Ok(Restored { written, deleted: plan.deletes().count(), exact })
+    Ok(())
 }
 
 /// The sizes of objects, none of which may be missing.
@@ -137,9 +123,4 @@ fn verify(dir: &Path, steps: &[Step]) -> Result<(), Failed> {
         }
     }
     Ok(())
-}
-
-fn is_exact(workspace: &Workspace, rules: &Rules, plan: &Plan) -> bool {
-    let now = Capture::new(workspace, rules);
-    now.is_ok_and(|now| now.root_of(&plan.target).is_ok_and(|root| root == Some(now.head.root)))
 }

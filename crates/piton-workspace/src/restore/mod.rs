@@ -20,7 +20,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use apply::Failed;
-pub use execute::{Error, PUT_BACK_FAILED, Restored, execute};
+pub use execute::{Error, PUT_BACK_FAILED, execute};
 pub use export::{export, exported};
 pub use ignored::present;
 pub(crate) use state::{State, Step};
@@ -163,9 +163,7 @@ pub struct Kept {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub(crate) present: String,
-    pub(crate) target: String,
     pub(crate) steps: Vec<Step>,
-    pub(crate) whole: bool,
     /// Paths that differ and stay as they are.
     pub kept: Vec<Kept>,
 }
@@ -190,16 +188,6 @@ impl Plan {
     /// Whether nothing is to be done.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
-    }
-
-    /// The snapshot that it leads back from.
-    pub fn present(&self) -> &str {
-        &self.present
-    }
-
-    /// What it leads to.
-    pub fn target(&self) -> &str {
-        &self.target
     }
 }
 
@@ -248,22 +236,15 @@ pub fn plan(
     going.retain(|path| !stays.contains(path));
     let mut planner = Planner { dir, scope, missed, lacking, stays, going, index: None };
     let mut kept = Vec::new();
-    let mut kept_any = false;
     let mut left = Vec::with_capacity(steps.len());
     for step in steps {
         match planner.judge(&step)? {
             None => left.push(step),
             Some(Verdict::Kept(why)) => kept.push(Kept { path: step.path, why }),
-            Some(Verdict::Silent) => kept_any = true,
+            Some(Verdict::Silent) => {}
         }
     }
-    Ok(Plan {
-        present: present.commit.clone(),
-        target: target.to_owned(),
-        steps: left,
-        whole: scope.paths.is_empty() && kept.is_empty() && !kept_any && b.manifest.is_some(),
-        kept,
-    })
+    Ok(Plan { present: present.commit.clone(), steps: left, kept })
 }
 
 /// Paths that will not be in the way, because they go or become folders.

@@ -1,6 +1,6 @@
 //! A snapshot before it is written: walk, contents, trees, side, with the objects in hand.
 //!
-//! Dropped, it leaves nothing behind. Verifying a restore uses it too.
+//! Dropped, it leaves nothing behind.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -91,14 +91,9 @@ impl Known {
 }
 
 impl Capture {
-    /// Looks at a work tree.
-    pub(crate) fn new(workspace: &Workspace, rules: &Rules) -> Result<Self, Error> {
-        Self::with_known(workspace, rules, None, None)
-    }
-
     /// Looks at a work tree, with what was known of it, and of another one of the repository; none
     /// of that is believed unchecked.
-    pub(crate) fn with_known(
+    pub(crate) fn new(
         workspace: &Workspace,
         rules: &Rules,
         known: Option<Known>,
@@ -224,16 +219,16 @@ impl Capture {
     /// The top of a snapshot: what git would commit, and the side.
     fn put_root(&mut self, side: side::Side, mut objects: Objects) -> Result<(), Error> {
         let tree = self.trees.first().copied().unwrap_or_default();
-        let manifest = New::new(objects::Kind::Blob, side.manifest.encode());
+        let manifest = NewObject::new(objects::Kind::Blob, side.manifest.encode());
         let mut lines = vec![line("manifest", FILE, manifest.oid)];
         for (name, files) in [("alone", &side.alone), ("raw", &side.raw)] {
             if let Some(tree) = trees::nest(files, &mut objects)? {
                 lines.push(line(name, TREE, tree));
             }
         }
-        let beside = New::new(objects::Kind::Tree, trees::encode(lines));
+        let beside = NewObject::new(objects::Kind::Tree, trees::encode(lines));
         let lines = vec![line("side", TREE, beside.oid), line("tree", TREE, tree)];
-        let root = New::new(objects::Kind::Tree, trees::encode(lines));
+        let root = NewObject::new(objects::Kind::Tree, trees::encode(lines));
         // A top that is held holds all below it.
         if root.oid != self.head.root && !objects.there.held.contains(&root.oid) {
             for new in [&manifest, &beside, &root] {
@@ -396,13 +391,13 @@ fn is_few((files, bytes): (usize, u64)) -> bool {
 }
 
 /// An object that perhaps need not be written.
-struct New {
+struct NewObject {
     kind: objects::Kind,
     oid: Oid,
     data: Vec<u8>,
 }
 
-impl New {
+impl NewObject {
     fn new(kind: objects::Kind, data: Vec<u8>) -> Self {
         Self { kind, oid: Oid::hash(kind, &data), data }
     }

@@ -51,7 +51,6 @@ enum Scope {
 }
 
 /// What of git's configuration matters here.
-#[expect(clippy::struct_excessive_bools, reason = "each is a setting of git's own")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Files whose change makes all of this stale; empty if git could not name them all.

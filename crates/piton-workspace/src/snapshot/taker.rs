@@ -98,7 +98,7 @@ impl Taker {
     ) -> Result<Snapshot, Error> {
         let sibling = self.common().latest.clone();
         let known = self.known.take();
-        let captured = Capture::with_known(&self.workspace, rules, known, sibling.as_ref())?;
+        let captured = Capture::new(&self.workspace, rules, known, sibling.as_ref())?;
         let (repo, settings) = (captured.repo.clone(), captured.head.settings.clone());
         let (snapshot, known) = self.append(captured, chain, fence, meta)?;
         self.known = known.filter(|k| k.size() <= KEPT_BYTES_MAX);

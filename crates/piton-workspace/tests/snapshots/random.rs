@@ -173,7 +173,7 @@ proptest! {
         let plan = repo.plan(&taken.commit, &Scope::default());
         // Only what is ignored may be in the way; then the trees cannot be the same.
         prop_assume!(plan.kept.is_empty());
-        restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
+        restore::execute(&repo.workspace.dir, &plan).unwrap();
         let now = repo.everything();
         let side = |all: &Everything| without_hollow(without_hollow(captured(all), &now), &before);
         prop_assert_eq!(side(&now), side(&before));

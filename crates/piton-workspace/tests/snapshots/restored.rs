@@ -37,10 +37,9 @@ fn a_restore_is_exact_and_can_be_undone() {
     let users = repo.users();
     wreck(&repo);
     let (wrecked, present) = (repo.everything(), repo.take());
-    let done = repo.restore(&taken.commit);
-    assert!(done.exact);
+    repo.restore(&taken.commit);
     assert_eq!(repo.everything(), before);
-    assert!(repo.restore(&present.commit).exact);
+    repo.restore(&present.commit);
     assert_eq!(repo.everything(), wrecked);
     assert_eq!(repo.users(), users);
 }
@@ -58,9 +57,9 @@ fn files_go_from_folders_that_may_not_be_written() {
         repo.chmod(folder, 0o500);
     }
     let (locked, present) = (repo.everything(), repo.take());
-    assert!(repo.restore(&taken.commit).exact);
+    repo.restore(&taken.commit);
     assert_eq!(repo.everything(), before);
-    assert!(repo.restore(&present.commit).exact);
+    repo.restore(&present.commit);
     assert_eq!(repo.everything(), locked);
     repo.restore(&taken.commit);
 }
@@ -84,8 +83,8 @@ fn ignored_files_stay_and_keep_their_folders() {
     let taken = repo.take();
     repo.write("fresh/a.rs", "a");
     repo.write("fresh/a.o", "built");
-    let done = repo.restore(&taken.commit);
-    assert_eq!(done.deleted, 2);
+    assert_eq!(repo.plan(&taken.commit, &Scope::default()).deletes().count(), 2);
+    repo.restore(&taken.commit);
     assert_eq!(repo.read("fresh/a.o"), "built");
     assert!(!repo.path("fresh/a.rs").exists());
 }
@@ -103,7 +102,7 @@ fn what_is_ignored_by_now_is_not_overwritten() {
         (plan.kept[0].path.as_slice(), plan.kept[0].why),
         (b"dist".as_slice(), KeptWhy::InTheWay)
     );
-    restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
+    restore::execute(&repo.workspace.dir, &plan).unwrap();
     assert_eq!(repo.read("dist"), "no snapshot has this");
 }
 
@@ -118,7 +117,7 @@ fn paths_and_foreign_files_limit_a_restore() {
     let only = Scope { paths: vec!["src".into()], ..Scope::default() };
     let plan = repo.plan(&taken.commit, &only);
     assert_eq!(plan.to_string(), "restore src/b.txt\n");
-    restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
+    restore::execute(&repo.workspace.dir, &plan).unwrap();
     assert_eq!(
         (repo.read("a.txt").as_str(), repo.read("src/b.txt").as_str()),
         ("changed\n", "two\n")
@@ -130,7 +129,7 @@ fn paths_and_foreign_files_limit_a_restore() {
         "restore a.txt\ndelete ours\ndelete ours/file\n\
          keep foreign/file (it appeared outside the run)\n"
     );
-    restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
+    restore::execute(&repo.workspace.dir, &plan).unwrap();
     assert_eq!(repo.read("foreign/file"), "a person's");
     assert!(!repo.path("ours").exists());
 }
@@ -152,7 +151,7 @@ fn what_led_to_a_restored_path_is_undone_with_it() {
     let there = Scope { paths, ..Scope::default() };
     let act = |target: &str, scope: &Scope| {
         let plan = repo.plan(target, scope);
-        restore::execute(&repo.workspace, &repo.rules, &plan).unwrap();
+        restore::execute(&repo.workspace.dir, &plan).unwrap();
     };
     act(&taken.commit, &there);
     assert_eq!(
@@ -185,7 +184,7 @@ fn a_failure_puts_everything_back() {
     std::fs::remove_dir_all(repo.path("src")).unwrap();
     repo.write("a.txt", "changed after the plan\n");
     let everything = repo.everything();
-    let failed = restore::execute(&repo.workspace, &repo.rules, &plan);
+    let failed = restore::execute(&repo.workspace.dir, &plan);
     assert!(matches!(failed, Err(Error::Moved { .. })), "{failed:?}");
     assert_eq!(repo.everything(), everything);
 }
@@ -209,7 +208,7 @@ fn a_failure_half_way_puts_everything_back() {
     if !immutable.is_ok_and(|s| s.success()) {
         return;
     }
-    let failed = restore::execute(&repo.workspace, &repo.rules, &plan);
+    let failed = restore::execute(&repo.workspace.dir, &plan);
     let freed = std::process::Command::new("chattr").arg("-i").arg(repo.path("a.txt")).status();
     assert!(freed.unwrap().success());
     assert!(failed.is_err());
@@ -224,7 +223,7 @@ fn missing_objects_are_found_before_anything_changes() {
     let plan = repo.plan(&taken.commit, &Scope::default());
     std::fs::remove_dir_all(repo.path(".git/objects/pack")).unwrap();
     std::fs::create_dir(repo.path(".git/objects/pack")).unwrap();
-    let failed = restore::execute(&repo.workspace, &repo.rules, &plan);
+    let failed = restore::execute(&repo.workspace.dir, &plan);
     assert!(matches!(failed, Err(Error::Missing { .. })), "{failed:?}");
     assert_eq!(repo.read("a.txt"), "changed\n");
 }
@@ -317,9 +316,9 @@ fn a_folder_that_became_a_link_to_one_like_it_comes_back_with_its_files() {
     std::fs::remove_dir_all(repo.path("v1")).unwrap();
     symlink("v2", repo.path("v1")).unwrap();
     let (linked, present) = (repo.everything(), repo.take());
-    assert!(repo.restore(&taken.commit).exact);
+    repo.restore(&taken.commit);
     assert_eq!(repo.everything(), before);
-    assert!(repo.restore(&present.commit).exact);
+    repo.restore(&present.commit);
     assert_eq!(repo.everything(), linked);
 }
 
@@ -333,7 +332,7 @@ fn a_path_below_what_is_a_plain_file_by_now_is_restored() {
     let present = repo.take();
     let scope = Scope { paths: vec!["src/b.txt".into()], ..Scope::default() };
     let plan = restore::plan(&repo.workspace, &repo.rules, &present, &taken.commit, &scope);
-    restore::execute(&repo.workspace, &repo.rules, &plan.unwrap()).unwrap();
+    restore::execute(&repo.workspace.dir, &plan.unwrap()).unwrap();
     assert_eq!(repo.read("src/b.txt"), "two\n");
 }
 
@@ -353,7 +352,7 @@ fn nothing_is_restored_through_an_ignored_link() {
     for paths in [Vec::new(), vec!["conf/file".into()]] {
         let scope = Scope { paths, ..Scope::default() };
         let plan = restore::plan(&repo.workspace, &repo.rules, &present, &taken.commit, &scope);
-        let _ = restore::execute(&repo.workspace, &repo.rules, &plan.unwrap());
+        let _ = restore::execute(&repo.workspace.dir, &plan.unwrap());
         assert_eq!(std::fs::read_to_string(mine.join("file")).unwrap(), "mine");
         assert_eq!(std::fs::read_dir(&mine).unwrap().count(), 1);
     }

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use piton_workspace::refs::Fence;
-use piton_workspace::restore::{self, Plan, Restored, Scope};
+use piton_workspace::restore::{self, Plan, Scope};
 use piton_workspace::snapshot::{self, Meta, Rules, Snapshot, Taker, Workspace};
 
 /// The run that the snapshots belong to.
@@ -153,28 +153,28 @@ impl Repo {
         restore::present(&mut taker, &self.rules, CHAIN, &self.fence, &meta, (target, own)).unwrap()
     }
 
-    pub fn restore(&self, target: &str) -> Restored {
-        self.restore_beside(target, None)
+    pub fn restore(&self, target: &str) {
+        self.restore_beside(target, None);
     }
 
     /// Goes back in a work tree that belongs to a lane alone.
-    pub fn restore_own(&self, target: &str) -> Restored {
+    pub fn restore_own(&self, target: &str) {
         let (present, scope) =
             (self.present_of(target, true), Scope { own: true, ..Scope::default() });
         let plan = restore::plan(&self.workspace, &self.rules, &present, target, &scope).unwrap();
         assert_eq!(plan.blocked().count(), 0, "{plan}");
-        restore::execute(&self.workspace, &self.rules, &plan).unwrap()
+        restore::execute(&self.workspace.dir, &plan).unwrap();
     }
 
     /// Goes back to the present that a restore to another snapshot began at.
-    pub fn undo(&self, present: &str, other: &str) -> Restored {
-        self.restore_beside(present, Some(other.to_owned()))
+    pub fn undo(&self, present: &str, other: &str) {
+        self.restore_beside(present, Some(other.to_owned()));
     }
 
-    fn restore_beside(&self, target: &str, beside: Option<String>) -> Restored {
+    fn restore_beside(&self, target: &str, beside: Option<String>) {
         let (present, scope) = (self.present(target), Scope { beside, ..Scope::default() });
         let plan = restore::plan(&self.workspace, &self.rules, &present, target, &scope).unwrap();
-        restore::execute(&self.workspace, &self.rules, &plan).unwrap()
+        restore::execute(&self.workspace.dir, &plan).unwrap();
     }
 
     /// The paths of a snapshot's tree.

@@ -51,7 +51,7 @@ impl GitRooms {
         if scope.own {
             refuse_blocked(&plan, dir)?;
         }
-        restore::execute(&workspace, &rules, &plan).map(drop).map_err(|e| e.to_string())
+        restore::execute(&workspace.dir, &plan).map_err(|e| e.to_string())
     }
 
     /// The same in a lane's worktree, with the files that are too large for a snapshot, as a commit or
