@@ -1,4 +1,4 @@
-//! The command line: what can be said, and its help. What is done stands in `commands/`.
+//! The command line and its help. The commands themselves are in `commands/`.
 
 mod back;
 
@@ -8,9 +8,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use back::{RestoreArgs, RollbackArgs, UndoArgs};
 
-/// The section of the help for what every command takes.
+/// The help section for options that every command has.
 const GLOBAL: &str = "Global options";
-/// The command that Piton starts itself.
+/// The command that Piton itself starts.
 pub const KEEPER: &str = "__keeper";
 
 /// Run long work done by coding agents so that a crash costs no more than the step in flight.
@@ -21,13 +21,13 @@ pub const KEEPER: &str = "__keeper";
 4 blocked, 5 driven by another process, 6 stopped by a budget, 130 interrupted."
 )]
 pub struct Cli {
-    /// Work as if called in this folder.
+    /// Run as if started in DIR.
     #[arg(short = 'C', long, global = true, value_name = "DIR", help_heading = GLOBAL)]
     pub directory: Option<PathBuf>,
-    /// Print data as JSON on stdout.
+    /// Print output as JSON.
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub json: bool,
-    /// Answer questions with yes; never approves a gate or a changed spec.
+    /// Answer yes to all questions; does not approve gates or a changed spec.
     #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub yes: bool,
     /// What to do.
@@ -38,70 +38,70 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a plan, or go on with what is unfinished here.
+    /// Run a plan, or continue an unfinished run.
     Run(RunArgs),
-    /// Go on with a run where it stood.
+    /// Continue a run where it stopped.
     Resume(ResumeArgs),
     /// Watch a run that another process drives.
     Attach(RunName),
-    /// Show where a run stands.
+    /// Show the status of a run.
     Status(StatusArgs),
     /// Show the output of a run's steps.
     Log(LogArgs),
     /// List the runs of this project.
     Runs(RunsArgs),
-    /// Show a run, or one phase, lane or step of it.
+    /// Show details of a run, phase, lane, step or checkpoint.
     Show(ShowArgs),
-    /// Record a checkpoint.
+    /// Record a checkpoint of a run.
     Checkpoint(CheckpointArgs),
     /// Approve a gate.
     Approve(GateArgs),
     /// Reject a gate.
     Reject(GateArgs),
-    /// Try a failed step again, or run finished work again on purpose.
+    /// Retry a failed step, or run finished work again.
     Retry(RetryArgs),
-    /// Leave a step out.
+    /// Skip a step.
     Skip(SkipArgs),
-    /// End a run: running steps are ended first.
+    /// End a run and its running steps.
     Abort(AbortArgs),
-    /// Delete what the policy does not keep. This is final.
+    /// Delete old runs for good, except those that the settings keep.
     Gc(GcArgs),
-    /// Take lanes back to a checkpoint; it can be undone.
+    /// Take lanes back to a checkpoint; can be undone.
     Rollback(RollbackArgs),
-    /// Undo the last rollback, restore, merge, skip or removal of a worktree.
+    /// Undo the last rollback, restore, merge, skip or worktree removal.
     Undo(UndoArgs),
-    /// Bring files of a checkpoint back; steps stay as they are.
+    /// Restore files of a checkpoint; steps do not change.
     Restore(RestoreArgs),
-    /// Show what differs between two checkpoints, or one and now.
+    /// Show the differences between two checkpoints, or one and now.
     Diff(DiffArgs),
-    /// Check ledger, leases, keepers, strays, disk and git.
+    /// Check the ledger, leases, processes, disk and git.
     Doctor(DoctorArgs),
-    /// Tell what a protocol file is and what it says; changes nothing.
+    /// Read a protocol file and show what Piton understands.
     Inspect(InspectArgs),
-    /// Take over a run that another tool recorded.
+    /// Import a run that another tool recorded.
     Import(ImportArgs),
     /// Explain an error code.
     Explain(ExplainArgs),
     /// Print the JSON Schema of a document.
     Schema(SchemaArgs),
-    /// Print the completion script for a shell.
+    /// Print a shell completion script.
     Completions(CompletionsArgs),
-    /// Show a run that is killed and resumed, in a scratch repository.
+    /// Watch a run being killed and resumed, in a temporary repository.
     Demo(DemoArgs),
-    /// Hold the children of a run (started by Piton itself).
+    /// Hold the processes of a run (Piton starts this itself).
     #[command(name = KEEPER, hide = true)]
     Keeper {
         /// The run's folder.
         dir: PathBuf,
-        /// Anything the starter adds.
+        /// Further arguments.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<std::ffi::OsString>,
     },
 }
 
 impl Command {
-    /// Whether it only looks, decides about a run or ends one: broken settings don't keep it from
-    /// that.
+    /// Whether it only looks at a run, decides about it or ends it, which works with broken
+    /// settings too.
     pub fn needs_no_settings(&self) -> bool {
         matches!(
             self,
@@ -125,47 +125,46 @@ pub struct DriveArgs {
     /// Run only this phase.
     #[arg(long, value_name = "PHASE")]
     pub phase: Option<String>,
-    /// Run only lanes with this id (or PHASE/LANE).
+    /// Run only this lane (LANE or PHASE/LANE).
     #[arg(long, value_name = "LANE")]
     pub lane: Option<String>,
-    /// Run at most so many lanes at once.
+    /// Run at most N lanes at once.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
-    /// Try each failed step so many times again.
+    /// Retry each failed step up to N times.
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
-    /// Go on after a failure with what does not depend on it.
+    /// After a failure, continue with everything that does not depend on it.
     #[arg(long)]
     pub keep_going: bool,
-    /// Print what would run and what would not, and change nothing.
+    /// Print what would run, and change nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Let it run in the background.
+    /// Run in the background.
     #[arg(long)]
     pub detach: bool,
-    /// Take the run from the process that drives it.
+    /// Take over the run from the process that drives it.
     #[arg(long)]
     pub takeover: bool,
-    /// Start lanes from this branch and merge them into it, instead of the current one.
+    /// Start lanes from this branch and merge into it (default: the current branch).
     #[arg(long, value_name = "BRANCH")]
     pub base: Option<String>,
-    /// Start lanes from uncommitted changes instead of refusing them.
+    /// Start lanes with your uncommitted changes instead of refusing them.
     #[arg(long)]
     pub seed_dirty: bool,
-    /// Accept that finished steps changed in the plan, which run again, or that open gates are gone.
+    /// Accept a changed plan: run changed steps again, and drop open gates that it removed.
     #[arg(long)]
     pub accept_plan: bool,
-    /// Accept that the spec changed.
+    /// Accept a changed spec.
     #[arg(long)]
     pub accept_spec: bool,
-    /// Accept gates that were ticked while steps were at work.
+    /// Accept gates that were ticked while steps were running.
     #[arg(long)]
     pub accept_gates: bool,
 }
 
 impl DriveArgs {
-    /// Takes `PHASE/LANE` apart, as which a lane may be named; the phase that was named otherwise if
-    /// it is another one.
+    /// Splits a lane that is named `PHASE/LANE`; fails with `--phase` if that is another phase.
     pub fn split_lane(&mut self) -> Result<(), String> {
         let Some((phase, lane)) = self.lane.as_deref().and_then(|l| l.split_once('/')) else {
             return Ok(());
@@ -183,42 +182,42 @@ impl DriveArgs {
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The plan; without it, what is unfinished here, else `plan.toml`.
+    /// The plan (default: the unfinished run here, else `plan.toml`).
     pub plan: Option<PathBuf>,
-    /// Go on with the unfinished run of this plan.
+    /// Continue the unfinished run of this plan.
     #[arg(long, conflicts_with = "fresh")]
     pub resume: bool,
-    /// Set an unfinished run of this plan aside and start anew.
+    /// Set the unfinished run of this plan aside and start a new one.
     #[arg(long)]
     pub fresh: bool,
-    /// Take the run of this plan back to a checkpoint instead.
+    /// Take the run of this plan back to a checkpoint.
     #[arg(long, conflicts_with_all = ["resume", "fresh"])]
     pub rollback: bool,
-    /// With `--rollback`: the stage or checkpoint, instead of `before_lane_start`.
+    /// The stage or checkpoint for `--rollback` (default: `before_lane_start`).
     #[arg(long, value_name = "STAGE|CHECKPOINT", requires = "rollback")]
     pub to: Option<String>,
-    /// Whether tasks of a lane get worktrees of their own; `auto` where they can run at once.
+    /// When to give tasks of a lane their own worktrees.
     #[arg(long, value_enum, value_name = "WHEN")]
     pub task_worktrees: Option<TaskWorktrees>,
-    /// When the phase is complete, say so with the document of the next one, as the last line.
+    /// When the phase is complete, name this document of the next phase in the last line.
     #[arg(long, value_name = "PLAN", requires = "plan", conflicts_with_all = ["rollback", "detach"])]
     pub next_phase: Option<PathBuf>,
-    /// Name the run; with `--resume` and `--rollback`, the one that is meant.
+    /// The id of the new run, or of the run to resume or roll back.
     #[arg(long, value_name = "ID")]
     pub run_id: Option<String>,
-    /// How it is driven.
+    /// How the run is driven.
     #[command(flatten)]
     pub drive: DriveArgs,
 }
 
-/// Whether tasks of a lane get worktrees of their own.
+/// Whether tasks of a lane get their own worktrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TaskWorktrees {
-    /// Never: they work in the lane's worktree, one after the other.
+    /// Never: tasks work in the lane's worktree, one after the other.
     Off,
-    /// Those that can run at once and own different files.
+    /// Tasks that can run at the same time and own different files.
     Auto,
-    /// All of them.
+    /// All tasks.
     On,
 }
 
@@ -227,15 +226,15 @@ pub enum TaskWorktrees {
 pub struct DiffArgs {
     /// A checkpoint, `now` or `base`.
     pub a: String,
-    /// Another one; `now` without it.
+    /// Another one (default: `now`).
     pub b: Option<String>,
-    /// The run; without it, the newest.
+    /// The run (default: the newest).
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
-    /// The lane, where a checkpoint is of several.
+    /// The lane, if several lanes have the checkpoint.
     #[arg(long, value_name = "LANE")]
     pub lane: Option<String>,
-    /// Print only which files differ, and how much.
+    /// Print only which files differ and by how much.
     #[arg(long)]
     pub stat: bool,
 }
@@ -243,9 +242,9 @@ pub struct DiffArgs {
 /// Arguments of `resume`.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// The run; without it, the newest unfinished one.
+    /// The run (default: the newest unfinished one).
     pub run: Option<String>,
-    /// How it is driven.
+    /// How the run is driven.
     #[command(flatten)]
     pub drive: DriveArgs,
 }
@@ -253,16 +252,16 @@ pub struct ResumeArgs {
 /// Names a run.
 #[derive(Debug, Args)]
 pub struct RunName {
-    /// The run; without it, the newest that fits.
+    /// The run (default: the newest unfinished one).
     pub run: Option<String>,
 }
 
 /// Arguments of `status`.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// The run; without it, the newest.
+    /// The run (default: the newest).
     pub run: Option<String>,
-    /// Show it again and again until it ends.
+    /// Update the output until the run ends.
     #[arg(short, long)]
     pub watch: bool,
 }
@@ -282,21 +281,21 @@ pub enum Stream {
 /// Arguments of `log`.
 #[derive(Debug, Args)]
 pub struct LogArgs {
-    /// The run; without it, the newest.
+    /// The run (default: the newest).
     pub run: Option<String>,
-    /// Go on printing as output comes.
+    /// Keep printing new output.
     #[arg(short, long)]
     pub follow: bool,
-    /// Only lanes with this id (or PHASE/LANE).
+    /// Show only this lane (LANE or PHASE/LANE).
     #[arg(long, value_name = "LANE")]
     pub lane: Option<String>,
-    /// Only steps with this id (or PHASE/LANE/STEP).
+    /// Show only this step (STEP or PHASE/LANE/STEP).
     #[arg(long, value_name = "STEP")]
     pub step: Option<String>,
-    /// Only this attempt.
+    /// Show only this attempt.
     #[arg(long, value_name = "N")]
     pub attempt: Option<u32>,
-    /// Which stream.
+    /// The stream to show.
     #[arg(long, value_enum, default_value_t)]
     pub stream: Stream,
 }
@@ -304,7 +303,7 @@ pub struct LogArgs {
 /// Arguments of `runs`.
 #[derive(Debug, Args)]
 pub struct RunsArgs {
-    /// Show all runs, also those of long ago.
+    /// Show all runs, not only recent ones.
     #[arg(short, long)]
     pub all: bool,
 }
@@ -312,9 +311,9 @@ pub struct RunsArgs {
 /// Arguments of `show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// `RUN[/PHASE[/LANE[/STEP]]]`, or a checkpoint; without it, the newest run.
+    /// `RUN[/PHASE[/LANE[/STEP]]]` or a checkpoint (default: the newest run).
     pub what: Option<String>,
-    /// The lane, where a checkpoint is of several.
+    /// The lane, if several lanes have the checkpoint.
     #[arg(long, value_name = "LANE")]
     pub lane: Option<String>,
 }
@@ -322,9 +321,9 @@ pub struct ShowArgs {
 /// Arguments of `checkpoint`.
 #[derive(Debug, Args)]
 pub struct CheckpointArgs {
-    /// The run; without it, the newest unfinished one.
+    /// The run (default: the newest unfinished one).
     pub run: Option<String>,
-    /// What to say of it.
+    /// A message for the checkpoint.
     #[arg(short, long)]
     pub message: String,
 }
@@ -332,14 +331,14 @@ pub struct CheckpointArgs {
 /// Arguments of `approve` and `reject`.
 #[derive(Debug, Args)]
 pub struct GateArgs {
-    /// The run, or the gate where the run is plain.
+    /// The run, or the gate if you do not name a run.
     pub run_or_gate: String,
     /// The gate, by its place (PHASE or PHASE/LANE) or its text.
     pub gate: Option<String>,
-    /// What to say about it.
+    /// A message to record.
     #[arg(short, long, default_value = "")]
     pub message: String,
-    /// Do not go on with the run, as is done on a terminal after an approval.
+    /// Do not continue the run after an approval on a terminal.
     #[arg(long)]
     pub no_resume: bool,
 }
@@ -347,17 +346,17 @@ pub struct GateArgs {
 /// Arguments of `retry`.
 #[derive(Debug, Args)]
 pub struct RetryArgs {
-    /// The run, or the step where the run is plain.
+    /// The run, or the step if you do not name a run.
     pub run_or_step: Option<String>,
-    /// The step: PHASE/LANE/STEP, or an id that occurs once.
+    /// The step: PHASE/LANE/STEP, or a unique id.
     pub step: Option<String>,
-    /// Run it again although it is finished.
+    /// Run the step again even if it is finished.
     #[arg(long)]
     pub again: bool,
-    /// Run what comes after it again too.
+    /// Also run everything after it again.
     #[arg(long, requires = "again")]
     pub downstream: bool,
-    /// Do not go on with the run, as is done on a terminal.
+    /// Do not continue the run on a terminal.
     #[arg(long)]
     pub no_resume: bool,
 }
@@ -365,11 +364,11 @@ pub struct RetryArgs {
 /// Arguments of `skip`.
 #[derive(Debug, Args)]
 pub struct SkipArgs {
-    /// The run, or the step where the run is plain.
+    /// The run, or the step if you do not name a run.
     pub run_or_step: Option<String>,
-    /// The step: PHASE/LANE/STEP, or an id that occurs once.
+    /// The step: PHASE/LANE/STEP, or a unique id.
     pub step: Option<String>,
-    /// Let what needs it go on as if it had finished.
+    /// Let steps that need it run as if it had finished.
     #[arg(long)]
     pub satisfy: bool,
 }
@@ -377,12 +376,12 @@ pub struct SkipArgs {
 /// Arguments of `abort`.
 #[derive(Debug, Args)]
 pub struct AbortArgs {
-    /// The run; without it, the newest unfinished one.
+    /// The run (default: the newest unfinished one).
     pub run: Option<String>,
-    /// End it for good: it can't be resumed.
+    /// End the run for good: it cannot be resumed.
     #[arg(long)]
     pub cancel: bool,
-    /// What to say about it.
+    /// A message to record.
     #[arg(short, long, default_value = "")]
     pub message: String,
 }
@@ -390,16 +389,16 @@ pub struct AbortArgs {
 /// Arguments of `gc`.
 #[derive(Debug, Args)]
 pub struct GcArgs {
-    /// Print what would go, and delete nothing.
+    /// Print what would be deleted, and delete nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Keep so many of the newest runs.
+    /// Keep the N newest finished runs.
     #[arg(long, value_name = "N")]
     pub keep_runs: Option<u32>,
-    /// Keep runs younger than so many days.
+    /// Keep finished runs for N days.
     #[arg(long, value_name = "N")]
     pub keep_days: Option<u32>,
-    /// Delete also what is left of runs that the ledger does not know.
+    /// Also delete files of runs that are not in the ledger.
     #[arg(long)]
     pub unknown: bool,
 }
@@ -407,13 +406,13 @@ pub struct GcArgs {
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Copy the live ledger, consistently, to a new file.
+    /// Copy the ledger to a new file; safe while runs are in progress.
     #[arg(long, value_name = "FILE")]
     pub backup: Option<PathBuf>,
-    /// Begin a new ledger where the old one was lost or damaged; what is there of it is kept.
+    /// Start a new ledger if the old one is lost or damaged; the old file is kept.
     #[arg(long, conflicts_with = "backup")]
     pub new_ledger: bool,
-    /// Go on with a ledger that is older than it was: a backup that you restored, say.
+    /// Accept a ledger that is older than it was, such as a restored backup.
     #[arg(long, conflicts_with_all = ["backup", "new_ledger"])]
     pub restored: bool,
 }
@@ -428,12 +427,12 @@ pub struct InspectArgs {
 /// Arguments of `import`.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// The file of the records, `checkpoints.json`.
+    /// The `checkpoints.json` file with the records.
     pub file: PathBuf,
-    /// The plan of the run; without it, the document in `plans/` with the phase of the records.
+    /// The plan of the run (default: the document in `plans/` with the same phase).
     #[arg(long, value_name = "PLAN")]
     pub plan: Option<PathBuf>,
-    /// The run, where the file has several.
+    /// The run to import, if the file has several.
     #[arg(long, value_name = "ID")]
     pub run_id: Option<String>,
 }
@@ -441,7 +440,7 @@ pub struct ImportArgs {
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// The code; without it, all are listed.
+    /// The code (default: list all codes).
     pub code: Option<String>,
 }
 
@@ -482,7 +481,7 @@ pub struct CompletionsArgs {
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// Keep the scratch repository.
+    /// Keep the temporary repository.
     #[arg(long)]
     pub keep: bool,
 }
