@@ -1,7 +1,7 @@
-//! For the person whose disk is in doubt: what is wrong with a ledger, and a safe copy of it.
+//! Finds out what is wrong with a ledger, and makes a safe copy of it.
 //!
-//! Nothing here repairs. A check reads, a backup copies; what to do is said and left to people,
-//! because the only copy of a history is not a place for guesses.
+//! Nothing here repairs. A check reads and a backup copies; people decide what to do, because the
+//! only copy of a history is not a place for guesses.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -40,13 +40,13 @@ pub struct Finding {
 
 impl Finding {
     fn broken(what: String) -> Self {
-        let next = "copy the ledger's directory away, then restore the last backup, or begin a new \
+        let next = "copy the ledger's folder away, then restore the last backup, or start a new \
                     ledger with `piton doctor --new-ledger`";
         Self { severity: Severity::Broken, what, next: next.to_owned() }
     }
 
     fn stray(what: String) -> Self {
-        let next = "nothing depends on it; keep a backup and report it";
+        let next = "it does no harm; make a backup and report it";
         Self { severity: Severity::Warning, what, next: next.to_owned() }
     }
 }
@@ -57,20 +57,20 @@ impl Finding {
 /// is an error.
 pub fn check(dir: &Path) -> Result<Vec<Finding>> {
     let found = Sqlite::open(dir, Open::ReadOnly)
-        // One moment for all, or a driver at work would look like a gap.
+        // All queries see the same moment, or a running driver would look like a gap.
         .and_then(|ledger| ledger.read_at_once(findings));
     match found {
         Err(error @ Error::Newer { .. }) => Ok(vec![Finding {
             severity: Severity::Broken,
             what: error.to_string(),
-            next: "use the program that wrote it, or a newer one".to_owned(),
+            next: "use the Piton that wrote it, or a newer one".to_owned(),
         }]),
         Err(error @ Error::Behind { .. }) => Ok(vec![Finding {
             severity: Severity::Broken,
             what: error.to_string(),
-            next: "copy the ledger's directory away, then restore the last backup; `piton doctor \
-                   --restored` goes on with that, or with the ledger as it is, and `piton doctor \
-                   --new-ledger` with none"
+            next: "copy the ledger's folder away, then restore the last backup and run `piton \
+                   doctor --restored`, which also accepts the ledger as it is; without a backup, run \
+                   `piton doctor --new-ledger`"
                 .to_owned(),
         }]),
         Err(error @ Error::Corrupt { .. }) => Ok(vec![Finding::broken(error.to_string())]),
@@ -117,7 +117,7 @@ fn sequences(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
             (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
         if last > seq {
             findings.push(Finding::broken(format!(
-                "run {run} is at event {seq}, but has events up to {last}"
+                "run {run} should end at event {seq}, but has events up to {last}"
             )));
         } else if count != seq || last != seq {
             findings.push(Finding::broken(format!(
@@ -149,7 +149,7 @@ fn orphans(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
             |row| row.get(0),
         )?;
         if count > 0 {
-            let what = format!("{count} rows of {table} belong to no run");
+            let what = format!("{count} rows of {table} do not belong to a run");
             findings.push(Finding { severity, ..Finding::stray(what) });
         }
     }
@@ -159,7 +159,7 @@ fn orphans(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
         |row| row.get(0),
     )?;
     if nameless > 0 {
-        findings.push(Finding::broken(format!("{nameless} runs have lost their names")));
+        findings.push(Finding::broken(format!("{nameless} runs have no name")));
     }
     let unmatched: i64 = conn.query_row(
         "SELECT count(*) FROM runs r
@@ -180,7 +180,7 @@ fn orphans(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
 /// sound.
 pub fn backup(dir: &Path, to: &Path) -> Result<()> {
     let ledger = Sqlite::open(dir, Open::ReadOnly)?;
-    // Claims the name, so that whoever asks for the same one at once is refused.
+    // Claims the name, so that another backup to the same file is refused.
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(to) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             return Err(Error::Exists { path: to.to_owned() });
@@ -202,7 +202,7 @@ pub fn backup(dir: &Path, to: &Path) -> Result<()> {
     })
 }
 
-/// Where a copy grows until it is whole.
+/// The file that a copy is written to until it is complete.
 fn part_name(to: &Path) -> PathBuf {
     let mut name = to.file_name().map_or_else(|| OsString::from(DATABASE_FILE), OsString::from);
     name.push(".part");

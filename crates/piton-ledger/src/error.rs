@@ -1,7 +1,7 @@
-//! What can go wrong with a ledger; every message ends with what to do next.
+//! The errors of a ledger; every message ends with what to do next.
 //!
-//! The variants are those a caller acts upon. Raw SQLite errors are sorted into them where the
-//! meaning is known ([`Error::in_file`]) and stay [`Error::Sqlite`] where it is not.
+//! Callers act on the variants. Raw SQLite errors become one of them if the meaning is known
+//! ([`Error::in_file`]), and [`Error::Sqlite`] otherwise.
 
 use std::path::{Path, PathBuf};
 
@@ -21,15 +21,15 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// There is no ledger in the directory.
-    #[error("there is no ledger in {}; start a run here first", dir.display())]
+    #[error("there is no ledger in {}; start a run first", dir.display())]
     NoLedger {
         /// Where it was looked for.
         dir: PathBuf,
     },
-    /// The ledger was written by a newer program. It was not touched.
+    /// The ledger was written by a newer program. It was not changed.
     #[error(
-        "the ledger has format {found}, this program knows up to {known}; use the newer program \
-         that wrote it"
+        "the ledger has format {found}, but this Piton only knows formats up to {known}; use the \
+         newer Piton that wrote it"
     )]
     Newer {
         /// The version found.
@@ -37,10 +37,10 @@ pub enum Error {
         /// The newest version known.
         known: u32,
     },
-    /// The file is damaged or no ledger. It was not touched.
+    /// The file is damaged or not a ledger. It was not changed.
     #[error(
-        "{} is damaged or not a Piton ledger ({detail}); it was left as it is: copy its directory \
-         away, then restore a backup or begin a new one", path.display()
+        "{} is damaged or not a Piton ledger ({detail}); it was not changed; copy its folder away, \
+         then restore a backup or start a new ledger", path.display()
     )]
     Corrupt {
         /// The file.
@@ -48,10 +48,10 @@ pub enum Error {
         /// What SQLite or the format check said.
         detail: String,
     },
-    /// The ledger is older than it was. It was not touched.
+    /// The ledger is older than it was. It was not changed.
     #[error(
-        "the ledger {} went back: {detail}; its write-ahead log was damaged or deleted, or an older \
-         copy took its place; nothing was changed", path.display()
+        "the ledger {} is older than it was: {detail}; its write-ahead log was damaged or deleted, \
+         or an older copy replaced it; nothing was changed", path.display()
     )]
     Behind {
         /// The file.
@@ -59,13 +59,13 @@ pub enum Error {
         /// What is missing.
         detail: String,
     },
-    /// The format must change, but a driver of the older program may still be at work.
+    /// The format must change, but a driver of the older program may still be running.
     #[error(
-        "the ledger has format {found} and must become {known}, but {owner} still drives a run \
-         with it; let that end (or stop it), then try again"
+        "the ledger must be upgraded from format {found} to {known}, but {owner} is still driving a \
+         run; wait until it ends, or stop it, then try again"
     )]
     InUse {
-        /// The driver in the way.
+        /// The driver that prevents it.
         owner: Owner,
         /// The version found.
         found: u32,
@@ -73,13 +73,13 @@ pub enum Error {
         known: u32,
     },
     /// The run id is taken.
-    #[error("a run named {run_id} exists already; choose another name or resume it")]
+    #[error("run {run_id} already exists; choose another id, or resume it")]
     RunExists {
         /// The name asked for.
         run_id: String,
     },
     /// No such run, or it was deleted.
-    #[error("the run is not in this ledger (any more); list the runs to see what is")]
+    #[error("the ledger does not have this run; `piton runs` lists the runs")]
     NoRun,
     /// Somebody else holds the lease.
     #[error("the run is driven by {owner}; wait for it, or take it over")]
@@ -87,10 +87,10 @@ pub enum Error {
         /// Who holds it.
         owner: Owner,
     },
-    /// Our epoch is stale: somebody took the run over. Stop; nothing more can be appended.
+    /// Our epoch is stale: another process took over the run. Nothing more can be appended.
     #[error(
-        "the run was taken over (our epoch {ours}, now {current}); stop here and look at the run \
-         again"
+        "another process took over the run (our epoch is {ours}, the current one {current}); this \
+         process must stop"
     )]
     Fenced {
         /// The epoch we came with.
@@ -99,9 +99,9 @@ pub enum Error {
         current: u64,
     },
     /// The lease was given up before; nobody else has it.
-    #[error("the lease of the run was given up before; acquire it again")]
+    #[error("this process gave up the lease of the run; acquire it again")]
     NotHeld,
-    /// The history is longer or shorter than the caller believed.
+    /// The history is longer or shorter than the caller expected.
     #[error("the run is at event {found}, not {expected}; load it again")]
     Conflict {
         /// The sequence number the caller believed to be the last.
@@ -116,12 +116,11 @@ pub enum Error {
         id: i64,
     },
     /// A write through a ledger opened for reading.
-    #[error("the ledger was opened for reading only; open it for writing")]
+    #[error("the ledger was opened read-only; open it for writing")]
     ReadOnly,
-    /// The folder of the ledger, or one of its files, can't be written.
+    /// The folder of the ledger, or one of its files, is not writable.
     #[error(
-        "cannot write to {}: {source}; make it writable for you, or work in a copy of the project: \
-         looking at runs needs no writing", path.display()
+        "cannot write to {}: {source}; make it writable, or work in a copy of the project", path.display()
     )]
     Unwritable {
         /// The folder or file.
@@ -131,8 +130,8 @@ pub enum Error {
     },
     /// The name of the ledger's file is longer than SQLite takes.
     #[error(
-        "the path {} has {} bytes, and that of a ledger may have {max}; move the project to a place \
-         with a shorter path", path.display(), path.as_os_str().len()
+        "the path {} has {} bytes, but a ledger's path may have at most {max}; move the project to \
+         a shorter path", path.display(), path.as_os_str().len()
     )]
     TooLong {
         /// The database file.
@@ -140,10 +139,9 @@ pub enum Error {
         /// How many bytes it may have.
         max: usize,
     },
-    /// The ledger may be there, but this user may not look at it.
+    /// The ledger may exist, but this user may not read it.
     #[error(
-        "cannot read {}: {source}; work as the user it belongs to, or have it made readable for \
-         you", path.display()
+        "cannot read {}: {source}; work as the user who owns it, or make it readable", path.display()
     )]
     Unreadable {
         /// The database file.
@@ -151,20 +149,19 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
-    /// The folder can't be written, and the ledger can't be read without.
+    /// The ledger can be read only in a writable folder, and this one is not writable.
     #[error(
-        "the ledger in {} was not closed, and its folder can't be written, which reading its last \
-         changes needs; copy the folder to a place where you may write and look there, or make it \
-         writable", dir.display()
+        "the ledger in {} was not closed, so reading it needs a writable folder; make the folder \
+         writable, or copy it and look at the copy", dir.display()
     )]
     Frozen {
         /// The folder.
         dir: PathBuf,
     },
-    /// The ledger stayed locked for the whole of our patience.
+    /// The ledger stayed locked for too long.
     #[error(
-        "the ledger {} stayed busy for a minute; see which process uses it (fuser or lsof) and try \
-         again", path.display()
+        "the ledger {} was busy for a minute; find out which process uses it (fuser or lsof), then \
+         try again", path.display()
     )]
     Busy {
         /// The database file.
@@ -182,19 +179,19 @@ pub enum Error {
         path: PathBuf,
     },
     /// The disk is full; nothing was written.
-    #[error("no space left for {}; free some and try again", path.display())]
+    #[error("no space left on the disk of {}; free some space, then try again", path.display())]
     DiskFull {
         /// The database file.
         path: PathBuf,
     },
     /// The target of a copy exists.
-    #[error("{} exists already; name a file that does not", path.display())]
+    #[error("{} already exists; name a file that does not exist", path.display())]
     Exists {
         /// The target.
         path: PathBuf,
     },
     /// A file or directory of the ledger could not be used.
-    #[error("cannot {what} {}: {source}; check that it exists and is yours", path.display())]
+    #[error("cannot {what} {}: {source}; check that it exists and belongs to you", path.display())]
     File {
         /// What was tried, as a verb.
         what: &'static str,
@@ -203,8 +200,8 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
-    /// Anything else SQLite says.
-    #[error("the ledger failed: {0}; `piton doctor` says what is wrong")]
+    /// Any other error of SQLite.
+    #[error("the ledger failed: {0}; run `piton doctor` to find out why")]
     Sqlite(#[from] rusqlite::Error),
 }
 
@@ -218,7 +215,7 @@ impl Error {
         move |source| Self::File { what, path, source: source.into() }
     }
 
-    /// Sorts a raw SQLite error about the database at `path` into what the caller can act upon.
+    /// Turns a raw SQLite error about the database at `path` into one that callers can act on.
     pub(crate) fn in_file(self, path: &Path) -> Self {
         let Self::Sqlite(raw) = self else { return self };
         let path = path.to_owned();

@@ -1,8 +1,7 @@
-//! The contract of a ledger, whatever keeps the bytes.
+//! The contract of a ledger, whatever stores the bytes.
 //!
-//! One contract test suite (`tests/contract.rs`) is written against this trait alone, so that a
-//! second store has to pass what the first one passed. The trait is object safe: the engine holds
-//! a `Box<dyn Ledger>`.
+//! One test suite (`tests/contract.rs`) is written against this trait alone, so that every store
+//! must pass the same tests. The trait is object safe: the engine holds a `Box<dyn Ledger>`.
 
 use crate::{
     Acquire, Append, Lease, Liveness, Millis, NewRequest, NewRun, Owner, Request, Result, RunKey,
@@ -25,9 +24,9 @@ pub trait Ledger {
     /// Takes the lease of a run with a new, higher epoch.
     ///
     /// With [`Acquire::IfFree`] it fails with [`Error::Held`](crate::Error::Held) while the holder
-    /// lives by `alive`, or cannot be looked at and has not lapsed at `at`. The same process asking
-    /// twice is no exception. A run that lacks one of its latest events is refused with
-    /// [`Error::Corrupt`](crate::Error::Corrupt): nobody may go on from a hole.
+    /// lives according to `alive`, or cannot be seen and its lease has not lapsed at `at`, even if
+    /// this process itself is the holder. A run that lacks one of its latest events is refused with
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
     fn acquire(
         &mut self,
         run: RunKey,
@@ -37,12 +36,12 @@ pub trait Ledger {
         alive: &dyn Fn(&Owner) -> Liveness,
     ) -> Result<Lease>;
 
-    /// Raises the epoch of a lease that is held, above one that was found elsewhere: a ledger that was
-    /// restored from a copy knows less than the world.
+    /// Raises the epoch of a held lease above one that was found elsewhere: a ledger that was
+    /// restored from a copy may lack epochs.
     fn raise(&mut self, run: RunKey, epoch: u64, to: u64) -> Result<()>;
 
-    /// Shows a sign of life; fails with [`Error::Fenced`](crate::Error::Fenced) if the lease went
-    /// to somebody else.
+    /// Renews the lease; fails with [`Error::Fenced`](crate::Error::Fenced) if another process took
+    /// it.
     fn heartbeat(&mut self, run: RunKey, epoch: u64, at: Millis) -> Result<()>;
 
     /// Gives up the lease. The epoch stays: the next holder gets a higher one.
@@ -66,20 +65,20 @@ pub trait Ledger {
     /// Fails with [`Error::Corrupt`](crate::Error::Corrupt) where an event after it is missing.
     fn load(&mut self, run: RunKey) -> Result<(Option<Snapshot>, Vec<StoredEvent>)>;
 
-    /// Keeps `body` under its hash; a hash that is there already is left as it is.
+    /// Stores `body` under its hash; an existing entry is not changed.
     fn put_blob(&mut self, hash: &str, body: &[u8]) -> Result<()>;
 
-    /// Keeps bytes under their hash in place of what is there: for what was found to be damaged.
+    /// Stores bytes under their hash, replacing an entry that was found to be damaged.
     fn mend_blob(&mut self, hash: &str, body: &[u8]) -> Result<()>;
 
-    /// Reads what was kept under a hash.
+    /// Reads what is stored under a hash.
     fn blob(&mut self, hash: &str) -> Result<Option<Vec<u8>>>;
 
-    /// Deletes the blobs that `keep` does not name; says how many there were.
+    /// Deletes the blobs that `keep` does not name; returns how many.
     ///
     /// Only if all runs are still as they were `seen` (key and last sequence number, in any order),
-    /// none of them is without events, and nobody holds a lease by the rule of [`Ledger::acquire`]:
-    /// whoever does may have kept a blob that no event names yet. Otherwise nothing happens.
+    /// all have events, and nobody holds a lease by the rule of [`Ledger::acquire`]: a holder may
+    /// have stored a blob that no event names yet. Otherwise nothing happens.
     fn sweep_blobs(
         &mut self,
         keep: &[&str],
@@ -98,13 +97,14 @@ pub trait Ledger {
     /// [`Error::UnknownRequest`](crate::Error::UnknownRequest) if there is none (any more).
     fn answer_of(&mut self, request_id: i64) -> Result<Option<String>>;
 
-    /// Does ahead, in a moment of leisure, what would make later commits slower; nothing rests on it.
-    /// One whose lease went to somebody else does nothing.
+    /// Does work ahead of time that would slow down later commits; nothing depends on it. Does
+    /// nothing if another process took the lease.
     fn make_room(&mut self, _run: RunKey, _epoch: u64) {}
 
-    /// Says whether another connection committed since the last call; cheap enough to poll.
+    /// Whether another connection committed since the last call; cheap enough to poll.
     ///
-    /// The first call says yes. It may say yes without a reason, never no with one.
+    /// The first call returns true. Later calls may return true without a commit, but never miss
+    /// one.
     fn changed(&mut self) -> Result<bool>;
 
     /// Deletes a run with everything it owns, except blobs, which runs share.

@@ -1,12 +1,12 @@
 //! The durable store of runs: their events, state snapshots, leases and inboxes.
 //!
-//! This crate knows that a run has a history, that one owner at a time may extend it, and that
-//! everybody else leaves requests. It does not know what an event means: bodies are opaque bytes
-//! with a tag and a version, so the store never changes because the model does. It reads no
-//! calendar clock and no environment; times and directories are passed in.
+//! A run has a history. One owner at a time may extend it, and all others leave requests. This
+//! crate does not know what an event means: bodies are opaque bytes with a tag and a version, so
+//! the store does not change when the model does. It reads no calendar clock and no environment;
+//! times and directories are passed in.
 //!
 //! [`Ledger`] is the contract, [`Sqlite`] the embedded implementation. [`check`] and [`backup`]
-//! serve the person whose disk is in doubt.
+//! help when a disk is in doubt.
 
 mod doctor;
 mod error;

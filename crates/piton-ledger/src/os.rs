@@ -1,7 +1,7 @@
 //! What differs between operating systems: how to look at processes, the boot and file locks.
 //!
-//! Linux answers from `/proc`. Elsewhere only the existence of a pid can be asked, so a reused pid
-//! may pass for its predecessor until the lease expires; that is said in the guarantees.
+//! Linux answers from `/proc`. Other systems only tell whether a pid exists, so a reused pid may be
+//! mistaken for its predecessor until the lease expires; the guarantees say so.
 
 /// A process as the system shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,12 +122,12 @@ pub(crate) use other::{boot_id, flock_holder, has_open, pid_namespace, process};
 mod other {
     use super::Process;
 
-    /// All that can be asked is whether the pid exists.
+    /// Only tells whether the pid exists.
     pub(crate) fn process(pid: u32) -> Option<Process> {
         super::exists(pid).then_some(Process { start: 0, zombie: false, stopped: false })
     }
 
-    /// Not told.
+    /// Unknown here.
     pub(crate) fn boot_id() -> String {
         String::new()
     }
@@ -137,12 +137,12 @@ mod other {
         0
     }
 
-    /// Not told.
+    /// Unknown here.
     pub(crate) fn flock_holder(_path: &std::path::Path) -> Option<u32> {
         None
     }
 
-    /// Not told.
+    /// Unknown here.
     pub(crate) fn has_open(_pid: u32, _path: &std::path::Path) -> bool {
         false
     }

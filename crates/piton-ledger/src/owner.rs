@@ -1,8 +1,8 @@
-//! Who holds a lease, and whether they still live.
+//! Who holds a lease, and whether that process still lives.
 //!
-//! A process is named by host, boot, pid namespace, pid and start time, so that a reused pid is
-//! never taken for its predecessor. A process that we can look at is judged by looking; the expiry
-//! of a lease only decides about those that we cannot see.
+//! A process is identified by host, boot, pid namespace, pid and start time, so that a reused pid
+//! is never mistaken for its predecessor. The expiry of a lease only decides about processes that
+//! we cannot see.
 
 use std::fmt;
 use std::path::Path;
@@ -18,12 +18,12 @@ pub struct Owner {
     pub host: String,
     /// Its process id.
     pub pid: u32,
-    /// When it started, in clock ticks since boot; 0 where the system does not tell.
+    /// When it started, in clock ticks since boot; 0 if the system does not tell.
     pub process_start: u64,
-    /// The boot it runs under; empty where the system does not tell.
+    /// The boot it runs under; empty if the system does not tell.
     pub boot_id: String,
-    /// The pid namespace its pid belongs to, without which a sandboxed process would take a living
-    /// driver outside for dead; 0 where the system has none.
+    /// The namespace of its pid, without which a sandboxed process would take a living driver
+    /// outside for dead; 0 if the system has none.
     #[serde(default)]
     pub pid_namespace: u64,
 }
@@ -41,8 +41,7 @@ impl Owner {
         }
     }
 
-    /// Whether it lives on this machine and is stopped, by Ctrl-Z say: it does nothing until it is
-    /// told to go on.
+    /// Whether it lives on this machine and is stopped, for example by Ctrl-Z.
     pub fn is_stopped(&self) -> bool {
         owner_liveness(self) == Liveness::Alive && is_stopped(self.pid)
     }
@@ -57,7 +56,7 @@ impl fmt::Display for Owner {
 /// What is known about the life of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
-    /// It runs (or is stopped, and could run on).
+    /// It runs (or is stopped, and could continue).
     Alive,
     /// It is gone for good.
     Dead,
@@ -65,10 +64,10 @@ pub enum Liveness {
     Unknown,
 }
 
-/// Looks whether an owner still lives.
+/// Checks whether an owner still lives.
 pub fn owner_liveness(owner: &Owner) -> Liveness {
     let boot = os::boot_id();
-    // The boot is the machine, whatever it is called: names change while it runs.
+    // The boot id identifies the machine: its name may change while it runs.
     if owner.boot_id != boot || boot.is_empty() {
         if owner.host != os::host() {
             return Liveness::Unknown;
@@ -88,10 +87,9 @@ pub fn owner_liveness(owner: &Owner) -> Liveness {
     }
 }
 
-/// The process that holds a `flock` on a file, where the system tells and the process can be looked
-/// at.
+/// The process that holds a `flock` on a file, if the system tells and the process can be seen.
 pub fn lock_holder(path: &Path) -> Option<u32> {
-    // Some file systems show another device in the list of locks: the number of a file is not enough.
+    // Some file systems show another device in the list of locks, so the inode alone is not enough.
     os::flock_holder(path).filter(|pid| os::has_open(*pid, path))
 }
 

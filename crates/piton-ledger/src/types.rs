@@ -1,16 +1,16 @@
 //! What goes into a ledger and what comes out of it: plain values without behaviour.
 //!
-//! Bodies are bytes here; their meaning belongs to whoever wrote them.
+//! Bodies are bytes here; only their writers know what they mean.
 
 use crate::Owner;
 
 /// Milliseconds since the Unix epoch, passed in by the caller: this crate reads no calendar clock.
 pub type Millis = i64;
 
-/// How long a lease holds without a sign of life.
+/// How long a lease lasts without a heartbeat.
 ///
-/// It only matters where the owner cannot be looked at (another machine); thirty seconds forgive
-/// six missed heartbeats, and are short enough for a person to wait.
+/// It only matters if the owner cannot be seen (another machine). Thirty seconds allow for six
+/// missed heartbeats, and are short enough for a person to wait.
 pub const LEASE_MS: Millis = 30_000;
 
 /// How often an idle owner should call [`Ledger::heartbeat`](crate::Ledger::heartbeat).
@@ -57,11 +57,11 @@ pub struct Lease {
     pub owner: Owner,
     /// The epoch that comes with it.
     pub epoch: u64,
-    /// The last sign of life.
+    /// The last heartbeat.
     pub heartbeat_at: Millis,
-    /// The last sign of life of the owner before, where that one did not give the lease up.
+    /// The last heartbeat of the previous owner, if it did not give up the lease.
     pub former_heartbeat: Option<Millis>,
-    /// When it lapses if the owner cannot be looked at.
+    /// When it lapses if the owner cannot be seen.
     pub expires_at: Millis,
 }
 
@@ -70,7 +70,7 @@ pub struct Lease {
 pub enum Acquire {
     /// Only if nobody holds it, or the holder is dead or has lapsed.
     IfFree,
-    /// Whoever holds it: the old holder is fenced.
+    /// From any holder, which is then fenced.
     Takeover,
 }
 
@@ -171,9 +171,9 @@ pub struct Request {
 pub struct Append<'a> {
     /// The run.
     pub run: RunKey,
-    /// The epoch of the lease we believe we hold.
+    /// The epoch of our lease.
     pub epoch: u64,
-    /// The sequence number we believe to be the last.
+    /// The expected last sequence number.
     pub expected_seq: u64,
     /// Now; also counts as a heartbeat.
     pub at: Millis,

@@ -110,8 +110,8 @@ fn what_cannot_be_written_is_named() {
     }
 }
 
-/// Lost, a driver that was taken over and wakes up carries the log of its successor over as it ends,
-/// or makes room in it.
+/// Lost, a driver that was taken over and wakes up carries the log of its successor over as it
+/// ends, or makes room in it.
 #[test]
 fn one_that_was_taken_over_leaves_the_files_as_they_are() {
     let (_home, dir) = scratch();
@@ -312,13 +312,13 @@ fn the_check_names_gaps_and_strays() {
     for (sql, expected) in [
         ("DELETE FROM events WHERE seq = 5", "should have events 1 to 10, but has 9"),
         ("DELETE FROM events WHERE seq = 10", "should have events 1 to 10, but has 9"),
-        ("UPDATE runs SET seq = 9", "is at event 9, but has events up to 10"),
+        ("UPDATE runs SET seq = 9", "should end at event 9, but has events up to 10"),
         ("INSERT INTO snapshots VALUES (1, 11, 1, x'')", "cached state at event 11"),
         (
             "INSERT INTO events VALUES ((7 << 40) + 1, 1, 'tag', 1, x'')",
-            "1 rows of events belong to no run",
+            "1 rows of events do not belong to a run",
         ),
-        ("DELETE FROM run_info", "1 runs have lost their names"),
+        ("DELETE FROM run_info", "1 runs have no name"),
         ("DELETE FROM owners", "1 leases do not match"),
     ] {
         let (_home, dir) = scratch();

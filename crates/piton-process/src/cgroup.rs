@@ -141,7 +141,7 @@ fn enter(dir: &Path, mark: &str, record: &mut Record) -> Result<Group, Unused> {
         Target::Here(group) => {
             if record.unused.is_some() || !record.groups.contains(&group) {
                 let added = record.add(dir, &group);
-                added.map_err(|error| Unused(format!("it could not be recorded: {error}")))?;
+                added.map_err(|error| Unused(format!("could not record it: {error}")))?;
             }
             return Ok(Group(group));
         }
@@ -152,7 +152,7 @@ fn enter(dir: &Path, mark: &str, record: &mut Record) -> Result<Group, Unused> {
     };
     let mut vanished = None;
     for _ in 0..ENTER_TRIES {
-        make(&group).map_err(|error| failed("make", &error))?;
+        make(&group).map_err(|error| failed("create", &error))?;
         let entered = record.add(dir, &group).and_then(|()| move_to(&group, 0));
         let Err(error) = entered else {
             return Ok(Group(group));
@@ -187,7 +187,7 @@ enum Target {
 
 fn target(mark: &str) -> Result<Target, Unused> {
     let name =
-        name(mark).ok_or_else(|| Unused("the run's mark cannot be a file's name".to_owned()))?;
+        name(mark).ok_or_else(|| Unused("the run's mark cannot be a file name".to_owned()))?;
     let own = place::own()?;
     let here = own.file_name().is_some_and(|own| *own == *name);
     Ok(if here { Target::Here(own) } else { Target::Below(own.join(name)) })

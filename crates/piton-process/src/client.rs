@@ -157,7 +157,7 @@ impl Keeper {
                 }
             }
         }
-        let reason = "each one ended as soon as it had started".to_owned();
+        let reason = "it ended as soon as it had started".to_owned();
         Err(Error::NoStart { reason, log: dir.join(LOG) })
     }
 

@@ -1,4 +1,4 @@
-//! What can go wrong between a driver, its keeper and the files they share.
+//! The errors between a driver, its keeper and the files they share.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::protocol::PROTOCOL;
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refused something.
+    /// The system reported an error.
     #[error("{what}: {source}")]
     Io {
         /// What was being done, with the path.
@@ -17,16 +17,16 @@ pub enum Error {
         source: io::Error,
     },
     /// The keeper obeys a driver with a higher epoch, or another with the same one.
-    #[error("another driver holds this run (epoch {highest}); attach to it, or take over from it")]
+    #[error("another driver holds this run (epoch {highest}); use `piton attach` or `--takeover`")]
     Refused {
         /// The highest epoch the keeper has seen.
         highest: u64,
     },
-    /// The keeper that lives is of another version: a takeover would not help.
+    /// The living keeper is another version of Piton: a takeover would not help.
     #[error(
-        "the run's steps are held by a keeper of Piton {program} (process {pid}, protocol \
-         {protocol}), and this is Piton {own} (protocol {PROTOCOL}); go on with that version, or \
-         end its steps with `kill {pid}` and resume",
+        "the run's keeper (process {pid}) is Piton {program} (protocol {protocol}), but this is \
+         Piton {own} (protocol {PROTOCOL}); continue with that version, or end its steps with \
+         `kill {pid}` and resume",
         own = env!("CARGO_PKG_VERSION")
     )]
     OtherVersion {
@@ -38,34 +38,32 @@ pub enum Error {
         pid: u32,
     },
     /// The keeper's connection is lost.
-    #[error("the keeper is gone; its journal says what became of its steps: resume the run")]
+    #[error("the keeper ended unexpectedly; resume the run to find out how its steps ended")]
     Gone,
     /// The keeper lives but does not answer.
-    #[error("the keeper (process {pid}) does not answer; look at {} or end that process", log.display())]
+    #[error("the keeper (process {pid}) does not answer; read {}, or end that process", log.display())]
     Silent {
         /// Its process id.
         pid: u32,
         /// Its log.
         log: PathBuf,
     },
-    /// The caller did not want to wait any longer.
-    #[error("the keeper was still ending its steps; nothing was done: resume the run later")]
+    /// The caller stopped waiting.
+    #[error("the keeper is still ending its steps; nothing was done; resume the run later")]
     GivenUp,
     /// A new keeper could not start.
-    #[error("the keeper could not start: {reason}; look at {}", log.display())]
+    #[error("the keeper could not start: {reason}; read {}", log.display())]
     NoStart {
         /// What it said, if anything.
         reason: String,
         /// Its log.
         log: PathBuf,
     },
-    /// The other side speaks another protocol or wrote nonsense.
-    #[error(
-        "driver and keeper do not understand each other ({0}); end the run with the version that started it"
-    )]
+    /// The other side uses another protocol or sent invalid data.
+    #[error("the keeper sent something unexpected ({0}); use the Piton that started the run")]
     Protocol(String),
     /// This system has no keeper yet.
-    #[error("steps cannot be held on this system yet; use Linux")]
+    #[error("this system is not supported yet; use Linux")]
     Unsupported,
 }
 

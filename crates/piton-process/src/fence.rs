@@ -26,7 +26,7 @@ pub(crate) fn raise(dir: &Path, epoch: u64) -> Result<()> {
     }
     let path = dir.join(format!("{PREFIX}{epoch}"));
     let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-    made.map_err(Error::io(format!("could not make {}", path.display())))?;
+    made.map_err(Error::io(format!("could not create {}", path.display())))?;
     if highest > 0 {
         // Only tidiness: the highest name counts.
         let _ = fs::remove_file(dir.join(format!("{PREFIX}{highest}")));

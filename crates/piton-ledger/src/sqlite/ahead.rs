@@ -1,11 +1,11 @@
-//! Room for the WAL ahead of its end.
+//! Preallocated room at the end of the WAL.
 //!
-//! A commit that makes the WAL longer has the file system sync where the file ends too, which takes
-//! up to twice as long as one that writes over what is there. So a driver, while it waits for a
-//! step, writes zeros where the WAL will grow to before SQLite starts it over. SQLite goes by what
-//! the frames say: zeros are no frame, and a WAL that is read after a crash ends before them.
+//! A commit that makes the WAL longer must also sync the file's size, which takes up to twice as
+//! long as overwriting. So a driver that waits for a step writes zeros where the WAL will grow
+//! before SQLite starts it over. SQLite does not read zeros as a frame, so a WAL that is read after
+//! a crash ends before them.
 //!
-//! Nothing rests on it. Whatever goes wrong here, commits go on as if there was no room.
+//! Nothing depends on it. If it fails, commits work as without it.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -16,11 +16,11 @@ use crate::files::wal;
 /// Bytes written at once: more than a few commits need, and written while the shortest step runs.
 const PIECE: usize = 256 << 10;
 
-/// Commits before room is made: a command that only records something and ends has no use for it.
+/// Commits before room is made: a command that only records something does not need it.
 const COMMITS_BEFORE: u32 = 3;
 
-/// The size up to which room is made. SQLite starts over after 1,000 pages, about 4 MB, with the
-/// next commit; a WAL that grows beyond does so because a reader stands in the way.
+/// The size up to which room is made. SQLite starts over with the next commit after 1,000 pages
+/// (about 4 MB); a WAL grows beyond that only while a reader prevents it.
 const SIZE_MAX: u64 = 4_400_000;
 
 /// What one connection knows of the WAL.
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::{Ledger as _, NewRun, Open, Owner, Sqlite};
 
-    /// Lost, zeros might cover what another process just committed, or be taken for frames.
+    /// Lost: zeros might overwrite what another process just committed, or be read as frames.
     #[test]
     fn room_is_made_ahead_and_what_follows_a_fall_ends_before_it() {
         let home = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Reading a ledger whose folder can't be written: a read-only mount, a backup, somebody else's.
+//! Reads a ledger in a folder that is not writable: a read-only mount, a backup, another user's.
 //!
-//! A database in WAL mode wants its index file even for reading, and SQLite refuses where it can't
-//! make one. A ledger that nobody drives has an empty WAL, and its one file is all there is: it is read
-//! as it lies. If changes still lie in a WAL, leaving them out would show a run that never was so;
-//! then SQLite's own way works while the index file is there, and else the ledger is refused.
+//! SQLite needs an index file to read a database in WAL mode, and fails if it cannot create one. A
+//! ledger that nobody drives has an empty WAL, so its one file is complete and can be read alone.
+//! If the WAL still has changes, ignoring them would show a wrong state: then SQLite can read the
+//! ledger only if the index file exists, and otherwise it is refused.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::Error;
 use crate::files::wal;
 
-/// Whether an error is one that a folder without write access leads to.
+/// Whether an error can be caused by a folder without write access.
 pub(super) fn is_suspect(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
 }
@@ -31,14 +31,14 @@ pub(super) fn open(dir: &Path, path: &Path) -> Result<Connection, Error> {
     Ok(Connection::open_with_flags(uri(path), flags)?)
 }
 
-/// The address of a file that won't change while it is read.
+/// The URI of a file that does not change while it is read.
 fn uri(path: &Path) -> String {
     let mut address = "file:".to_owned();
     for &byte in path.as_os_str().as_bytes() {
         if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
             address.push(char::from(byte));
         } else {
-            // Writing to a string has no way to fail.
+            // Writing to a string cannot fail.
             let _ = write!(address, "%{byte:02X}");
         }
     }

@@ -1,4 +1,4 @@
-//! Statements about requests: how those who do not hold the lease are heard.
+//! Statements about requests, which come from processes that do not hold the lease.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -11,7 +11,7 @@ pub(super) fn find(conn: &Connection, run: RunKey, key: &str) -> rusqlite::Resul
         .optional()
 }
 
-/// Puts a request; looks for the key again, as another process may have been first.
+/// Adds a request; looks for the key again, because another process may have been faster.
 pub(super) fn put(conn: &Connection, run: RunKey, new: &NewRequest<'_>) -> Result<i64> {
     if let Some(id) = find(conn, run, new.key)? {
         return Ok(id);

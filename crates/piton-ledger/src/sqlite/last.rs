@@ -1,12 +1,12 @@
 //! The last commit to a run, noted outside of the database: in the file of the writers' lock.
 //!
-//! SQLite ends a WAL at its first frame that does not fit its checksum, and says nothing of those
-//! behind it; a WAL that was deleted or an older copy of the database looks just as sound. Commits
-//! follow each other, so whichever of them are gone, the last one is: a ledger that does not have
-//! it went back, whatever the cause.
+//! SQLite ends a WAL at its first frame with a wrong checksum and ignores the rest. A deleted WAL
+//! or an older copy of the database looks just as sound. Commits are ordered, so if any is missing,
+//! the last one is too: a ledger that lacks it is older than it was.
 //!
-//! The note is written after the commit is durable, while the lock is still held, and is not synced:
-//! it is never ahead of what the ledger had. After a power cut it may be behind, and sees less.
+//! The note is written after the commit is durable, while the lock is still held, and is not
+//! synced. So it is never ahead of the ledger. After a power cut it may be behind, and notices
+//! less.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -20,11 +20,11 @@ use super::{WriteLock, natural, patiently};
 use crate::files::LOCK_FILE;
 use crate::{Error, Result, RunKey};
 
-/// Bytes of the note. It stands there twice: one that is read while it is written, or was torn,
-/// differs from its double.
+/// Bytes of the note. It is written twice: if it is read while it is written, or was torn, the two
+/// copies differ.
 const NOTE_BYTES: usize = 80;
 
-/// Where a run stood after a commit.
+/// The state of a run after a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Last {
     pub(super) run: RunKey,
@@ -33,16 +33,16 @@ pub(super) struct Last {
 }
 
 impl Last {
-    /// Writes it down, in place of the one before.
+    /// Writes it in place of the previous one.
     pub(super) fn note(self, file: &File) {
         let mut text = format!("{} {} {}", self.run.0, self.epoch, self.seq);
         // Writing to a string has no way to fail.
         let _ = write!(text, "{:>1$}", '\n', NOTE_BYTES - text.len());
-        // Without it a ledger that goes back is only not seen to.
+        // Without it, an older ledger is not noticed.
         let _ = file.write_all_at(text.repeat(2).as_bytes(), 0);
     }
 
-    /// Reads what was written down.
+    /// Reads the note.
     pub(super) fn noted(dir: &Path) -> Option<Self> {
         let text = fs::read_to_string(dir.join(LOCK_FILE)).ok()?;
         let (note, double) = text.split_at_checked(NOTE_BYTES)?;
@@ -53,8 +53,8 @@ impl Last {
     }
 }
 
-/// Refuses a ledger that lacks what was noted. That must have been read before the connection looked
-/// at the ledger, which others add to.
+/// Refuses a ledger that lacks what was noted. The note must be read before the ledger, because
+/// others append to the ledger.
 pub(super) fn refuse_behind(
     conn: &Connection,
     path: &Path,
@@ -65,10 +65,10 @@ pub(super) fn refuse_behind(
     let detail = match patiently(|| stands(conn, run, format))? {
         Stands::At { epoch: e, seq: s, .. } if e >= epoch && s >= seq => return Ok(()),
         Stands::At { name, epoch: e, seq: s } => format!(
-            "run {name} is at event {s} of its driver {e}, but was at event {seq} of driver {epoch}"
+            "run {name} is at event {s} of driver {e}, but was already at event {seq} of driver {epoch}"
         ),
         Stands::Deleted => return Ok(()),
-        Stands::Nowhere => "a run that was in it is not in it any more".to_owned(),
+        Stands::Nowhere => "a run is missing that was in it".to_owned(),
     };
     Err(Error::Behind { path: path.to_owned(), detail })
 }
@@ -98,8 +98,8 @@ fn stands(conn: &Connection, run: RunKey, format: Format) -> rusqlite::Result<St
     Ok(if newest >= Some(run.0) { Stands::Deleted } else { Stands::Nowhere })
 }
 
-/// Takes the ledger in `dir` for what it is now, whatever was in it before: for a person who put an
-/// older copy there. Says whether something was forgotten by that.
+/// Accepts the ledger in `dir` as it is now, because a person put an older copy there. Returns
+/// whether that forgot something.
 pub fn accept(dir: &Path) -> Result<bool> {
     let path = dir.join(LOCK_FILE);
     if !path.exists() {

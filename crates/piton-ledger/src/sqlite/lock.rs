@@ -1,11 +1,10 @@
 //! The queue of writers: a `flock` on a file beside the database.
 //!
-//! SQLite's own write lock is polled with pauses up to a tenth of a second and can give up; this
-//! lock is taken first, so that SQLite's is then free. It protects nothing by itself: without it
-//! the ledger would still be correct, only slower and now and then "locked".
+//! SQLite polls its own write lock with pauses of up to a tenth of a second and may give up. This
+//! lock is taken first, so that SQLite's is free. It protects nothing by itself: without it the
+//! ledger would still be correct, only slower and sometimes "locked".
 //!
-//! Waiting is polling rather than a blocking call, because a blocked call could never tell that
-//! the holder is stopped and nobody will ever be served.
+//! Waiting polls, because a blocking call could not notice that the holder is stopped.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -26,15 +25,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The first pause of a waiting writer: about one commit.
 const PAUSE_MIN: Duration = Duration::from_micros(100);
 
-/// The longest pause: short beside what a person notices, long enough that a hundred waiting
-/// processes leave the processor alone.
+/// The longest pause: too short for a person to notice, long enough that a hundred waiting
+/// processes do not load the processor.
 const PAUSE_MAX: Duration = Duration::from_millis(2);
 
-/// How often one who waits looks at the holder.
+/// How often a waiting process checks the holder.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How many looks in a row must find the same holder stopped; one alone may be a passing moment
-/// under a debugger.
+/// How many checks in a row must find the same holder stopped: a debugger may stop it for a moment.
 const STOPPED_LOOKS: u32 = 3;
 
 /// The lock file, opened once per connection.
@@ -44,7 +42,7 @@ pub(crate) struct WriteLock {
     path: PathBuf,
 }
 
-/// The lock, held; dropped, it is free again. The kernel drops it when the process dies.
+/// The lock, released when dropped. The kernel releases it when the process dies.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Held<'a>(&'a File);
@@ -77,12 +75,12 @@ impl WriteLock {
         Err(Error::Busy { path: self.path.clone() })
     }
 
-    /// The lock, if nobody has it.
+    /// Takes the lock if it is free, without waiting.
     pub(crate) fn hold_if_free(&self) -> Result<Option<Held<'_>>> {
         Ok(self.try_hold()?.then(|| Held(&self.file)))
     }
 
-    /// The file, for what is noted in it by whoever holds the lock.
+    /// The file; the holder of the lock may write notes to it.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -100,7 +98,7 @@ impl WriteLock {
     }
 }
 
-/// The looks at the holder of the lock, of one who waits for it or for what it guards.
+/// Checks the holder of the lock while somebody waits for it.
 #[derive(Debug)]
 pub(crate) struct Watch<'a> {
     path: &'a Path,
@@ -110,12 +108,12 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins to watch over a lock file.
+    /// Starts to watch a lock file.
     pub(crate) fn over(path: &'a Path) -> Self {
         Self { path, looked: Instant::now(), suspect: None, looks: 0 }
     }
 
-    /// Looks if it is time to; an error once the holder has been stopped for a while.
+    /// Checks the holder if it is time to; fails once it has been stopped for a while.
     pub(crate) fn look(&mut self) -> Result<()> {
         if self.looked.elapsed() < LOOK_EVERY {
             return Ok(());

@@ -1,9 +1,9 @@
 //! The embedded ledger: one SQLite file in WAL mode, every commit synced.
 //!
-//! This file opens the database and brackets reads and writes; the statements live in the modules
-//! below. Writers queue on a file lock, then BEGIN IMMEDIATE, so SQLite's own lock is free when
-//! asked for; readers never wait for writers. No read transaction outlives its call, because one
-//! that did would keep the WAL from ever being reset.
+//! This file opens the database and wraps reads and writes in transactions; the statements are in
+//! the modules below. Writers queue on a file lock before BEGIN IMMEDIATE, so SQLite's own lock is
+//! free; readers never wait for writers. No read transaction outlives its call, because it would
+//! prevent the WAL from being reset.
 
 mod ahead;
 mod frozen;
@@ -49,9 +49,9 @@ const STATEMENTS_MAX: usize = 48;
 /// How to open a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Open {
-    /// For reading and writing; created if it is not there.
+    /// For reading and writing; created if it does not exist.
     ReadWrite,
-    /// For reading, as cheaply as possible; [`Error::NoLedger`] if it is not there.
+    /// For reading, as cheaply as possible; [`Error::NoLedger`] if it does not exist.
     ReadOnly,
 }
 
@@ -68,15 +68,15 @@ pub struct Sqlite {
     seen: Option<i64>,
     /// Commits of this connection, modulo [`WAL_LOOK_EVERY`].
     commits: u32,
-    /// The size from which the WAL is emptied next; grows while a reader stands in the way.
+    /// The size from which the WAL is emptied next; grows while a reader prevents it.
     wal_bytes_max: u64,
     /// Room for the WAL.
     ahead: Ahead,
-    /// Whether it wrote something that is not carried into the database yet.
+    /// Whether it wrote something that is not yet checkpointed into the database.
     uncarried: bool,
-    /// Whether it took a lease and did not give it up: perhaps it went to somebody else since.
+    /// Whether it took a lease and did not give it up. Another process may hold it by now.
     leased: bool,
-    /// The damage that was met: from then on nothing is written any more.
+    /// The damage that was found: nothing is written after that.
     damage: RefCell<Option<String>>,
 }
 
@@ -86,8 +86,8 @@ impl Sqlite {
         Self::open_with(dir, mode, &owner_liveness)
     }
 
-    /// Opens the ledger in `dir`; `alive` judges the owners of leases should the format need to
-    /// change, which it must not under a living driver of an older program.
+    /// Opens the ledger in `dir`. If the format must change, `alive` judges the owners of leases:
+    /// it must not change while a driver of an older program lives.
     pub fn open_with(dir: &Path, mode: Open, alive: &dyn Fn(&Owner) -> Liveness) -> Result<Self> {
         let path = dir.join(DATABASE_FILE);
         let last = Last::noted(dir);
@@ -156,9 +156,9 @@ impl Sqlite {
         self.write_and(false, |conn| Ok((change(conn)?, None)))
     }
 
-    /// The same, and notes where a run stands after it; with `release`, carries the WAL into the
-    /// database after it, while the lock is still held: whoever is stopped in that is in everybody's
-    /// way, and not at it again when others have long gone on.
+    /// The same, and notes the state of a run after it. With `release`, it then checkpoints the WAL
+    /// into the database while it still holds the lock, so that a process that is stopped during
+    /// the checkpoint cannot continue it later beside others.
     fn write_and<T>(
         &mut self,
         release: bool,
@@ -170,9 +170,9 @@ impl Sqlite {
         let lock = self.lock.as_ref().ok_or(Error::ReadOnly)?;
         let held = lock.hold()?;
         if identity(&self.path) != self.identity {
-            // SQLite would go on writing to a file without a name, and nobody would ever read it.
+            // SQLite would keep writing to a deleted file that nobody will ever read.
             let gone = std::io::Error::other("it was deleted or replaced while it was in use");
-            return Err(Error::file("go on with", &self.path)(gone));
+            return Err(Error::file("continue with", &self.path)(gone));
         }
         let (result, last) = commit(&self.conn, change).map_err(|error| self.noted(error))?;
         if let Some(last) = last {
@@ -180,7 +180,7 @@ impl Sqlite {
         }
         self.uncarried = true;
         if release {
-            // Others who read keep it from being emptied, and nothing rests on it.
+            // Readers may prevent it, and nothing depends on it.
             wal::empty(&self.conn, Duration::ZERO);
             (self.uncarried, self.leased) = (false, false);
         } else if self.commits == 0 {
@@ -192,8 +192,8 @@ impl Sqlite {
         Ok(result)
     }
 
-    /// Writes a piece of room for the WAL, if there is use for one, nobody else is at work, and the
-    /// lease is still held.
+    /// Preallocates a piece of the WAL, if that is useful, nobody else is writing, and the lease is
+    /// still held.
     fn extend_wal(&mut self, run: RunKey, epoch: u64) -> Result<()> {
         if !self.ahead.is_wanted() || self.damage.borrow().is_some() {
             return Ok(());
@@ -202,14 +202,14 @@ impl Sqlite {
             return Ok(());
         };
         if identity(&self.path) != self.identity {
-            // The next commit says so.
+            // The next commit reports it.
             self.ahead.stop();
             return Ok(());
         }
-        // Whoever writes without our queue is not waited for.
+        // Do not wait for a process that writes without our queue.
         self.conn.busy_timeout(Duration::ZERO)?;
         let begun = self.conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut s| s.execute(()));
-        // Setting a timeout has no way to fail on an open connection.
+        // Setting a timeout cannot fail on an open connection.
         let _ = self.conn.busy_timeout(PATIENCE);
         if begun.is_err() {
             self.ahead.stop();
@@ -227,13 +227,13 @@ impl Sqlite {
 }
 
 impl Drop for Sqlite {
-    /// Carries over what was written without a lease. Whoever has one does so when giving it up; one
-    /// that was taken over touches nothing.
+    /// Checkpoints what was written without a lease. The holder of a lease does that when giving it
+    /// up, and a driver that was taken over must not touch anything.
     fn drop(&mut self) {
         if !self.uncarried || self.leased || self.damage.borrow().is_some() {
             return;
         }
-        // Best effort: what is in the WAL was committed, and whoever writes next carries it over.
+        // Best effort: the WAL is committed, and the next writer checkpoints it.
         let held = self.lock.as_ref().map(WriteLock::hold_if_free);
         if let Some(Ok(Some(_held))) = held
             && identity(&self.path) == self.identity
@@ -243,7 +243,7 @@ impl Drop for Sqlite {
     }
 }
 
-/// Which file a path leads to; none if there is none.
+/// The file that a path leads to, if it exists.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
@@ -281,7 +281,7 @@ fn open_for_reading(dir: &Path, path: &Path, last: Option<Last>) -> Result<Conne
     }
 }
 
-/// Why a database could not be opened: a file that may not be looked at is not a missing one.
+/// Why a database could not be opened: a file without read permission is not a missing one.
 fn why_unopened(dir: &Path, path: &Path, error: rusqlite::Error) -> Error {
     // By name, not by opening it: closing a file would drop SQLite's locks on it.
     let seen = fs::symlink_metadata(path).and_then(|_| {
@@ -296,7 +296,7 @@ fn why_unopened(dir: &Path, path: &Path, error: rusqlite::Error) -> Error {
     }
 }
 
-/// Opens for writing; creates, completes or migrates what is not as it should be, and says whether it
+/// Opens for writing; creates, completes or migrates the ledger if needed, and returns whether it
 /// did.
 fn open_for_writing(
     dir: &Path,
@@ -339,13 +339,13 @@ fn open_for_writing(
             drop(held);
         }
     }
-    // Explicit, though it is the default of most builds: durability rests on it.
+    // Explicit, though most builds have it as the default: durability depends on it.
     conn.execute_batch("PRAGMA synchronous = FULL")?;
     Ok((conn, lock, made))
 }
 
-/// Makes an empty or older file a current ledger. Each step can be repeated, so that whoever
-/// opens next completes what a crash interrupted here.
+/// Makes an empty or older file a current ledger. Each step can be repeated, so that the next
+/// process completes what a crash interrupted.
 fn establish(
     conn: &Connection,
     dir: &Path,
@@ -399,11 +399,11 @@ fn connect(path: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(PATIENCE)?;
-    // The last to close would carry the WAL over and delete it. One that only looks would pay for
-    // that, and so would the next to look; one that was taken over must touch nothing any more.
-    // Whoever writes carries it over, with the lock.
+    // By default, the last connection to close checkpoints and deletes the WAL. That would slow
+    // down readers, and a driver that was taken over must not touch anything. Writers checkpoint
+    // it, with the lock.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // Off, because deletion is ours and every check would cost the hot path.
+    // Off: we delete rows ourselves, and each check would slow down the hot path.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
     Ok(conn)
 }
@@ -416,10 +416,10 @@ fn foreign(path: &Path) -> Error {
     Error::Corrupt { path: path.to_owned(), detail: "it is the database of another program".into() }
 }
 
-/// Repeats what met a lock, until our patience ends.
+/// Repeats an operation while it finds a lock, up to a limit.
 ///
-/// SQLite waits by itself for most locks; recovery after a crash, a lock at the change to WAL and
-/// a crowded WAL index come through without a wait.
+/// SQLite itself waits for most locks, but not during recovery after a crash, the change to WAL, or
+/// with a crowded WAL index.
 fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let mut started = None;
     loop {
@@ -435,8 +435,9 @@ fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::R
     }
 }
 
-/// The same for the first look at a ledger, which may wait for whoever creates it: before it has a WAL,
-/// SQLite's lock keeps readers out too. Should that one be stopped, it is named.
+/// The same for the first read of a ledger, which may have to wait for the process that creates it:
+/// before there is a WAL, SQLite's lock blocks readers too. If that process is stopped, it is
+/// named.
 fn watchfully<T>(
     conn: &Connection,
     dir: &Path,
@@ -456,7 +457,7 @@ fn watchfully<T>(
     Ok(found)
 }
 
-/// Whether an error is a lock that somebody else has.
+/// Whether an error is a lock that another process holds.
 fn is_lock(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -464,7 +465,7 @@ fn is_lock(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Brackets `change` with a transaction. In WAL mode only the beginning can meet a lock.
+/// Runs `change` in a transaction. In WAL mode only its start can find a lock.
 fn commit<T>(conn: &Connection, change: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
     patiently(|| conn.prepare_cached("BEGIN IMMEDIATE")?.execute(()))?;
     let result = change(conn).and_then(|value| {
@@ -477,7 +478,7 @@ fn commit<T>(conn: &Connection, change: impl FnOnce(&Connection) -> Result<T>) -
     result
 }
 
-/// Numbers of ours to SQLite's; sequences and epochs never come near the limit.
+/// Our numbers to SQLite's; sequences and epochs never come near the limit.
 fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -493,7 +494,7 @@ mod tests {
     use super::*;
     use crate::Ledger;
 
-    /// Lost, one forgotten reader would let the WAL fill the disk, or stop every writer.
+    /// Lost: one forgotten reader would let the WAL fill the disk, or stop every writer.
     #[test]
     fn an_outgrown_wal_is_emptied_and_a_reader_only_delays_that() {
         let home = tempfile::tempdir().unwrap();
@@ -514,7 +515,7 @@ mod tests {
         assert_eq!(ledger.blob("one").unwrap().unwrap(), [1; 10_000]);
     }
 
-    /// Lost, a driver would acknowledge into a file that a person has deleted.
+    /// Lost: a driver would acknowledge into a file that a person has deleted.
     #[test]
     fn a_ledger_deleted_under_us_acknowledges_nothing() {
         let home = tempfile::tempdir().unwrap();

@@ -91,10 +91,9 @@ CREATE TABLE blobs (
 ) STRICT;
 ";
 
-/// Events under one number, of the run and of its sequence: SQLite appends to such a table by writing
-/// to the last page alone, and starts a new one when it is full, where a key of two columns had it
-/// spread what was there over several pages each time. That was a third of all that a run wrote.
-/// The number is made by [`event_id`].
+/// Events under one number, made by [`event_id`] from run and sequence. SQLite appends to such a
+/// table by writing only to its last page. With a key of two columns it redistributed several pages
+/// each time, which was a third of all that a run wrote.
 const VERSION_2: &str = "
 ALTER TABLE events RENAME TO events_1;
 CREATE TABLE events (
@@ -111,8 +110,7 @@ INSERT INTO events (id, at, tag, version, body)
 DROP TABLE events_1;
 ";
 
-/// An older ledger as this program asks for it, for whoever may only look: a name of the connection's
-/// own hides that of the table.
+/// Views of an older ledger for connections that may only read: temporary names hide its tables.
 const VERSION_1_AS_2: &str = "
 CREATE TEMP VIEW events AS
     SELECT (run << 40) | seq AS id, at, tag, version, body, run, seq FROM main.events;
@@ -124,7 +122,7 @@ pub(super) fn show_as_known(conn: &Connection, found: u32) -> rusqlite::Result<(
 }
 
 /// Bits of an event's number that are its sequence: a million events a second would fill them in
-/// twelve days, and leave room for eight million runs.
+/// twelve days. The rest has room for eight million runs.
 const SEQ_BITS: u32 = 40;
 
 /// The number of an event. The numbers of a run's events follow each other; those of the next run
@@ -133,12 +131,12 @@ pub(super) fn event_id(run: RunKey, seq: u64) -> i64 {
     (run.0 << SEQ_BITS) | super::int(seq)
 }
 
-/// The numbers between which the events of a run after one of them lie, both excluded.
+/// The bounds, both excluded, of the numbers of a run's events after one of them.
 pub(super) fn events_after(run: RunKey, seq: u64) -> [i64; 2] {
     [event_id(run, seq), event_id(RunKey(run.0 + 1), 0)]
 }
 
-/// What a database file is to us.
+/// What kind of database a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// Nothing in it yet: new, or its creation was interrupted.
@@ -220,8 +218,8 @@ fn steps(
 
 /// Refuses to change tables that a living driver of the older program still uses.
 ///
-/// An owner that cannot be seen counts as living, even if its lease lapsed: waiting for a person
-/// costs less than a driver whose statements no longer fit.
+/// An owner that cannot be seen counts as living, even if its lease lapsed: waiting for a person is
+/// better than breaking a driver.
 fn refuse_under_live_lease(
     conn: &Connection,
     alive: &dyn Fn(&Owner) -> Liveness,
@@ -276,7 +274,7 @@ mod tests {
         assert_eq!(format(&conn).unwrap(), Format::Version(3));
     }
 
-    /// Lost, an upgrade would forget what ran.
+    /// Lost: an upgrade would forget what ran.
     #[test]
     fn events_keep_their_run_and_their_place() {
         let conn = Connection::open_in_memory().unwrap();
@@ -304,7 +302,7 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// Lost, a person who upgrades could look at nothing until the next run.
+    /// Lost: a person who upgrades could not look at any run until the next one.
     #[test]
     fn an_older_ledger_is_read_as_it_is_and_brought_up_by_who_writes() {
         let home = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Whether a ledger may be written to: a quick look for damage before anything is added to it.
+//! Checks a ledger for damage before anything is written to it.
 //!
-//! What is added to a damaged ledger may be lost with it, and may spoil what could still be saved.
-//! A look at everything would cost every start of a large project, so it is bounded: the whole of a
-//! small database, the whole of a middling one that was not closed, and of every run the part that
-//! is about to be gone on from. `piton doctor` looks at all there is.
+//! Writing to a damaged ledger may lose the new data, and data that could still be saved. Checking
+//! everything would slow down every start in a large project, so the check is limited: all of a
+//! small database, all of a medium one that was not closed, and the part of a run that it continues
+//! from. `piton doctor` checks everything.
 
 use std::fs;
 use std::path::Path;
@@ -15,15 +15,15 @@ use super::{natural, patiently};
 use crate::files::wal;
 use crate::{Error, Result, RunKey, StoredEvent};
 
-/// The largest database that is looked through whenever it is opened for writing. SQLite's quick
-/// check takes about two milliseconds for so much; a ledger of a few dozen runs is a tenth of it.
+/// The largest database that is checked whenever it is opened for writing. SQLite's quick check
+/// takes about two milliseconds for it; a ledger of a few dozen runs is a tenth of that size.
 const BYTES_LOOKED_AT: u64 = 1 << 20;
 
-/// The same where the last writer did not close it, as after a power cut: at most some forty
-/// milliseconds, and then they are worth it.
+/// The same if the last writer did not close it, as after a power cut: the forty milliseconds are
+/// worth it then.
 const BYTES_LOOKED_AT_AFTER_FALL: u64 = 16 << 20;
 
-/// Events whose numbers are counted before a run changes hands: about a millisecond.
+/// Events whose numbers are counted before a run gets a new driver: about a millisecond.
 const EVENTS_COUNTED: u64 = 4096;
 
 /// Refuses a file that ends in the middle of a page: SQLite would read zeros for the rest of it.
@@ -32,7 +32,7 @@ pub(super) fn refuse_cut(conn: &Connection, path: &Path) -> Result<()> {
     let bytes = bytes(path);
     match bytes.checked_rem(natural(page)) {
         None | Some(0) => Ok(()),
-        Some(_) => Err(damaged(path, format!("it was cut: {bytes} bytes are not whole pages"))),
+        Some(_) => Err(damaged(path, format!("it was cut off at {bytes} bytes, within a page"))),
     }
 }
 
@@ -57,13 +57,13 @@ pub(super) fn look(conn: &Connection, path: &Path) -> Result<()> {
     }
 }
 
-/// The error for a damaged database; what SQLite says of it may have several lines.
+/// The error for a damaged database; SQLite's own message may have several lines.
 pub(super) fn damaged(path: &Path, detail: impl Into<String>) -> Error {
     let detail = detail.into().lines().collect::<Vec<_>>().join(" ");
     Error::Corrupt { path: path.to_owned(), detail }
 }
 
-/// What is wrong with the loaded part of a run: its events must follow each other up to its head.
+/// What is wrong with the loaded part of a run: its events must be consecutive up to its head.
 pub(super) fn gap(head: u64, cached: u64, events: &[StoredEvent]) -> Option<String> {
     let mut last = cached;
     for event in events {
@@ -72,10 +72,10 @@ pub(super) fn gap(head: u64, cached: u64, events: &[StoredEvent]) -> Option<Stri
         }
         last = event.seq;
     }
-    (last != head).then(|| format!("a run is at event {head}, but its record ends at {last}"))
+    (last != head).then(|| format!("a run should end at event {head}, but ends at {last}"))
 }
 
-/// Refuses a run whose last events are not all there; gives the number of its last one.
+/// Refuses a run that lacks some of its last events; returns the number of its last one.
 pub(super) fn refuse_gap(conn: &Connection, run: RunKey, path: &Path) -> Result<u64> {
     let head: Option<i64> = conn
         .prepare_cached("SELECT seq FROM runs WHERE id = ?1")?
@@ -93,9 +93,7 @@ pub(super) fn refuse_gap(conn: &Connection, run: RunKey, path: &Path) -> Result<
     if natural(count) == head - from && natural(last) == head {
         return Ok(head);
     }
-    let detail = format!(
-        "a run should have the events {} to {head}, but {count} of them are there",
-        from + 1
-    );
+    let detail =
+        format!("a run should have events {} to {head}, but only {count} of them exist", from + 1);
     Err(damaged(path, detail))
 }

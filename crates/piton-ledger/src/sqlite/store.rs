@@ -1,4 +1,4 @@
-//! The contract, kept by SQLite: each method brackets the statements of its module.
+//! The ledger contract on SQLite: each method wraps the statements of its module in a transaction.
 
 use super::last::Last;
 use super::{Sqlite, history, inbox, leases, sound};
@@ -65,7 +65,7 @@ impl Ledger for Sqlite {
     }
 
     fn make_room(&mut self, run: RunKey, epoch: u64) {
-        // Whatever is wrong with the ledger is found by the next commit.
+        // The next commit finds out what is wrong with the ledger.
         let _ = self.extend_wal(run, epoch);
     }
 
@@ -87,7 +87,7 @@ impl Ledger for Sqlite {
     }
 
     fn put_blob(&mut self, hash: &str, body: &[u8]) -> Result<()> {
-        // Looked for first: blobs are mostly there already, and a read costs no sync.
+        // Checked first: most blobs exist already, and a read needs no sync.
         if self.lock.is_some() && self.read(|conn| history::has_blob(conn, hash))? {
             return Ok(());
         }

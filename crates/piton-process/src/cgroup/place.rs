@@ -25,7 +25,7 @@ pub(crate) fn of(pid: Pid) -> Option<String> {
 
 /// The folder of this process's own cgroup, writable if any is; or why there is none.
 pub(super) fn own() -> Result<PathBuf, Unused> {
-    let none = || Unused("this system has no cgroups of version 2".to_owned());
+    let none = || Unused("this system has no cgroups (version 2)".to_owned());
     let path = fs::read("/proc/self/cgroup").ok().and_then(|text| unified(&text));
     let path = path.ok_or_else(none)?;
     let mounts = fs::read("/proc/self/mountinfo").map_err(|_| none())?;
@@ -33,7 +33,7 @@ pub(super) fn own() -> Result<PathBuf, Unused> {
     folders.retain(|folder| folder.join(PROCS).exists());
     let writable = folders.iter().position(|folder| is_writable(folder));
     if folders.is_empty() {
-        return Err(Unused(format!("no cgroup folder is mounted here for {path}")));
+        return Err(Unused(format!("the cgroup {path} is not mounted here")));
     }
     Ok(folders.swap_remove(writable.unwrap_or(0)))
 }

@@ -105,7 +105,7 @@ impl Hold {
         if turns > TURNS_MAX {
             let names: Vec<_> = members.iter().map(|process| &process.name).collect();
             let key = &self.attempts[index].spec.key;
-            self.diagnostics.say(&format!("{key}: could not be ended, given up: {names:?}"));
+            self.diagnostics.say(&format!("{key}: gave up ending these processes: {names:?}"));
             self.finish(index, cause, None);
         }
     }

@@ -161,7 +161,7 @@ impl Hold {
                 self.drain_wake();
                 self.reap();
                 if self.terminate.swap(false, Ordering::Relaxed) {
-                    self.diagnostics.say("told to end by a signal; ending all steps");
+                    self.diagnostics.say("received a signal; ending all steps");
                     self.begin_shutdown(None);
                 }
             }
@@ -309,7 +309,7 @@ impl Hold {
     /// Writes to the journal what cannot be refused any more.
     pub(super) fn record(&mut self, line: &Line) {
         if let Err(error) = self.journal.keep(line) {
-            let said = "could not write the journal, and will try again; free some disk";
+            let said = "could not write the journal; will try again; free some disk space";
             self.diagnostics.say(&format!("{said}: {error}"));
         }
     }
@@ -321,14 +321,14 @@ impl Hold {
             return;
         };
         if let Err(error) = connection.say(reply) {
-            self.diagnostics.say(&format!("could not say {reply:?}: {error}"));
+            self.diagnostics.say(&format!("could not send {reply:?}: {error}"));
         }
     }
 
     fn accept(&mut self) {
         while let Ok((stream, _)) = self.listener.accept() {
             if self.connections.len() >= CONNECTIONS_MAX {
-                self.diagnostics.say("too many connections; one was turned away");
+                self.diagnostics.say("too many connections; refused one");
                 continue;
             }
             self.connections_count += 1;

@@ -112,18 +112,17 @@ fn with_command<T>(
     act: impl FnOnce(&Command<'_>) -> io::Result<T>,
 ) -> Result<(T, Ticks), Failure> {
     let Some(program) = part.argv.first().filter(|program| !program.is_empty()) else {
-        return Err(Failure::new("the command is empty; give it a program to run"));
+        return Err(Failure::new("the command is empty; name a program to run"));
     };
     let own: Vec<(&str, CString)> = own_variables(start, around.mark)?;
     let env = compose(around.env, &start.unset, &own);
     let path = lookup(program, &env, &start.dir)?;
     let argv: Option<Vec<CString>> =
         part.argv.iter().map(|arg| CString::new(arg.as_bytes()).ok()).collect();
-    let argv = argv.ok_or_else(|| {
-        Failure::new("an argument contains a zero byte; pass such data through a file")
-    })?;
+    let argv = argv
+        .ok_or_else(|| Failure::new("an argument contains a NUL byte; pass such data in a file"))?;
     let dir = CString::new(start.dir.as_os_str().as_bytes())
-        .map_err(|_| Failure::new("the working directory's name contains a zero byte"))?;
+        .map_err(|_| Failure::new("the working directory's path contains a NUL byte"))?;
     let content = part.stdin.as_ref().map(|text| os::memory_file(text.as_bytes())).transpose();
     let content = content.map_err(|error| Failure::io("could not prepare the input", &error))?;
     let command = Command {
@@ -155,7 +154,7 @@ fn own_variables<'a>(start: &'a Start, mark: &str) -> Result<Vec<(&'a str, CStri
         .map(|(name, value)| match entry(name.as_bytes(), value.as_bytes()) {
             Some(entry) if !name.is_empty() && !name.contains('=') => Ok((name, entry)),
             _ => Err(Failure::new(format!(
-                "the variable {name:?} cannot be in an environment; check its name and value"
+                "the variable {name:?} is not valid in an environment; check its name and value"
             ))),
         })
         .collect()
@@ -178,7 +177,7 @@ fn compose<'a>(base: &'a BaseEnv, unset: &[String], own: &'a [(&str, CString)]) 
 fn lookup(program: &str, env: &[&CStr], dir: &Path) -> Result<CString, Failure> {
     let path = |bytes: &OsStr| {
         CString::new(bytes.as_bytes())
-            .map_err(|_| Failure::new("the program's name contains a zero byte"))
+            .map_err(|_| Failure::new("the program's name contains a NUL byte"))
     };
     if program.contains('/') {
         return path(OsStr::new(program));
@@ -207,23 +206,23 @@ fn explain(error: &io::Error, program: &str, dir: &Path) -> Failure {
     let command_not_found = dir.is_dir() && errno == Some(libc::ENOENT);
     let error = match errno {
         _ if !dir.is_dir() => format!(
-            "the working directory {} is not there; restore it or correct the plan",
+            "the working directory {} does not exist; restore it or correct the plan",
             dir.display()
         ),
         Some(libc::E2BIG) => format!(
-            "arguments and environment of {program} are too long for the system; pass large text \
+            "the arguments and environment of {program} are too long for the system; pass long text \
              through standard input or a file"
         ),
         Some(libc::ENOENT) => {
             format!("command not found: {program} (or its interpreter); correct its path")
         }
         Some(libc::EACCES) => {
-            format!("{program} may not be executed; check its mode (chmod +x) and its directory")
+            format!("{program} is not executable; check its mode (chmod +x) and its folder")
         }
         Some(libc::EAGAIN | libc::ENOMEM) => {
-            format!("the system has no room for another process ({error}); free some and retry")
+            format!("the system cannot start more processes ({error}); end some, then retry")
         }
-        _ => format!("could not start {program}: {error}; try it by hand"),
+        _ => format!("could not start {program}: {error}; try to run it yourself"),
     };
     Failure { error, errno, command_not_found }
 }

@@ -123,7 +123,7 @@ fn configuration() -> Result<Config> {
         .read_to_end(&mut text)
         .map_err(Error::io("could not read the configuration"))?;
     serde_json::from_slice(&text)
-        .map_err(|_| Error::Protocol("the keeper is started by a run, not by hand".to_owned()))
+        .map_err(|_| Error::Protocol("only a run can start a keeper".to_owned()))
 }
 
 /// Says how the start went; the one who started it may be gone already.

@@ -73,7 +73,7 @@ impl Hold {
         let index = self.index(id);
         let peer = index.and_then(|index| os::peer_pid(&self.connections[index].stream));
         if peer.is_some_and(is_below_us) {
-            self.diagnostics.say("refused a driver from inside a step");
+            self.diagnostics.say("refused a driver that runs inside a step");
             return self.refuse(id);
         }
         if hello.protocol != PROTOCOL {
@@ -181,7 +181,7 @@ impl Hold {
         let key = start.key.clone();
         if let Err(reply) = self.try_start(start) {
             // Why is for the driver to say: only it knows what is secret in a command.
-            self.diagnostics.say(&format!("{key}: not started; the driver was told why"));
+            self.diagnostics.say(&format!("{key}: not started; the driver got the reason"));
             self.say(&Reply::NotStarted(reply));
         }
     }
@@ -197,12 +197,12 @@ impl Hold {
         let key = start.key.clone();
         let refuse = |failure: Failure| failure.into_reply(&key);
         if self.state(&key) != State::NotStarted {
-            let failure = Failure::new("this attempt was started before; probe it instead");
+            let failure = Failure::new("this attempt was already started; probe it instead");
             return Err(refuse(failure));
         }
         let starting = Line::Starting { key: key.clone() };
         self.journal.append_in_order(&starting).map_err(|error| {
-            refuse(Failure::io("could not write the keeper's journal; free some disk", &error))
+            refuse(Failure::io("could not write the keeper's journal; free disk space", &error))
         })?;
         self.approach(start.near);
         match self.launch(start, false) {
@@ -260,7 +260,7 @@ impl Hold {
     ) -> Result<T, Failure> {
         launch::write_files(&start.files)?;
         let Some(part) = start.parts.first() else {
-            return Err(Failure::new("the attempt has no command; give it one"));
+            return Err(Failure::new("the attempt has no command"));
         };
         let around = Surroundings {
             env: &self.env,

@@ -156,7 +156,7 @@ impl Hold {
         let list = std::mem::take(&mut shutdown.leftovers);
         for leftover in &list {
             let Leftover { pid, name, key } = leftover;
-            self.diagnostics.say(&format!("ended what was left behind: {name} ({pid}) of {key:?}"));
+            self.diagnostics.say(&format!("ended a leftover process: {name} ({pid}) of {key:?}"));
         }
         if shutdown.asked_by.is_some() && shutdown.asked_by == self.driver {
             // Nobody waits for helpers.

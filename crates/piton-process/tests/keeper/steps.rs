@@ -45,7 +45,7 @@ fn a_step_runs_and_its_exit_is_kept_until_acknowledged() {
     assert_eq!(known(&mut keeper, "a#1"), State::Acknowledged);
     // A second start of the same attempt would run it twice.
     start(&mut keeper, test.step("a#1", "echo again"));
-    assert!(not_started(&mut keeper).error.contains("before"));
+    assert!(not_started(&mut keeper).error.contains("already started"));
     assert_eq!(test.read("out"), "before\nhi\n");
 }
 
