@@ -109,8 +109,8 @@ pub fn inspect(table: &Table, file: &str, bytes: &[u8]) -> Inspection {
 fn unknown(source: &Source<'_>, formats: &[&Format]) -> Inspection {
     let names: Vec<&str> = formats.iter().map(|format| format.name).collect();
     let mut sink = Sink::new(source.file, source.text);
-    let hint = format!("known are {}", names.join(", "));
-    sink.error(code::UNKNOWN_FORMAT, &(0..0), "the file is of no known format", hint);
+    let hint = format!("known formats: {}", names.join(", "));
+    sink.error(code::UNKNOWN_FORMAT, &(0..0), "the file has an unknown format", hint);
     let (format, data, summary) = (None, Value::Null, Vec::new());
     Inspection { format, problems: sink.finish(), data, summary }
 }

@@ -67,7 +67,7 @@ fn idle(source: &Source<'_>, found: &phase::Phase) -> Vec<Diagnostic> {
     for lane in found.lanes.iter().filter(|lane| lane.tasks.is_empty()) {
         let span = sink.line_span(lane.line);
         let message = format!("the lane {} has no tasks", quoted(&lane.id));
-        let hint = "ask for a plan update that gives it tasks, as a table or a list";
+        let hint = "ask for a plan update that adds tasks to it, as a table or a list";
         sink.error(code::MISSING_FIELD, &span, message, hint);
     }
     sink.finish()

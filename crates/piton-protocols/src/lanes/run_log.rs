@@ -157,8 +157,8 @@ pub fn line(entry: &Entry) -> String {
 pub fn read(file: &str, text: &str) -> (Vec<Logged>, Vec<Diagnostic>) {
     let mut sink = Sink::new(file, text);
     if text.len() > RUN_LOG_BYTES_MAX {
-        let message = format!("the log has more than {RUN_LOG_BYTES_MAX} bytes");
-        sink.error(code::TOO_LARGE, &(0..0), message, "name the right file");
+        let message = format!("the log is larger than {RUN_LOG_BYTES_MAX} bytes");
+        sink.error(code::TOO_LARGE, &(0..0), message, "check that this is the right file");
         return (Vec::new(), sink.finish());
     }
     let mut found: Vec<Logged> = Vec::new();
@@ -176,14 +176,14 @@ pub fn read(file: &str, text: &str) -> (Vec<Logged>, Vec<Diagnostic>) {
                 found.push(logged);
             }
             Err(_) if !raw.ends_with('\n') => {
-                let message = "the last line is cut off and was left out";
-                let hint = "nothing need be done: the lines before it are whole";
+                let message = "the last line is cut off and was ignored";
+                let hint = "no action is needed: the lines before it are complete";
                 sink.warn(code::TORN_LINE, &span, message, hint);
             }
             Err(error) => {
                 let words = error.to_string();
                 let words = words.split(" at line ").next().unwrap_or_default();
-                let message = format!("the line is no JSON object: {words}");
+                let message = format!("the line is not a JSON object: {words}");
                 sink.error(code::BAD_JSON, &span, message, "correct or remove this line");
             }
         }
@@ -221,22 +221,22 @@ fn check(logged: &Logged, before: &[Logged], span: &std::ops::Range<usize>, sink
     let missing: Vec<&str> =
         fields.iter().filter(|(_, text)| text.is_empty()).map(|(name, _)| *name).collect();
     if !missing.is_empty() {
-        let message = format!("an entry lacks {}", missing.join(", "));
-        sink.error(code::BAD_RECORD, span, message, "every entry has ts, run_id and event");
+        let message = format!("the entry lacks {}", missing.join(", "));
+        sink.error(code::BAD_RECORD, span, message, "every entry needs ts, run_id and event");
     } else if entry.at().is_none() {
         let message = format!("{} is not a time", quoted(&entry.ts));
         sink.warn(code::BAD_RECORD, span, message, "write it like 2025-12-27T10:30:00Z");
     }
     if let Status::Unknown(word) = &entry.status {
-        let message = format!("the status {} is not known", quoted(word));
-        let hint = "known are ok, error, blocked, skipped and failed";
+        let message = format!("unknown status {}", quoted(word));
+        let hint = "known statuses: ok, error, blocked, skipped, failed";
         sink.warn(code::BAD_RECORD, span, message, hint);
     }
     let first = before.first().map(|first| &first.entry.run_id);
     if let Some(first) = first.filter(|first| **first != entry.run_id && !entry.run_id.is_empty()) {
         let message =
-            format!("the entry is of the run {}, not of {}", quoted(&entry.run_id), quoted(first));
-        sink.warn(code::BAD_RECORD, span, message, "keep one log per run");
+            format!("the entry belongs to run {}, not to {}", quoted(&entry.run_id), quoted(first));
+        sink.warn(code::BAD_RECORD, span, message, "use one log per run");
     }
 }
 

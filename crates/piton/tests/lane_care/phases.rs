@@ -109,7 +109,7 @@ fn worktrees_of_tasks_are_refused_rather_than_left_out() {
     project.write("piton.toml", &settings);
     project.write(DOCUMENT, &document("", &[lane("SL-1")], ""));
     project.commit();
-    project.piton(&asked(DOCUMENT, "on")).exits(2).says("these work in place");
+    project.piton(&asked(DOCUMENT, "on")).exits(2).says("work in place");
     project.piton(&asked(DOCUMENT, "auto")).exits(0);
 }
 

@@ -1,8 +1,8 @@
 //! `checkpoints.json`: the records of all runs, of ours and of other tools.
 //!
 //! An array of objects, one per run, phase, lane and stage. Reading keeps what it does not know;
-//! writing replaces our own records and leaves the bytes of all others alone. Which records are ours
-//! is the caller's knowledge.
+//! writing replaces our own records and leaves the bytes of all others alone. Which records are
+//! ours is the caller's knowledge.
 
 mod book;
 mod record;
@@ -53,8 +53,8 @@ pub fn inspect(file: &str, text: &str) -> (Vec<Record>, Vec<Diagnostic>) {
         let same = *first.entry(record.key()).or_insert(record);
         if same.span != record.span && record.missing().is_empty() {
             let line = same.line;
-            let message = format!("the record of line {line} has the same key");
-            let hint = "keep the newer one: run_id, phase, lane and stage name a record";
+            let message = format!("the record on line {line} has the same key");
+            let hint = "keep the newer one: run_id, phase, lane and stage identify a record";
             sink.warn(code::BAD_RECORD, &record.head(), message, hint);
         }
     }
@@ -65,22 +65,22 @@ fn check(record: &Record, sink: &mut Sink<'_>) {
     let span = record.head();
     let missing = record.missing();
     if !missing.is_empty() {
-        let message = format!("a record lacks {}", missing.join(", "));
-        let hint = "every record has run_id, phase, lane, stage, status and timestamp";
+        let message = format!("the record lacks {}", missing.join(", "));
+        let hint = "every record needs run_id, phase, lane, stage, status and timestamp";
         sink.error(code::BAD_RECORD, &span, message, hint);
         return;
     }
     if let Stage::Unknown(stage) = &record.stage {
-        let message = format!("the stage {} is not known", quoted(stage));
-        sink.warn(code::BAD_RECORD, &span, message, "nothing need be done: the record is kept");
+        let message = format!("unknown stage {}", quoted(stage));
+        sink.warn(code::BAD_RECORD, &span, message, "no action is needed: the record is kept");
     }
     if let Status::Unknown(status) = &record.status {
-        let message = format!("the status {} is not known", quoted(status));
-        sink.warn(code::BAD_RECORD, &span, message, "nothing need be done: the record is kept");
+        let message = format!("unknown status {}", quoted(status));
+        sink.warn(code::BAD_RECORD, &span, message, "no action is needed: the record is kept");
     }
     if record.at.is_none() {
         let message = format!("{} is not a time", quoted(&record.timestamp));
-        let hint = "write it like 2025-12-27T10:30:00Z; until then it counts as the oldest";
+        let hint = "write it like 2025-12-27T10:30:00Z; until then the record counts as the oldest";
         sink.warn(code::BAD_RECORD, &span, message, hint);
     }
 }
@@ -94,8 +94,8 @@ pub fn newest<'r>(records: impl Iterator<Item = &'r Record>) -> Option<&'r Recor
 fn elements<'t>(file: &str, text: &'t str) -> Result<Vec<(usize, &'t str)>, Box<Diagnostic>> {
     let json = text.trim_start_matches('\u{feff}');
     if text.len() > CHECKPOINTS_BYTES_MAX {
-        let message = format!("the file has more than {CHECKPOINTS_BYTES_MAX} bytes");
-        let hint = "name the right file";
+        let message = format!("the file is larger than {CHECKPOINTS_BYTES_MAX} bytes");
+        let hint = "check that this is the right file";
         return Err(Box::new(problem(file, text, code::TOO_LARGE, 0, message, hint)));
     }
     if json.trim().is_empty() {
@@ -113,12 +113,12 @@ fn elements<'t>(file: &str, text: &'t str) -> Result<Vec<(usize, &'t str)>, Box<
 /// Where and why a text is not an array of JSON.
 fn bad_json(file: &str, text: &str, error: &serde_json::Error) -> Diagnostic {
     use serde_json::error::Category;
-    let hint = "correct it there, or move the file away: it was not touched";
+    let hint = "correct it there, or move the file away; it was not changed";
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
     let message = match error.classify() {
         Category::Eof => "the JSON is cut off".to_owned(),
-        Category::Data => "the file is JSON, but no array of records".to_owned(),
+        Category::Data => "the file is JSON, but not an array of records".to_owned(),
         Category::Syntax | Category::Io => {
             let words = error.to_string();
             let words = words.split(" at line ").next().unwrap_or_default();

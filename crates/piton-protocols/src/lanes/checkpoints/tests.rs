@@ -69,13 +69,13 @@ fn a_file_that_is_no_array_is_refused_with_its_line() {
     for (text, line, words) in [
         ("[\n {\"a\": 1},\n", 3, "cut off"),
         ("[\n {\"a\" 1}\n]", 2, "not valid JSON"),
-        ("{\"a\": 1}", 1, "no array"),
+        ("{\"a\": 1}", 1, "not an array"),
         ("[] x", 1, "not valid JSON"),
     ] {
         let problem = read("c.json", text).unwrap_err();
         assert!(problem.message.contains(words), "{text}: {problem:?}");
         assert_eq!((problem.line, problem.code), (line, code::BAD_JSON), "{text}");
-        assert!(problem.hint.unwrap().contains("not touched"));
+        assert!(problem.hint.unwrap().contains("not changed"));
         assert!(update("c.json", Some(text), &[]).is_err());
     }
 }
@@ -169,7 +169,7 @@ fn a_key_that_stands_twice_is_told_wherever_it_stands() {
     for between in [",", ",\n"] {
         let (_, found) = inspect("c.json", &format!("[{one}{between}{one}]"));
         let told: Vec<&str> = found.iter().map(|p| p.message.as_str()).collect();
-        assert_eq!(told, ["the record of line 1 has the same key"]);
+        assert_eq!(told, ["the record on line 1 has the same key"]);
     }
 }
 

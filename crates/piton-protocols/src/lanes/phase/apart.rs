@@ -1,5 +1,5 @@
-//! Tasks in worktrees of their own, as lanes of the plan: each starts from the branch of the lane it
-//! is a part of, which waits for it.
+//! Tasks in worktrees of their own, as lanes of the plan: each starts from the branch of the lane
+//! it is a part of, which waits for it.
 
 use piton_core::id::{ID_BYTES_MAX, LanePath};
 use piton_core::lane::{Isolation, LaneRules, MEND_STEP, Merge, Role, TaskOf, TaskWorktrees};

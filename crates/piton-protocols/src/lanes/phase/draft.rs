@@ -167,8 +167,8 @@ impl Draft {
                 ParallelSafe::Mixed(why.to_owned())
             }
             _ => {
-                let message = format!("{} is not known for `Parallel-safe`", quoted(value));
-                let hint = "write yes, no, or mixed with a reason in brackets";
+                let message = format!("{} is not a valid `Parallel-safe`", quoted(value));
+                let hint = "write yes, no, or mixed with a reason in parentheses";
                 sink.warn(code::BAD_VALUE, &line.span(), message, hint);
                 ParallelSafe::Unknown
             }
@@ -181,7 +181,7 @@ impl Draft {
             Ok(count) if count <= RETRIES_MAX => self.lane.retries = Some(count),
             _ if is_none(value) => self.lane.retries = Some(0),
             _ => {
-                let message = format!("{} is not a number of retries", quoted(value));
+                let message = format!("{} is not a valid number of retries", quoted(value));
                 let hint = format!("write `Retries: N` with N from 0 to {RETRIES_MAX}");
                 sink.error(code::BAD_VALUE, &line.span(), message, hint);
             }

@@ -51,8 +51,8 @@ pub(super) fn read(document: &Document<'_>, sink: &mut Sink<'_>) -> Vec<Gate> {
     }
     for (id, line) in passed {
         if !gates.iter().any(|gate| gate.id.eq_ignore_ascii_case(&id)) {
-            let message = format!("this line names {}, and is not read as a gate", quoted(&id));
-            let hint = format!("write `- [ ] {id}: text`, or `- [x]` where it is closed");
+            let message = format!("this line names {}, but it is not read as a gate", quoted(&id));
+            let hint = format!("write `- [ ] {id}: text`, or `- [x]` if it is closed");
             sink.warn(code::BAD_GATE, &line.span(), message, hint);
         }
     }
@@ -79,8 +79,8 @@ fn gate(item: &str, line: &Line<'_>, sink: &mut Sink<'_>) -> Option<Gate> {
     let bare = plain(rest);
     let Some(id) = id_at_start(&bare).filter(|id| is_gate_id(id)) else {
         if boxed.is_some() {
-            let message = format!("a gate has no id: {}", quoted(rest));
-            let hint = "begin it with its id, like `- [ ] IF-0-P1-AUTH: text`";
+            let message = format!("the gate {} has no id", quoted(rest));
+            let hint = "start it with an id, like `- [ ] IF-0-P1-AUTH: text`";
             sink.warn(code::BAD_GATE, &line.span(), message, hint);
         }
         return None;
@@ -89,12 +89,11 @@ fn gate(item: &str, line: &Line<'_>, sink: &mut Sink<'_>) -> Option<Gate> {
         // Deeper items without a box talk about gates; they are none.
         None if line.indent() > 1 => return None,
         None => {
-            let message = format!("the gate {} has no box, so it counts as open", quoted(id));
+            let message = format!("the gate {} has no box, so it is open", quoted(id));
             sink.warn(code::BAD_GATE, &line.span(), message, "write `- [ ]` or `- [x]` before it");
         }
         Some(boxed) if !boxed.is_plain() => {
-            let message =
-                format!("the box `[{}]` of a gate is not known: it counts as open", boxed.mark);
+            let message = format!("unknown box `[{}]`, so the gate is open", boxed.mark);
             sink.warn(code::BAD_GATE, &line.span(), message, "write `[ ]` or `[x]`");
         }
         Some(_) => {}
@@ -109,13 +108,12 @@ fn gate(item: &str, line: &Line<'_>, sink: &mut Sink<'_>) -> Option<Gate> {
 
 fn add(gates: &mut Vec<Gate>, gate: Gate, line: &Line<'_>, sink: &mut Sink<'_>) {
     if let Some(first) = gates.iter_mut().find(|known| known.id == gate.id) {
-        let message =
-            format!("the gate {} stands here and in line {}", quoted(&gate.id), first.line);
+        let message = format!("the gate {} is also on line {}", quoted(&gate.id), first.line);
         sink.warn(
             code::BAD_GATE,
             &line.span(),
             message,
-            "keep one; it is closed only when both are",
+            "remove one; the gate is closed only if both are",
         );
         first.closed &= gate.closed;
         return;

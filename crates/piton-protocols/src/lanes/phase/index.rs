@@ -1,8 +1,8 @@
 //! The lanes of a document: from its lane index, or, where there is none, from its swim lanes.
 //!
-//! The index may stand in a fence, as bullets, as plain lines, as one line with semicolons per lane,
-//! or as a table. What the sections of the lanes add (gates they provide, retries) is taken from
-//! there.
+//! The index may stand in a fence, as bullets, as plain lines, as one line with semicolons per
+//! lane, or as a table. What the sections of the lanes add (gates they provide, retries) is taken
+//! from there.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ pub(super) fn read(
     }
     let needs_confirmation = !described.is_empty();
     if let Some(first) = described.first() {
-        let message = "the document has no lane index; its lanes come from the swim lanes";
+        let message = "the document has no lane index, so its lanes are read from the swim lanes";
         let hint = "confirm them when asked, or add `## Lane Index & Dependencies`";
         sink.warn(code::NO_LANE_INDEX, &first.span, message, hint);
     }
@@ -81,7 +81,8 @@ fn listed(
             if known.is_none() {
                 lanes.push(Draft::new(id, name, line));
             }
-            // Several lanes may stand in one line. What begins a line of its own is not meant there.
+            // Several lanes may stand in one line. What begins a line of its own is not meant
+            // there.
             for parts in rest.chunk_by(|_, next| begun(next, &heads).is_none()) {
                 let first = parts.first().and_then(|part| begun(part, &heads));
                 let parts = if first.is_some() { &parts[1..] } else { parts };
@@ -108,7 +109,7 @@ fn listed(
     }
     for (id, line) in passed {
         if !lanes.iter().any(|lane| lane.lane.id.eq_ignore_ascii_case(&id)) {
-            let message = format!("this line names {}, and is not read as a lane", quoted(&id));
+            let message = format!("this line names {}, but it is not read as a lane", quoted(&id));
             let hint = format!("write `- {id} -- Name`");
             sink.warn(code::UNLISTED_LANE, &line.span(), message, hint);
         }
@@ -266,8 +267,8 @@ fn add_described(lanes: &mut [Draft], described: Vec<Draft>, sink: &mut Sink<'_>
         let id = &more.lane.id;
         let Some(lane) = lanes.iter_mut().find(|lane| lane.lane.id.eq_ignore_ascii_case(id)) else {
             let message =
-                format!("the lane {} is not in the lane index, so it is left out", quoted(id));
-            let hint = "add it to `## Lane Index & Dependencies`, or take its section out";
+                format!("the lane {} is not in the lane index, so it is ignored", quoted(id));
+            let hint = "add it to `## Lane Index & Dependencies`, or remove its section";
             sink.warn(code::UNLISTED_LANE, &more.span, message, hint);
             continue;
         };
@@ -290,7 +291,7 @@ fn unique(lanes: Vec<Draft>, sink: &mut Sink<'_>) -> Vec<Draft> {
         let same = |known: &&Draft| known.lane.id.eq_ignore_ascii_case(&lane.lane.id);
         if let Some(first) = kept.iter().find(same) {
             let id = quoted(&lane.lane.id);
-            let message = format!("the lane {id} stands here and in line {}", first.lane.line);
+            let message = format!("the lane {id} is also on line {}", first.lane.line);
             sink.error(code::DUPLICATE_ID, &lane.span, message, "rename one of the two");
         } else {
             kept.push(lane);

@@ -56,13 +56,13 @@ pub fn read(file: &str, text: &str) -> Result<(Phase, Vec<Diagnostic>), Vec<Diag
 pub fn inspect(file: &str, text: &str) -> (Phase, Vec<Diagnostic>) {
     let mut sink = Sink::new(file, text);
     if text.len() > PHASE_BYTES_MAX {
-        let message = format!("the document has more than {PHASE_BYTES_MAX} bytes");
-        sink.error(code::TOO_LARGE, &(0..0), message, "name the right file, or split the phase");
+        let message = format!("the document is larger than {PHASE_BYTES_MAX} bytes");
+        sink.error(code::TOO_LARGE, &(0..0), message, "split it, or name the right file");
         return (Phase::default(), sink.finish());
     }
     let document = Document::new(text);
     if let Some(at) = document.unclosed {
-        let message = "what is opened here is never closed, so the rest is not read as text";
+        let message = "this is never closed, so the rest of the document is not read";
         let hint = "close the fence with as many marks, or the comment with `-->`";
         sink.warn(code::UNCLOSED, &document.lines[at].span(), message, hint);
     }
@@ -103,7 +103,7 @@ fn heading(document: &Document<'_>, phase: &mut Phase, sink: &mut Sink<'_>) {
     });
     let hint = "write `# P1: Title` as the first heading";
     let Some((line, title)) = first else {
-        sink.error(code::NO_PHASE_ID, &(0..0), "the document has no first heading", hint);
+        sink.error(code::NO_PHASE_ID, &(0..0), "the document has no heading", hint);
         return;
     };
     phase.line = line.number;

@@ -1,9 +1,9 @@
 //! The prompt of a task, from a template that a person can read and change.
 //!
-//! The template is filled in twice. Here the task's own fields go in, so that a plan shows the words
-//! the agent will get. What only an attempt knows (`failure_context`, `attempt`, `run.id`, `root` and
-//! so on) stays a template for the attempt; conditions about it stand between `{% raw %}` and
-//! `{% endraw %}`. Whatever a document says can never become a template itself.
+//! The template is filled in twice. Here the task's own fields go in, so that a plan shows the
+//! words the agent will get. What only an attempt knows (`failure_context`, `attempt`, `run.id`,
+//! `root` and so on) stays a template for the attempt; conditions about it stand between `{% raw
+//! %}` and `{% endraw %}`. Whatever a document says can never become a template itself.
 
 use std::sync::LazyLock;
 
@@ -15,8 +15,8 @@ use piton_formats::template::{self, Error};
 /// The template where the settings name no other.
 pub const TASK_PROMPT: &str = include_str!("../task_prompt.md");
 
-/// The names that a template of a task's prompt can use, and what they are; those from `run.id` on are
-/// filled in by each attempt.
+/// The names that a template of a task's prompt can use, and what they are; those from `run.id` on
+/// are filled in by each attempt.
 pub const TASK_PROMPT_NAMES: &[(&str, &str)] = &[
     ("task.id", "the task's id"),
     ("task.type", "`test`, `impl` or `verify`"),
@@ -27,13 +27,13 @@ pub const TASK_PROMPT_NAMES: &[(&str, &str)] = &[
     ("task.acceptance", "*Acceptance Criteria*; may be empty"),
     ("task.extra", "list of further columns, each with `name` and `value`"),
     ("lane.id", "the lane's id"),
-    ("lane.name", "what the document calls it; may be empty"),
+    ("lane.name", "the lane's name; may be empty"),
     ("lane.provides", "list: gates it provides"),
     ("phase.id", "the phase's id"),
     ("phase.title", "its title; may be empty"),
-    ("run.id", "the run, filled in by each attempt like all that follow"),
-    ("step.id", "the step"),
-    ("attempt", "the number of the attempt"),
+    ("run.id", "the run's id; this and all that follow are filled in for each attempt"),
+    ("step.id", "the step's id"),
+    ("attempt", "the number of the attempt, from 1"),
     ("spec", "the plan's `spec`; may be empty"),
     ("title", "the plan's title"),
     ("root", "the project's folder"),

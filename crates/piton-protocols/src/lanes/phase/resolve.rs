@@ -1,7 +1,8 @@
 //! Puts the lanes of a document together: who waits for whom, what holds each back, what cannot be.
 //!
-//! `Blocks: X` makes X wait. A lane waits for the gates, lanes and phases it names and those its tasks
-//! name. Whether other lanes have run is not in the document, so a lane named is a lane waited for.
+//! `Blocks: X` makes X wait. A lane waits for the gates, lanes and phases it names and those its
+//! tasks name. Whether other lanes have run is not in the document, so a lane named is a lane
+//! waited for.
 
 use super::draft::{At, Draft};
 use super::model::{Dependency, DependencyKind, Gate, Lane, Origin, Task};
@@ -51,12 +52,12 @@ fn depends_on(draft: &mut Draft, known: Known<'_>, from_sections: bool, sink: &m
         let lane = quoted(&draft.lane.id);
         if dependency.kind == DependencyKind::Lane && dependency.raw == draft.lane.id {
             let message = format!("the lane {lane} depends on itself");
-            sink.error(code::CYCLE, &span, message, "take it out of `Depends on`");
+            sink.error(code::CYCLE, &span, message, "remove it from `Depends on`");
             continue;
         }
         if dependency.kind == DependencyKind::Unknown {
             let message =
-                format!("the lane {lane} depends on {name}, which is no lane, gate or phase");
+                format!("the lane {lane} depends on {name}, which is not a lane, gate or phase");
             if dependency.raw.to_uppercase().starts_with("SL-") {
                 let hint = "correct the id, or add the lane to the index";
                 sink.error(code::UNKNOWN_ID, &span, message, hint);
@@ -93,8 +94,7 @@ fn blocks(drafts: &mut [Draft], known: Known<'_>, sink: &mut Sink<'_>) {
                     && blocked.raw.to_uppercase().starts_with("SL-")
                 {
                     let name = quoted(&blocked.raw);
-                    let message =
-                        format!("{} blocks {name}, which is no lane here", quoted(&blocker));
+                    let message = format!("`{blocker}` blocks {name}, which is not a lane here");
                     let hint = "correct the id, or add the lane to the index";
                     sink.warn(code::UNKNOWN_ID, &span, message, hint);
                 }
@@ -138,7 +138,7 @@ fn check_gates(drafts: &[Draft], gates: &[Gate], sink: &mut Sink<'_>) {
             let (lane, name) = (quoted(&draft.lane.id), quoted(&gate.raw));
             let message =
                 format!("the lane {lane} depends on the gate {name}, which is not listed");
-            let hint = "add it to `## Interface Freeze Gates`; until then it counts as open";
+            let hint = "add it to `## Interface Freeze Gates`; until then it is open";
             sink.warn(code::UNLISTED_GATE, &draft.span, message, hint);
         }
         for name in draft.lane.provides.iter().filter(|id| !listed(id)) {
@@ -183,7 +183,7 @@ fn find_task_cycle(lane: &Lane, sink: &mut Sink<'_>) {
     let Some(first) = left.first() else { return };
     let names: Vec<&str> = left.iter().map(|task| task.id.as_str()).collect();
     let message = format!("tasks wait for each other: {}", names.join(", "));
-    let hint = "take one of them out of `Depends On`";
+    let hint = "remove one of them from `Depends On`";
     sink.error(code::CYCLE, &sink.line_span(first.line), message, hint);
 }
 
@@ -198,7 +198,8 @@ fn find_cycle(drafts: &[Draft], gates: &[Gate], sink: &mut Sink<'_>) {
             before.iter().filter_map(place).collect()
         })
         .collect();
-    // Lanes are taken away while nothing before them is left; what remains is in or behind a circle.
+    // Lanes are taken away while nothing before them is left; what remains is in or behind a
+    // circle.
     let mut left: Vec<usize> = (0..lanes.len()).collect();
     loop {
         let rest: Vec<usize> =
@@ -218,7 +219,7 @@ fn find_cycle(drafts: &[Draft], gates: &[Gate], sink: &mut Sink<'_>) {
                 path[first..].iter().map(|at| lanes[*at].id.as_str()).collect();
             names.push(&lanes[before].id);
             let message = format!("lanes wait for each other: {}", names.join(" -> "));
-            let hint = "take one of them out of `Depends on`, `Blocks` or the tasks";
+            let hint = "remove one of them from `Depends on`, `Blocks` or the tasks";
             sink.error(code::CYCLE, &drafts[before].span, message, hint);
             return;
         }

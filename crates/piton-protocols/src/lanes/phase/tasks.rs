@@ -1,7 +1,7 @@
 //! The tasks: rows of tables, known by their columns, or lists, given to the lane they belong to.
 //!
-//! A lane is known by the section the table stands in, by a column, or by the task's id. A cell that
-//! says `-` or "none" is an answer; an empty cell or a missing column is a missing field.
+//! A lane is known by the section the table stands in, by a column, or by the task's id. A cell
+//! that says `-` or "none" is an answer; an empty cell or a missing column is a missing field.
 
 use super::draft::Draft;
 use super::index::{lane_heading, lane_of_task};
@@ -95,7 +95,7 @@ pub(super) fn read(
     let mut seen: Vec<(&str, usize)> = Vec::new();
     for found in &found {
         if let Some((_, first)) = seen.iter().find(|(id, _)| *id == found.id) {
-            let message = format!("the task {} stands here and in line {first}", quoted(&found.id));
+            let message = format!("the task {} is also on line {first}", quoted(&found.id));
             sink.error(code::DUPLICATE_ID, &found.line.span(), message, "rename one of the two");
             continue;
         }
@@ -160,8 +160,8 @@ fn place(
     let by_column = lanes.iter().find(|lane| lane.eq_ignore_ascii_case(&named));
     let by_id = lane_of_task(&id, lanes.iter().map(String::as_str)).map(str::to_owned);
     let Some(lane) = by_column.or(section).cloned().or(by_id) else {
-        let message = format!("the task {} belongs to no lane", quoted(&id));
-        let hint = "put it below the heading of its lane, or begin its id with the lane's";
+        let message = format!("the task {} does not belong to a lane", quoted(&id));
+        let hint = "move it below the heading of its lane, or start its id with the lane's id";
         sink.error(code::STRAY_TASK, &line.span(), message, hint);
         return None;
     };
@@ -242,7 +242,7 @@ fn report_strangers(task: &Task, found: &Found<'_>, known: Known<'_>, sink: &mut
     };
     for stranger in task.depends_on.iter().filter(strange) {
         let (task, name) = (quoted(&task.id), quoted(&stranger.raw));
-        let message = format!("the task {task} depends on {name}, which is no task here");
+        let message = format!("the task {task} depends on {name}, which is not a task here");
         let hint = "correct the id, or write `none`";
         sink.error(code::UNKNOWN_ID, &found.line.span(), message, hint);
     }
@@ -253,8 +253,8 @@ fn report_overflow(found: &Found<'_>, sink: &mut Sink<'_>) {
     let (cells, columns) = (found.row.cells.len(), found.columns.len());
     let beyond = found.row.cells.get(columns..).unwrap_or_default();
     if beyond.iter().any(|cell| !cell.is_empty()) {
-        let message = format!("this row has {cells} cells, and its table {columns} columns");
-        let hint = "write a bar within a cell as `\\|`, also in a command";
+        let message = format!("this row has {cells} cells, but its table has {columns} columns");
+        let hint = "write a `|` within a cell as `\\|`, also in commands";
         sink.error(code::BAD_VALUE, &found.line.span(), message, hint);
     }
 }
@@ -266,7 +266,7 @@ fn report_missing(task: &Task, found: &Found<'_>, sink: &mut Sink<'_>) {
     let names: Vec<&str> = task.missing.iter().map(|field| field.name()).collect();
     let name = if task.id.is_empty() { "a task".to_owned() } else { quoted(&task.id) };
     let message = format!("{name} of lane {} lacks: {}", quoted(&found.lane), names.join(", "));
-    let hint = "ask for a plan update that fills them in; `-` says that there is none";
+    let hint = "ask for a plan update that fills them in; write `-` for none";
     sink.error(code::MISSING_FIELD, &found.line.span(), message, hint);
 }
 
@@ -276,7 +276,7 @@ fn kind(cell: &str, found: &Found<'_>, sink: &mut Sink<'_>) -> TaskKind {
         "impl" | "implement" | "implementation" => TaskKind::Impl,
         "verify" | "verification" => TaskKind::Verify,
         _ => {
-            let message = format!("{} is not a type of task", quoted(cell));
+            let message = format!("{} is not a valid type of task", quoted(cell));
             let hint = "write test, impl or verify";
             sink.warn(code::BAD_VALUE, &found.line.span(), message, hint);
             TaskKind::Unknown

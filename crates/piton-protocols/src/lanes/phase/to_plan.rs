@@ -1,9 +1,9 @@
 //! A phase document as a plan: one phase, its lanes in worktrees, each task a step.
 //!
-//! A task's work is a prompt; its test commands are its evidence. The commands of a `test` task prove
-//! the lane rather than the task while the code they test is still to come. What cannot be decided
-//! from the document alone (open gates, other phases, lanes that are safe beside others only in part)
-//! is handed out for a person.
+//! A task's work is a prompt; its test commands are its evidence. The commands of a `test` task
+//! prove the lane rather than the task while the code they test is still to come. What cannot be
+//! decided from the document alone (open gates, other phases, lanes that are safe beside others
+//! only in part) is handed out for a person.
 
 use piton_core::budget::Budgets;
 use piton_core::id::{ID_BYTES_MAX, LanePath, is_valid_id};
@@ -158,8 +158,7 @@ impl Builder<'_> {
         for lane in &self.phase.lanes {
             let id = plan_id(&lane.id);
             if id == VALIDATION_LANE || lanes.iter().any(|l: &plan::Lane| l.id == id) {
-                let message =
-                    format!("the lane {} cannot have the id {}", quoted(&lane.id), quoted(&id));
+                let message = format!("the id {} is already in use or reserved", quoted(&id));
                 self.error(code::DUPLICATE_ID, lane.line, message, "rename it");
             }
             if let ParallelSafe::Mixed(why) = &lane.parallel_safe {
@@ -192,9 +191,8 @@ impl Builder<'_> {
     /// What concerns the document as a whole.
     fn check_whole(&mut self) {
         if self.defaults.agent.is_none() {
-            let message = "tasks are done by an agent, and none is defined".to_owned();
-            let hint =
-                "set `agent` below [defaults] in piton.toml, and [agents.NAME] with a command";
+            let message = "tasks need an agent, but none is defined".to_owned();
+            let hint = "in piton.toml, set `agent` in [defaults] and define [agents.NAME] with a `command`";
             self.error(code::UNKNOWN_AGENT, self.phase.line, message, hint);
         }
         self.check_task_worktrees();
@@ -209,13 +207,13 @@ impl Builder<'_> {
     fn lane(&mut self, lane: &Lane, id: String, phase_id: &str) -> Vec<plan::Lane> {
         if lane.tasks.is_empty() {
             let message = format!("the lane {} has no tasks", quoted(&lane.id));
-            let hint = "ask for a plan update that gives it tasks, as a table or a list";
+            let hint = "ask for a plan update that adds tasks to it, as a table or a list";
             self.error(code::MISSING_FIELD, lane.line, message, hint);
         }
         for task in lane.tasks.iter().filter(|task| !task.missing.is_empty()) {
             let names: Vec<&str> = task.missing.iter().map(|field| field.name()).collect();
             let message = format!("the task {} lacks: {}", quoted(&task.id), names.join(", "));
-            let hint = "ask for a plan update that fills them in; `-` says that there is none";
+            let hint = "ask for a plan update that fills them in; write `-` for none";
             self.error(code::MISSING_FIELD, task.line, message, hint);
         }
         let tasks = self.ordered(lane);
@@ -273,7 +271,8 @@ impl Builder<'_> {
         found
     }
 
-    /// The tasks of a lane in their order: what they depend on first, then by type, then as written.
+    /// The tasks of a lane in their order: what they depend on first, then by type, then as
+    /// written.
     fn ordered<'l>(&mut self, lane: &'l Lane) -> Vec<&'l Task> {
         let mut left: Vec<&Task> = lane.tasks.iter().collect();
         let mut done: Vec<&Task> = Vec::new();
@@ -285,7 +284,7 @@ impl Builder<'_> {
             let Some((at, _)) = ready.min_by_key(|(at, task)| (task.kind, *at)) else {
                 let names: Vec<&str> = left.iter().map(|task| task.id.as_str()).collect();
                 let message = format!("tasks wait for each other: {}", names.join(", "));
-                let hint = "take one of them out of `Depends On`";
+                let hint = "remove one of them from `Depends On`";
                 self.error(code::CYCLE, left[0].line, message, hint);
                 break;
             };
@@ -304,11 +303,13 @@ impl Builder<'_> {
     ) -> Step {
         let template = self.defaults.task_prompt.as_deref().unwrap_or(prompt::TASK_PROMPT);
         let prompt = prompt::render(template, self.phase, lane, task).unwrap_or_else(|error| {
-            let message = format!("the template of the task's prompt: line {}: {}", error.line, error.message);
-            let names: Vec<&str> = prompt::TASK_PROMPT_NAMES.iter().map(|(name, _)| *name).collect();
+            let message =
+                format!("the template of the prompt, line {}: {}", error.line, error.message);
+            let names: Vec<&str> =
+                prompt::TASK_PROMPT_NAMES.iter().map(|(name, _)| *name).collect();
             let hint = format!(
-                "correct the template that `lanes.task_prompt` names; conditions about an attempt stand \
-                 in {{% raw %}}; its names: {}",
+                "correct the file that `lanes.task_prompt` names; put conditions about attempts \
+                 into {{% raw %}}; known names: {}",
                 names.join(", ")
             );
             self.error(code::BAD_TEMPLATE, task.line, message, &hint);
@@ -354,8 +355,8 @@ impl Builder<'_> {
     }
 }
 
-/// The commands that prove a lane: those of all its tasks, each once. A later task may break what an
-/// earlier one proved, so none is left out.
+/// The commands that prove a lane: those of all its tasks, each once. A later task may break what
+/// an earlier one proved, so none is left out.
 fn lane_tests(tasks: &[&Task]) -> Vec<Command> {
     let mut found: Vec<Command> = Vec::new();
     for command in tasks.iter().flat_map(|task| &task.test_commands) {

@@ -97,7 +97,7 @@ fn a_task_apart_is_a_lane_that_goes_back_to_its_own() {
     assert_eq!(mend.role, Role::Mend);
     let failed = Vars { failure_context: "conflict with base".to_owned(), ..Vars::default() };
     let told = template::render(prompt, &failed).unwrap_or_default();
-    for words in ["# Mend lane SL-1", "- T1 (impl): a.rs", "\n    b\n", "conflict with base"] {
+    for words in ["# Fix lane SL-1", "- T1 (impl): a.rs", "\n    b\n", "conflict with base"] {
         assert!(told.contains(words), "{words}: {told}");
     }
 }
