@@ -1,16 +1,16 @@
-//! Approvals that go with what they were given for: whoever takes work back, or has it done again, has
-//! not yet seen what comes of it.
+//! Approvals that are revoked with the work they were given for: nobody has seen the new result
+//! yet.
 
 use crate::event::{Event, GateReopened, RewindIntended, RewindKind};
 use crate::id::{GateRef, LanePath};
 use crate::state::{LaneState, PhaseState, RunState, StepState};
 
-/// The approved gates that work of these lanes stands behind, or that come after it.
+/// The approved gates of the phases and lanes with this work, and those that come after it.
 pub fn of_work(state: &RunState, lanes: &[LanePath]) -> Vec<GateRef> {
     let mut later: Vec<LanePath> = lanes.iter().map(|lane| state.whole_of(lane)).collect();
     let mut phases: Vec<&str> = Vec::new();
     let own = |phase: &PhaseState| lanes.iter().any(|lane| lane.phase == phase.id);
-    // Lanes and phases are few; going round until nothing is added finds all that depend on these.
+    // Lanes and phases are few: repeat until nothing is added.
     loop {
         let before = later.len() + phases.len();
         for phase in &state.phases {
@@ -37,7 +37,7 @@ pub fn of_work(state: &RunState, lanes: &[LanePath]) -> Vec<GateRef> {
     all.filter(|gate| state.approved(gate)).collect()
 }
 
-/// The approved gates that a rollback takes back, from the state before it.
+/// The approved gates that a rollback reopens, from the state before it.
 pub fn taken_back(state: &RunState, intent: &RewindIntended) -> Vec<GateRef> {
     if intent.kind != RewindKind::Rollback {
         return Vec::new();
@@ -52,7 +52,7 @@ pub fn taken_back(state: &RunState, intent: &RewindIntended) -> Vec<GateRef> {
     of_work(state, &lanes)
 }
 
-/// The events that take approvals back.
+/// The events that reopen gates.
 pub fn reopened(gates: Vec<GateRef>, by: &str, why: &str, act: Option<u64>) -> Vec<Event> {
     let (by, why) = (by.to_owned(), why.to_owned());
     let reopens =

@@ -1,6 +1,6 @@
-//! Limits with a name, a default and an action: every loop ends.
+//! Limits with a name, a default and an action, so that every loop ends.
 //!
-//! One table, [`TABLE`], is what the code, `piton schema` and the docs are made from.
+//! The code, `piton schema` and the docs are made from one table, [`TABLE`].
 
 use serde::{Deserialize, Serialize};
 
@@ -15,21 +15,21 @@ pub struct Budgets {
     pub run_time: Millis,
     /// Time a phase is driven.
     pub phase_time: Millis,
-    /// Time of one attempt where a step names no `timeout`.
+    /// Time of one attempt of a step without `timeout`.
     pub step_time: Millis,
     /// Tokens reported by steps.
     pub tokens: u64,
     /// Money reported by steps, in millionths of a dollar.
     pub money_micros: u64,
-    /// Bytes of log one attempt may leave per stream; the middle goes first.
+    /// Bytes of log of one attempt, per stream; the middle is dropped.
     pub log_bytes: u64,
-    /// Bytes of log a run may leave.
+    /// Bytes of log of a run.
     pub run_log_bytes: u64,
-    /// How long one step waits for the network to come back, in all.
+    /// How long one step waits for the network, in all.
     pub network_wait: Millis,
     /// How long one step waits for rate limits, in all.
     pub rate_limit_wait: Millis,
-    /// Restarts of one step that was killed from outside or lost with its keeper, within one driver.
+    /// Restarts of one step that was killed from outside or lost with its keeper, per driver.
     pub restarts: u32,
 }
 
@@ -46,77 +46,77 @@ pub struct Row {
     pub action: &'static str,
 }
 
-/// Every budget: name, default, what it limits and what happens at its end.
+/// Every budget: name, default, what it limits and what happens when it is used up.
 pub const TABLE: &[Row] = &[
     Row {
         name: "attempts",
         default: "20",
-        limits: "attempts of one step in all",
-        action: "the step fails (exit 1); tried again by a person, it waits until the limit is raised (exit 6)",
+        limits: "attempts of one step",
+        action: "the step fails (exit 1); if a person retries it, it waits until the limit is raised (exit 6)",
     },
     Row {
         name: "run_time",
         default: "72h",
-        limits: "time a run is driven",
-        action: "running steps are ended, the run stops (exit 6)",
+        limits: "time that a run is driven",
+        action: "running steps are ended and the run stops (exit 6)",
     },
     Row {
         name: "phase_time",
         default: "48h",
-        limits: "time a phase is driven",
-        action: "running steps are ended, the run stops (exit 6)",
+        limits: "time that a phase is driven",
+        action: "running steps are ended and the run stops (exit 6)",
     },
     Row {
         name: "step_time",
         default: "6h",
-        limits: "one attempt of a step without `timeout`",
+        limits: "time of one attempt, if the step has no `timeout`",
         action: "the attempt is ended and counts as failed",
     },
     Row {
         name: "tokens",
         default: "1000000000",
-        limits: "tokens reported by steps",
-        action: "nothing new starts, the run stops (exit 6)",
+        limits: "tokens that steps report",
+        action: "no new steps start and the run stops (exit 6)",
     },
     Row {
         name: "money",
         default: "1000.00",
-        limits: "dollars reported by steps",
-        action: "nothing new starts, the run stops (exit 6)",
+        limits: "dollars that steps report",
+        action: "no new steps start and the run stops (exit 6)",
     },
     Row {
         name: "log_bytes",
         default: "64MB",
-        limits: "log of one attempt, per stream",
+        limits: "log size of one attempt, per stream",
         action: "the middle of the log is dropped",
     },
     Row {
         name: "run_log_bytes",
         default: "4GB",
-        limits: "log of a whole run",
-        action: "nothing new starts, the run stops (exit 6)",
+        limits: "log size of a run",
+        action: "no new steps start and the run stops (exit 6)",
     },
     Row {
         name: "network_wait",
         default: "15m",
-        limits: "waiting of one step for the network",
-        action: "the step fails (exit 1); with 0 it retries as after any failure",
+        limits: "time that one step waits for the network",
+        action: "the step fails (exit 1); with 0, it is retried like any failure",
     },
     Row {
         name: "rate_limit_wait",
         default: "6h",
-        limits: "waiting of one step for rate limits",
-        action: "the step fails (exit 1); with 0 it retries as after any failure",
+        limits: "time that one step waits for rate limits",
+        action: "the step fails (exit 1); with 0, it is retried like any failure",
     },
     Row {
         name: "restarts",
         default: "10",
-        limits: "restarts of one step that was killed or lost, per driver",
+        limits: "restarts of a step that was killed or lost, per driver",
         action: "the step fails (exit 1)",
     },
 ];
 
-/// An amount of a budget as a person says it: `$0.20`, `1m 30s`, `64.0 MB`, or the plain number.
+/// An amount of a budget for people: `$0.20`, `1m 30s`, `64.0 MB`, or the plain number.
 pub fn amount(name: &str, value: u64) -> String {
     match name {
         "money" | "money_micros" => dollars(value),
@@ -128,7 +128,7 @@ pub fn amount(name: &str, value: u64) -> String {
     }
 }
 
-/// Money with its cents, and what is smaller only where there is any.
+/// Dollars with cents, and with more decimals only if needed.
 pub fn dollars(micros: u64) -> String {
     let text = format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000);
     let cents = text.len() - 4;
@@ -136,7 +136,7 @@ pub fn dollars(micros: u64) -> String {
     format!("{}{rest}", &text[..cents])
 }
 
-/// A number of bytes as a person says it.
+/// A number of bytes for people.
 pub fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
     for (unit, one) in UNITS {

@@ -1,7 +1,7 @@
-//! The one rule of what counts as finished: the same definition and inputs, artifacts still there.
+//! The one rule for what counts as finished: same definition, same inputs, artifacts still there.
 //!
-//! A file counts as changed only against what the run itself last recorded for it, so a later step
-//! that rewrites an earlier one's artifact makes nothing run again.
+//! A file has changed only if it differs from what the run last recorded for it. So a step does not
+//! run again because a later step rewrote its artifact.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,16 +14,16 @@ use crate::id::{LanePath, StepPath};
 use crate::plan::{Lane, Phase, Plan};
 use crate::state::{Progress, RunState, StepState};
 
-/// Missing artifacts that are named: enough to see a pattern, and one line of a terminal or two.
+/// Most missing artifacts that are named: enough to see a pattern in a line or two.
 const MISSING_NAMED_MAX: usize = 10;
 
-/// What the world shows of the files that evidence speaks of: the hash, or nothing if missing.
+/// The hashes of files that are evidence now; `None` for a missing file.
 pub type Files = BTreeMap<String, Option<Sha>>;
 
-/// What was seen of one finished step's declared inputs now.
+/// The declared inputs of finished steps now.
 pub type Inputs = BTreeMap<StepPath, Vec<FileHash>>;
 
-/// A finished step that is to run again, and why.
+/// A finished step that must run again, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rerun {
     /// Which step.
@@ -45,7 +45,7 @@ pub fn paths_to_see(state: &RunState) -> Vec<String> {
     paths
 }
 
-/// The finished steps that declare inputs: their inputs have to be looked at.
+/// The finished steps that declare inputs, which must be checked.
 pub fn steps_with_inputs<'a>(plan: &'a Plan, state: &RunState) -> Vec<(StepPath, &'a [String])> {
     done(state)
         .filter(|(path, _)| !in_base(state, path))
@@ -56,8 +56,8 @@ pub fn steps_with_inputs<'a>(plan: &'a Plan, state: &RunState) -> Vec<(StepPath,
         .collect()
 }
 
-/// The steps of a plan in an order they can run in: what `needs` something comes after it, wherever
-/// the document has it; else the document's order. Found out only where it is asked for.
+/// The steps of a plan in an order in which they can run: `needs` first, then the document's order.
+/// Computed only if needed.
 struct Order<'a> {
     plan: &'a Plan,
     places: OnceCell<BTreeMap<StepPath, usize>>,
@@ -94,7 +94,7 @@ fn places(plan: &Plan) -> BTreeMap<StepPath, usize> {
             }
             !ready
         });
-        // A plan with a cycle is refused; should one get here, the document's order is as good as any.
+        // A plan with a cycle is refused. If one gets here, the document's order is as good as any.
         if waiting.len() == before {
             waiting.drain(..).for_each(|(phase, lane)| place(phase, lane, &mut places));
         }
@@ -109,14 +109,14 @@ fn place(phase: &Phase, lane: &Lane, places: &mut BTreeMap<StepPath, usize>) {
     }
 }
 
-/// Files that steps will make again before later ones are judged by them: the place of each, and where
-/// in that order the step stands that makes it.
+/// Files that steps will make again before later steps are checked: the place of each, and the
+/// position of the step that makes it.
 type Awaited = BTreeMap<String, usize>;
 
 /// Names the finished steps whose evidence is gone, in the plan's order.
 ///
-/// An input that an earlier step makes again is judged after that step has run: it may come back as
-/// it was.
+/// An input that an earlier step makes again is checked after that step has run: it may be the
+/// same.
 pub fn stale(plan: &Plan, state: &RunState, files: &Files, inputs: &Inputs) -> Vec<Rerun> {
     let order = Order::new(plan);
     let mut awaited = Awaited::new();
@@ -124,7 +124,7 @@ pub fn stale(plan: &Plan, state: &RunState, files: &Files, inputs: &Inputs) -> V
     if !reruns.iter().any(|r| r.reason.starts_with("input")) {
         return reruns;
     }
-    // What waits for one step is itself no reason for the next to wait: once more for each, at most.
+    // A step that waits is no reason for the next one to wait: at most one round for each.
     for _ in 0..=reruns.len() {
         let found = made_again(&order, state, &reruns);
         if found == awaited {
@@ -151,8 +151,8 @@ fn stale_but(
         .collect()
 }
 
-/// The artifacts of steps that succeeded once and are to run again: those named, and those that are
-/// under way to it already.
+/// The artifacts of steps that succeeded once and will run again: those named, and those that are
+/// already pending or running.
 fn made_again(order: &Order<'_>, state: &RunState, reruns: &[Rerun]) -> Awaited {
     let mut found = Awaited::new();
     for (path, _) in order.plan.steps() {
@@ -173,7 +173,7 @@ fn made_again(order: &Order<'_>, state: &RunState, reruns: &[Rerun]) -> Awaited 
     found
 }
 
-/// Whether a step's work is in base, in its own commits: later merges may change the same files.
+/// Whether a step's work is merged: later merges may change the same files.
 fn in_base(state: &RunState, path: &StepPath) -> bool {
     let merged = |l: &crate::state::LaneState| l.work.as_ref().is_some_and(|w| w.merged.is_some());
     state.lane(&path.lane()).is_some_and(merged)
@@ -224,7 +224,7 @@ fn reason(
     changed_input(order, state, path, &step.inputs, seen, &waits)
 }
 
-/// Says that artifacts are missing, and which.
+/// Says which artifacts are missing.
 pub fn missing<T: AsRef<str>>(paths: &[T]) -> String {
     let named: Vec<&str> = paths.iter().take(MISSING_NAMED_MAX).map(AsRef::as_ref).collect();
     let named = named.join(", ");
@@ -256,14 +256,14 @@ fn changed_input(
     Some(format!("input {} is missing", gone.path))
 }
 
-/// Whether the bytes seen are those that the step itself, or one after it, recorded.
+/// Whether the step itself, or a later one, recorded these bytes.
 fn rewritten_later(order: &Order<'_>, state: &RunState, path: &StepPath, file: &FileHash) -> bool {
     let by = left_by(state, &state.place_of(path, &file.path), &file.sha256);
     by.is_some_and(|by| order.of(&by) >= order.of(path))
 }
 
-/// The step that left a file with these bytes: the one that recorded it last. Where that one is to run
-/// again, as after a rollback, also the last of those that are still finished.
+/// The step that left a file with these bytes: the one that recorded it last. If that step must run
+/// again, for example after a rollback, also the last one that is still finished.
 fn left_by(state: &RunState, place: &str, found: &Sha) -> Option<StepPath> {
     let recorded = state.recorded.get(place)?;
     if recorded.sha256 == *found {

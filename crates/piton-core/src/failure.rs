@@ -1,4 +1,4 @@
-//! Failures: their class, read from what the attempt left, and what follows from it.
+//! Failures: their class, read from the output of the attempt, and what happens next.
 
 use crate::budget::Budgets;
 use crate::event::{Class, Next};
@@ -9,24 +9,24 @@ use crate::time::{Millis, Timestamp};
 mod reset;
 mod signs;
 
-/// Lines of output that are looked at: a cause stands near the end.
+/// Lines of output that are read: the cause is near the end.
 pub const LINES_LOOKED_AT: usize = 20;
 /// Lines of output passed on to the next attempt.
 pub const LINES_TOLD: usize = 5;
 /// First wait for the network; it doubles up to [`NETWORK_WAIT_MAX`].
 const NETWORK_WAIT_FIRST: Millis = Millis::from_secs(2);
-/// Longest single wait for the network: short enough to go on soon after it is back.
+/// Longest single wait for the network: short enough to continue soon after it is back.
 const NETWORK_WAIT_MAX: Millis = Millis::from_secs(120);
 /// First wait for a rate limit that names no reset; it doubles up to [`RATE_WAIT_MAX`].
 const RATE_WAIT_FIRST: Millis = Millis::from_secs(30);
 /// Longest single wait for a rate limit without a known reset.
 const RATE_WAIT_MAX: Millis = Millis::from_secs(1800);
-/// Least wait when the reset that was named did not help; it doubles up to [`RATE_WAIT_MAX`].
+/// Shortest wait if the named reset time did not help; it doubles up to [`RATE_WAIT_MAX`].
 const AGAIN_WAIT_FIRST: Millis = Millis::from_secs(2);
-/// Longest backoff between retries: a person who looks in should not find it idle for hours.
+/// Longest backoff between retries: a run should not be idle for hours.
 const BACKOFF_MAX: Millis = Millis::from_secs(3600);
 
-/// What an attempt left behind, as far as its failure is concerned.
+/// What is known about a failed attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Remains<'a> {
     /// Whether the part that failed was the step's test.
@@ -35,7 +35,7 @@ pub struct Remains<'a> {
     pub is_agent: bool,
     /// The last lines of its output.
     pub lines: &'a [String],
-    /// What the clock of this machine is ahead of UTC: output may name a time of the day.
+    /// The offset of this machine's clock from UTC: output may name a time of day.
     pub offset_secs: i32,
 }
 
@@ -50,7 +50,7 @@ pub struct Classified {
 
 /// Reads the class of a failure from the end of its output.
 ///
-/// A failing test is a failing test whatever it prints: its output is about the code.
+/// A failing test is always of class `Test`: what it prints is about the code.
 pub fn classify(remains: Remains<'_>, now: Timestamp) -> Classified {
     if remains.in_test {
         return Classified { class: Class::Test, reset: None };
@@ -69,20 +69,20 @@ pub fn classify(remains: Remains<'_>, now: Timestamp) -> Classified {
 /// The budget that bounds the attempts of a step.
 pub const ATTEMPTS: &str = "attempts";
 
-/// Whether a step that failed may not be tried again, be it that a person asks for it. What was cut
-/// short, and what had succeeded and is to run again, did not fail.
+/// Whether a failed step has no attempts left, even if a person asks for one. A step that was
+/// interrupted, or that succeeded and runs again, did not fail.
 pub fn is_spent(budgets: &Budgets, state: &StepState) -> bool {
     let failed = !state.failure_context.is_empty() && !state.interrupted && state.rerun.is_none();
     failed && state.attempts >= budgets.attempts
 }
 
-/// Whether a step failed for want of attempts, by the words of [`ended_by`].
+/// Whether a step failed because it had no attempts left, by the words of [`ended_by`].
 pub fn is_ended_by_attempts(state: &StepState) -> bool {
     let words = format!("the budget {ATTEMPTS} is used up");
     state.failure_context.last().is_some_and(|failed| failed.error.contains(&words))
 }
 
-/// Says what follows a failed attempt, within the step's retries and the budgets.
+/// Decides what follows a failed attempt, within the step's retries and the budgets.
 pub fn next(
     step: &Step,
     budgets: &Budgets,
@@ -100,8 +100,8 @@ pub fn next(
         return Next::Retry { at: now };
     }
     if let Some(waiting) = waiting(budgets, state, failure, now) {
-        // What passes by itself is waited for; trying at once what was waited for in vain would only
-        // use up what is meant for other failures.
+        // Wait for a failure that passes by itself. Retrying at once after waiting in vain would
+        // only use up retries meant for other failures.
         let fits = waiting.fits();
         return if fits { Next::Wait { until: now.after(waiting.wait) } } else { Next::Fail };
     }
@@ -112,12 +112,12 @@ pub fn next(
     Next::Fail
 }
 
-/// A wait that a failure asks for, and what may be waited.
+/// How long a failure must be waited for, and how long it may be.
 struct Waiting {
     wait: Millis,
     waited: Millis,
     limit: Millis,
-    /// The budget that the limit is.
+    /// The budget that sets the limit.
     name: &'static str,
 }
 
@@ -127,7 +127,7 @@ impl Waiting {
     }
 }
 
-/// How long a failure that passes by itself would have to be waited for.
+/// The wait for a failure that passes by itself.
 fn waiting(
     budgets: &Budgets,
     state: &StepState,
@@ -141,7 +141,7 @@ fn waiting(
         }
         Class::RateLimit => {
             let wait = match failure.reset {
-                // A reset that has passed (a clock that is off) must not become a busy loop.
+                // A reset in the past (a wrong clock) must not become a busy loop.
                 Some(reset) => {
                     let again = state.rate_limit_waits.checked_sub(1);
                     let least = again.and_then(|t| doubled(AGAIN_WAIT_FIRST, t, RATE_WAIT_MAX));
@@ -153,12 +153,12 @@ fn waiting(
         }
         _ => return None,
     };
-    // Nothing may be waited for: it is a failure like any other.
+    // With a limit of 0, it is a failure like any other.
     (limit.0 > 0).then_some(Waiting { wait, waited, limit, name })
 }
 
-/// Says which budget keeps a failed step from being tried again, by itself or by a person, or from
-/// waiting until its failure passes; nothing if none does.
+/// Says which budget prevents another attempt of a failed step, or a wait until its failure passes;
+/// `None` if none does.
 pub fn ended_by(
     budgets: &Budgets,
     state: &StepState,
@@ -170,13 +170,13 @@ pub fn ended_by(
     }
     let waiting = waiting(budgets, state, failure, now);
     let Waiting { wait, waited, limit, name } = waiting.filter(|waiting| !waiting.fits())?;
-    let used = if waited.0 > 0 { format!(", of which {waited} are used") } else { String::new() };
+    let used = if waited.0 > 0 { format!(", of which {waited} is used") } else { String::new() };
     let what = match failure.reset {
-        Some(reset) if reset.since(now) >= wait => "the reset that it names is",
-        // One that did not help before is not all that is waited for.
-        _ => "the next try would be",
+        Some(reset) if reset.since(now) >= wait => "the rate limit resets in",
+        // A reset that did not help before is not the whole wait.
+        _ => "the next attempt would be in",
     };
-    Some(format!("{what} {wait} away, and the budget {name} is {limit}{used}"))
+    Some(format!("{what} {wait}, but the budget {name} is {limit}{used}"))
 }
 
 fn doubled(first: Millis, times: u32, max: Millis) -> Option<Millis> {

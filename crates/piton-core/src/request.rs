@@ -1,8 +1,8 @@
-//! What others ask of a run, and the events a request turns into.
+//! Requests to a run, and the events that they become.
 //!
-//! Whoever does not drive a run puts a request into its inbox; the driver, or a command that holds
-//! the lease for a moment, turns it into events here. So a decision is taken by one piece of code,
-//! whoever asked and whoever drives.
+//! A process that does not drive a run puts a request into its inbox. The driver, or a command that
+//! holds the lease for a moment, turns it into events here, so that all decisions are made by one
+//! piece of code.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use crate::plan::Plan;
 use crate::state::{Progress, RunState, StepState};
 use crate::status::Status;
 
-/// Something asked of a run from outside its driver.
+/// A request to a run from outside of its driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask")]
 pub enum Request {
@@ -40,9 +40,9 @@ pub enum Request {
     Retry {
         /// Which step.
         step: StepPath,
-        /// Whether a finished step is meant.
+        /// Whether to run a finished step again.
         again: bool,
-        /// Whether everything after it runs again too.
+        /// Whether everything after it also runs again.
         downstream: bool,
     },
     /// Leave a step out.
@@ -56,7 +56,7 @@ pub enum Request {
     /// End the run.
     #[serde(rename = "abort")]
     Abort {
-        /// Whether it is for good.
+        /// Whether the run can never be resumed.
         cancel: bool,
         /// What the person says.
         message: String,
@@ -89,20 +89,20 @@ pub enum Refusal {
     /// Several gates have that text.
     #[error("several gates are called `{0}`; name the place instead: {places}", places = listed(.1))]
     ManyGates(String, Vec<GateRef>),
-    /// The gate was approved before: a person is asked once.
+    /// The gate is already decided: a person is asked once.
     #[error("gate `{0}` was already {1} by {2}")]
     Decided(String, &'static str, String),
-    /// The step of this run is at work.
+    /// The step is running.
     #[error("step {0} is running; wait for it, or end it with `piton abort {1}`")]
     Running(StepPath, String),
-    /// The step of this run is finished.
-    #[error("step {0} is finished; `piton retry {1} {0} --again` runs it again")]
+    /// The step is finished.
+    #[error("step {0} is finished; to run it again, use `piton retry {1} {0} --again`")]
     Finished(StepPath, String),
     /// The step has not failed.
-    #[error("step {0} is {1} and needs no retry")]
+    #[error("step {0} is {1}, so there is nothing to retry")]
     NotFailed(StepPath, String),
     /// The run was set aside.
-    #[error("run {0} is archived and cannot change; `piton resume {0}` brings it back")]
+    #[error("run {0} is archived and cannot change; to bring it back, run `piton resume {0}`")]
     Archived(String),
     /// The run is over for good.
     #[error("the run is {0} and cannot change")]
@@ -115,8 +115,8 @@ impl Request {
     /// The version of its body.
     pub const VERSION: u32 = 1;
 
-    /// Its key in the inbox: the same command given twice is one request until what it is about has
-    /// changed, which happened last with the event `seen`.
+    /// Its key in the inbox: the same command given twice is one request, until its subject
+    /// changes. The last change was the event `seen`.
     pub fn key(&self, run_id: &str, seen: u64) -> String {
         Sha::of_json(&(run_id, self, seen)).0
     }
@@ -165,7 +165,7 @@ pub fn turn(state: &RunState, request: &Request, by: &str) -> Result<Vec<Event>,
     }
 }
 
-/// Why nothing can be asked of a run any more.
+/// Why a run accepts no more requests.
 pub fn over(state: &RunState) -> Option<Refusal> {
     match state.ended.filter(|s| s.is_final())? {
         Status::Archived => Some(Refusal::Archived(name_of(state))),
@@ -200,15 +200,15 @@ pub fn awaits_tick(plan: &Plan, state: &RunState, name: &str) -> bool {
     waits && !state.ticks.contains(name)
 }
 
-/// Finds the gate a person means, by place or by text.
+/// Finds a gate by its place or its text.
 pub fn find_gate(state: &RunState, wanted: &str) -> Result<(GateRef, String), Refusal> {
     let all = gates(state);
     if let Some(found) = all.iter().find(|(place, _)| place.0 == wanted) {
         return Ok(found.clone());
     }
     let named: Vec<_> = all.iter().filter(|(_, name)| name.eq_ignore_ascii_case(wanted)).collect();
-    // Of several gates with the same text, the one that is being asked about is meant if the others are
-    // behind: one that is still to come, or was rejected, may be meant just as well.
+    // Of several gates with the same text, the open question is meant if all others are approved. A
+    // gate that is still to come, or was rejected, could be meant too.
     let ahead: Vec<_> = named.iter().filter(|(place, _)| !state.approved(place)).collect();
     let is_asked = |place| state.gates.get(place).is_some_and(|g| g.decision.is_none());
     match (named.as_slice(), ahead.as_slice()) {
@@ -239,13 +239,13 @@ fn decide_gate(
 ) -> Result<Vec<Event>, Refusal> {
     let (gate, name) = find_gate(state, wanted)?;
     if let Some(decision) = state.gates.get(&gate).and_then(|g| g.decision.as_ref()) {
-        // A rejection may be taken back by an approval; an approval may have been acted on.
+        // An approval can revoke a rejection. An approval may already have had effects.
         if decision.approved || !approved {
             let verb = if decision.approved { "approved" } else { "rejected" };
             return Err(Refusal::Decided(name, verb, decision.by.clone()));
         }
     }
-    // What steps changed of their inputs is on record too, and is no artifact.
+    // Inputs that steps changed are recorded too, but they are not artifacts.
     let made: BTreeSet<String> = state
         .steps()
         .flat_map(|(path, step)| step.artifacts.iter().map(move |f| state.place_of(&path, &f.path)))
@@ -275,7 +275,7 @@ fn finished(state: &RunState, step: &StepPath) -> Refusal {
     Refusal::Finished(step.clone(), name_of(state))
 }
 
-/// The run as commands name it: without, they would mean the newest that fits.
+/// The run id for commands in messages: without it, they would mean the newest run that fits.
 fn name_of(state: &RunState) -> String {
     state.run_id.as_ref().map_or("RUN", |id| id.0.as_str()).to_owned()
 }
@@ -297,12 +297,12 @@ fn retry(
         Progress::Done if !again => return Err(finished(state, path)),
         Progress::Done => Some(Event::StepReset(StepReset {
             step: path.clone(),
-            reason: format!("{by} asked for it to run again"),
+            reason: format!("{by} asked to run it again"),
         })),
         Progress::Pending if !again => {
             return Err(Refusal::NotFailed(path.clone(), step.status().to_string()));
         }
-        // It runs anyway; what comes after it may not.
+        // The step runs anyway, but the steps after it may not.
         Progress::Pending => None,
         _ => Some(Event::StepRetried(StepRetried { step: path.clone(), by: by.to_owned() })),
     };
@@ -311,12 +311,12 @@ fn retry(
         for (later, step) in after(state, path) {
             match step.progress {
                 Progress::Running { .. } => return Err(running(state, &later)),
-                // It would hold up what is to run again after it.
+                // It would block the steps after it.
                 Progress::Failed => {
                     events.push(Event::StepRetried(StepRetried { step: later, by: by.to_owned() }));
                 }
                 progress if progress.is_over() => {
-                    let reason = format!("{by} asked for {path} and all after it to run again");
+                    let reason = format!("{by} asked to run {path} and everything after it again");
                     events.push(Event::StepReset(StepReset { step: later, reason }));
                 }
                 _ => {}
@@ -332,7 +332,7 @@ fn task_steps<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a St
     state.steps().filter(|(p, _)| lanes.contains(&p.lane())).collect()
 }
 
-/// Whoever means a step that waits for tasks means the tasks.
+/// Retries the tasks that a step waits for.
 fn retry_tasks(
     state: &RunState,
     path: &StepPath,
@@ -350,7 +350,7 @@ fn retry_tasks(
                 events.push(Event::StepRetried(StepRetried { step, by: by.to_owned() }));
             }
             Progress::Done if again => {
-                let reason = format!("{by} asked for {path} to run again");
+                let reason = format!("{by} asked to run {path} again");
                 events.push(Event::StepReset(StepReset { step, reason }));
             }
             _ => {}
@@ -363,15 +363,15 @@ fn retry_tasks(
     }
 }
 
-/// The steps that come after one: later in its lane, in lanes that need it, in later phases. After a
-/// task comes what its lane does then.
+/// The steps that come after one: later in its lane, in lanes that need it, in later phases. After
+/// a task come the later steps of its lane.
 fn after<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a StepState)> {
     let at = state.awaits(&path.lane()).unwrap_or_else(|| path.clone());
     let place = |step: &StepPath| state.position(step).map(|(_, _, step)| step);
     let later = |step: &StepPath| step.lane() == at.lane() && place(step) > place(&at);
     let mut lanes = vec![at.lane()];
     let mut phases = vec![path.phase.clone()];
-    // Lanes and phases are few; going round until nothing is added finds all that depend on these.
+    // Lanes and phases are few: repeat until nothing is added.
     loop {
         let before = lanes.len() + phases.len();
         for phase in &state.phases {
@@ -409,7 +409,7 @@ fn after<'a>(state: &'a RunState, path: &StepPath) -> Vec<(StepPath, &'a StepSta
 
 fn skip(state: &RunState, path: &StepPath, satisfy: bool, by: &str) -> Result<Vec<Event>, Refusal> {
     let step = state.step(path).ok_or_else(|| Refusal::NoStep(path.to_string()))?;
-    // To leave out a step that waits for tasks is to leave out those of them that are not done.
+    // Skipping a step that waits for tasks skips its unfinished tasks.
     let tasks = task_steps(state, path);
     let open = tasks.into_iter().filter(|(_, s)| !s.progress.is_over());
     let mut meant: Vec<(StepPath, &StepState)> = open.collect();
@@ -427,19 +427,19 @@ fn skip(state: &RunState, path: &StepPath, satisfy: bool, by: &str) -> Result<Ve
     meant.into_iter().map(skipped).collect()
 }
 
-/// What a skipped step leaves waiting or unmerged, in words; empty where nothing is.
+/// What stays waiting or unmerged when a step is skipped, in words; `None` if nothing does.
 pub fn skip_warning(state: &RunState, path: &StepPath, satisfy: bool) -> Option<String> {
     let lane = path.lane();
     let branch = state.lane(&lane).and_then(|l| l.work.as_ref()).map_or("", |w| &w.branch);
     let mut words = Vec::new();
     if path.step == TESTS_STEP && !branch.is_empty() {
-        words.push(format!("the work of {lane} stays on {branch}: only what was tested is merged"));
+        words.push(format!("the work of {lane} stays on {branch}: only tested work is merged"));
     }
     let list = dependents(state, path).join(", ");
     if !list.is_empty() && satisfy {
-        words.push(format!("{list} will go on as if {path} had finished"));
+        words.push(format!("{list} will continue as if {path} had finished"));
     } else if !list.is_empty() {
-        words.push(format!("{list} depend on it and will not run; `--satisfy` lets them go on"));
+        words.push(format!("{list} depend on it and will not run; use `--satisfy` to run them"));
     }
     (!words.is_empty()).then(|| words.join("; "))
 }

@@ -1,21 +1,21 @@
-//! Which act an undo undoes, and why another must be undone before it.
+//! Which act an undo undoes, and why another must be undone first.
 //!
-//! Acts are kept in the order they happened; an undo is an act too, so that it can be undone. What
-//! an undo does to files and steps is decided elsewhere.
+//! Acts are kept in the order they happened. An undo is an act too, so it can be undone. What an
+//! undo does to files and steps is decided elsewhere.
 
 use std::collections::BTreeSet;
 
 use crate::id::LanePath;
 use crate::lane_state::{Act, Undoable};
 
-/// Why an act can't be undone now.
+/// Why an act cannot be undone now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no act of that number, or it is forgotten.
+    /// There is no act with that number, or it is forgotten.
     Unknown,
-    /// It is undone already; undoing this act brings it back.
+    /// It is already undone; undoing this act brings it back.
     Undone(u64),
-    /// A later act changed the same lanes, and goes first.
+    /// A later act changed the same lanes, and must be undone first.
     Later(u64),
 }
 
@@ -24,7 +24,7 @@ pub fn last(acts: &[Undoable]) -> Option<&Undoable> {
     acts.iter().rev().find(|act| !act.undone)
 }
 
-/// The act to undo when that of a number shall not be any more.
+/// The act to undo in order to undo the act with this number.
 ///
 /// An act that was undone and brought back is undone by undoing what brought it back.
 pub fn chosen(acts: &[Undoable], id: u64) -> Result<&Undoable, Refused> {
@@ -52,8 +52,8 @@ pub fn chosen(acts: &[Undoable], id: u64) -> Result<&Undoable, Refused> {
     acts.iter().find(|act| act.id == end).ok_or(Refused::Unknown)
 }
 
-/// Whether the removal of a lane's worktree is the rest of an undo that takes it away again, and so
-/// no act of its own.
+/// Whether the removal of a lane's worktree is part of an undo that removes it again, and so not an
+/// act of its own.
 pub(crate) fn goes_again(acts: &[Undoable], lane: &LanePath) -> bool {
     let last = acts.iter().rev().find(|act| act.lanes.iter().any(|(path, _)| path == lane));
     let Some(last) = last.filter(|act| act.act == Act::Undo && !act.undone) else { return false };

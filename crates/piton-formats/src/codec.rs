@@ -13,11 +13,11 @@ use serde::de::DeserializeOwned;
 
 mod words;
 
-/// Why stored bytes can't be read.
+/// Why stored bytes cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A tag, version or word of a newer program.
-    #[error("{0}: it was written by a newer Piton; use that one")]
+    #[error("{0}: it was written by a newer Piton; use that version")]
     Newer(String),
     /// A body that is not what it should be.
     #[error("{item} is damaged: {source}")]

@@ -1,7 +1,7 @@
-//! A problem in a document: where it is, what it is, what to do; and how it looks on a terminal.
+//! A problem in a document: where it is, what it is, what to do, and how it looks on a terminal.
 //!
 //! Does not decide what is a problem and never prints. Rendering makes control characters visible,
-//! so that a hostile document cannot drive the reader's terminal.
+//! so that a hostile document cannot control the reader's terminal.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -9,22 +9,22 @@ use std::ops::Range;
 use piton_core::error_codes::Entry;
 use unicode_width::UnicodeWidthChar as _;
 
-/// Narrowest room for a source line: below it an underline says nothing any more.
+/// Fewest columns for a source line: with fewer, an underline shows nothing useful.
 const SOURCE_COLUMNS_MIN: usize = 20;
-/// Most room for a source line: what is further away says nothing about the place, also where the
-/// reader is a file and no line is too long.
+/// Most columns for a source line: text further away does not help to find the place, even if the
+/// output goes to a file.
 const SOURCE_COLUMNS_MAX: usize = 160;
 /// Columns that a tab takes in a rendered line; the underline must agree with it.
 const TAB_COLUMNS: usize = 4;
 /// Longest piece of a document that a message quotes; the underline shows the rest.
 const QUOTE_CHARS_MAX: usize = 60;
 
-/// How much a problem matters.
+/// How serious a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The document is refused.
     Error,
-    /// The document is accepted; a person should look.
+    /// The document is accepted, but a person should look at it.
     Warning,
 }
 
@@ -41,11 +41,11 @@ impl Severity {
 /// A problem at one place of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How much it matters.
+    /// How serious it is.
     pub severity: Severity,
     /// The kind of problem, one of [`CODES`].
     pub code: &'static str,
-    /// The document, as the person named it.
+    /// The document, as the user named it.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
@@ -65,7 +65,7 @@ macro_rules! codes {
         pub mod code {
             $(#[doc = $title] pub const $name: &str = $code;)+
         }
-        /// Every code a document can be refused or warned with, for `piton explain`.
+        /// Every code of an error or warning about a document, for `piton explain`.
         pub const CODES: &[Entry] =
             &[$(Entry { code: $code, title: $title, cause: $cause, next: $next }),+];
     };
@@ -76,55 +76,55 @@ mod table {
     use super::Entry;
     codes! {
         BAD_DURATION = "bad-duration", "not a duration", "A duration is a number with a unit, or several from large to small.", "Write it like \"500ms\", \"90s\", \"45m\", \"1h30m\" or \"2d\".";
-        BAD_ENV = "bad-env", "not a name for a variable", "The name is empty, has a `=` or NUL in it, or starts with PITON_, which is reserved.", "Choose another name.";
-        BAD_GATE = "bad-gate", "a gate that is not clear", "A gate has no id, no plain box, or stands twice.", "Write it once, like `- [ ] IF-0-P1-AUTH: text`; it counts as open until its box is ticked.";
-        BAD_GLOB = "bad-glob", "a glob that cannot be used", "A bracket or brace is not closed, a range is the wrong way round, or it is a template.", "Name files, or use `*`, `**`, `?`, `[…]` and `{a,b}`.";
-        BAD_ID = "bad-id", "not an id", "Ids become names of files and branches, and values of variables.", "Start with a letter or digit, go on with letters, digits, `.`, `_` or `-`, at most 64 in all, without `..`, and without `.` or `.lock` at the end.";
-        BAD_JSON = "bad-json", "not valid JSON", "The file is not the JSON it should be: it is damaged, cut off or something else.", "Correct it at that place, or move it away; it was not touched.";
+        BAD_ENV = "bad-env", "not a variable name", "The name is empty, contains `=` or NUL, or starts with PITON_, which is reserved.", "Choose another name.";
+        BAD_GATE = "bad-gate", "a gate that is not clear", "A gate has no id or no box, or it is listed twice.", "Write it once, like `- [ ] IF-0-P1-AUTH: text`. It is open until its box is ticked.";
+        BAD_GLOB = "bad-glob", "not a valid glob", "A bracket or brace is not closed, a range is reversed, or it is a template.", "Name files, or use `*`, `**`, `?`, `[…]` and `{a,b}`.";
+        BAD_ID = "bad-id", "not a valid id", "Ids become file names, branch names and values of variables.", "Use at most 64 letters, digits, `.`, `_` and `-`. Start with a letter or digit. Do not use `..`, and do not end with `.` or `.lock`.";
+        BAD_JSON = "bad-json", "not valid JSON", "The file is damaged, cut off, or not JSON at all. It was not changed.", "Correct it at that place, or move it away.";
         BAD_MONEY = "bad-money", "not an amount of money", "Money is written in dollars, not negative, with at most six decimals.", "Write it like \"12.50\".";
-        BAD_PATH = "bad-path", "a path that leaves the project", "Paths are relative to the project's root: not absolute, without `..`, `~` or a drive.", "Write the path from the project's root.";
-        BAD_RECORD = "bad-record", "a record that lacks something", "A record lacks a field that every reader needs, or a value in it is not known.", "Add what the message names; records that are not understood are kept as they are.";
+        BAD_PATH = "bad-path", "a path that leaves the project", "Paths are relative to the project's root: not absolute, without `..`, `~` or a drive letter.", "Write the path from the project's root.";
+        BAD_RECORD = "bad-record", "a record that is incomplete", "A record lacks a required field, or one of its values is unknown.", "Add what the message names. Records that Piton does not understand are kept as they are.";
         BAD_SIZE = "bad-size", "not a size", "A size is a number with a unit, or a whole number of bytes.", "Write it like \"64MB\" or \"1GiB\".";
-        BAD_SYNTAX = "bad-syntax", "not valid TOML", "The document cannot be read at the underlined place.", "Correct it there: texts stand in quotes, lists in brackets, each key once.";
-        BAD_TEMPLATE = "bad-template", "a template that cannot be read", "It has a mistake or uses a name that Piton does not know.", "Correct it, or put text that is no template between {% raw %} and {% endraw %}.";
-        BAD_VALUE = "bad-value", "a value that cannot be used", "The value has the right type but is empty, out of range or not one of the choices.", "Take a value that the hint names.";
-        CLASHING_TESTS = "clashing-tests", "tests that cannot run together", "The tests of a lane in a worktree run once more together, as one step, on the files that are merged. There they must mean what they mean in their own steps.", "Write the step's id, or the value of the variable, into the commands.";
-        CYCLE = "cycle", "parts of the plan wait for each other", "Phases or lanes wait for each other in a circle, so none could start. A phase without `needs` waits for the one before it.", "Remove one of the `needs` on the path.";
-        DUPLICATE_ID = "duplicate-id", "an id that occurs twice", "Phases of a plan, lanes of a phase and steps of a lane are told apart by their ids.", "Rename one of the two.";
-        MISSING_FIELD = "missing-field", "a task that lacks a field", "A task needs Task ID, Type, Depends On, Files in Scope, Tests Owned Files and Test Command(s).", "Ask for a plan update that fills them in; `-` says that there is none.";
-        MISSING = "missing-value", "something is missing", "An id, the work of a step, the command of an agent, or a phase, lane or step at all is not there.", "Add what the hint names.";
-        MIXED_FORMS = "mixed-forms", "short and long form mixed", "A phase or lane has work of its own and also lanes or steps.", "Keep one form: move the work into a step.";
-        NEEDS_GIT = "needs-git", "a worktree without git", "A lane shall work in a git worktree, but the project has no git.", "Run `git init` and make a first commit, or write `isolation = \"in-place\"`.";
-        NEEDS_WORKTREE = "needs-worktree", "a key that asks for a worktree", "The lane works in place, where it has no branch to merge, no fresh folder to set up, and no files of its own to reset.", "Add `isolation = \"worktree\"` to the lane, or remove the key.";
-        NO_LANE_INDEX = "no-lane-index", "a phase without a lane index", "Its lanes come from the swim lanes, and what depends on what may be missing there.", "Confirm the lanes when asked, or add `## Lane Index & Dependencies`.";
+        BAD_SYNTAX = "bad-syntax", "not valid TOML", "The document cannot be parsed at the underlined place.", "Correct it there: put strings in quotes and lists in brackets, and use each key once.";
+        BAD_TEMPLATE = "bad-template", "not a valid template", "The template has a mistake or uses an unknown name.", "Correct it, or put text that is not a template between {% raw %} and {% endraw %}.";
+        BAD_VALUE = "bad-value", "a value that cannot be used", "The value has the right type, but it is empty, out of range or not one of the choices.", "Use a value that the hint names.";
+        CLASHING_TESTS = "clashing-tests", "tests that cannot run together", "The tests of a lane in a worktree run again together, as one step, on the files to be merged. There, `step.id` and variables differ from their own steps.", "Write the step's id, or the value of the variable, into the commands.";
+        CYCLE = "cycle", "parts of the plan wait for each other", "Phases or lanes wait for each other in a cycle, so none can start. A phase without `needs` waits for the previous phase.", "Remove one of the `needs` in the cycle.";
+        DUPLICATE_ID = "duplicate-id", "an id that is used twice", "Phases of a plan, lanes of a phase and steps of a lane must have different ids.", "Rename one of the two.";
+        MISSING_FIELD = "missing-field", "a task that lacks a field", "A task needs Task ID, Type, Depends On, Files in Scope, Tests Owned Files and Test Command(s).", "Fill in the missing fields; write `-` for none.";
+        MISSING = "missing-value", "something is missing", "The plan lacks an id, the work of a step, the command of an agent, or a phase, lane or step.", "Add what the hint names.";
+        MIXED_FORMS = "mixed-forms", "short and long form mixed", "A phase or lane has work of its own and also lanes or steps.", "Use one form: move the work into a step.";
+        NEEDS_GIT = "needs-git", "a worktree without git", "A lane should work in a git worktree, but the project is not a git repository.", "Run `git init` and make a first commit, or set `isolation = \"in-place\"`.";
+        NEEDS_WORKTREE = "needs-worktree", "a key that needs a worktree", "The lane works in place, where it has no branch to merge, no new folder to prepare and no files of its own to reset.", "Add `isolation = \"worktree\"` to the lane, or remove the key.";
+        NO_LANE_INDEX = "no-lane-index", "a phase without a lane index", "The lanes are read from the swim lanes, where dependencies may be missing.", "Confirm the lanes when asked, or add `## Lane Index & Dependencies`.";
         NO_LANES = "no-lanes", "a phase without lanes", "The document has neither a lane index nor swim lanes.", "Add `## Lane Index & Dependencies` with items like `- SL-1 -- Name`.";
-        NO_PHASE_ID = "no-phase-id", "a phase without an id", "The id of a phase is the text before the colon of its first heading.", "Write `# P1: Title` as the first heading.";
-        NO_SPEC = "no-spec", "a template uses a spec that is not there", "The plan names no spec, so the text is empty.", "Add `spec = \"PATH\"` at the top of the plan.";
-        NOT_UTF8 = "not-utf8", "text that is not UTF-8", "The file has bytes that are no UTF-8 text.", "Save it as UTF-8.";
-        RESERVED_ID = "reserved-id", "an id that Piton uses itself", "A lane in a worktree gets the steps `setup`, `tests` and `pull-request` from Piton where it needs them.", "Choose another id for the step.";
-        SHARED_ARTIFACT = "shared-artifact", "two lanes make the same file", "The lanes may run at the same time, and chance decides whose file stays.", "Let one lane need the other, or use two files.";
-        STRAY_TASK = "stray-task", "a task that belongs to no lane", "It stands below no lane, and its id names none.", "Put it below the heading of its lane, or begin its id with the id of the lane.";
-        TOO_LARGE = "too-large", "a plan that is too large", "It has more bytes, phases, lanes or steps than one run holds.", "Split it into several plans.";
-        TORN_LINE = "torn-line", "a last line that is cut off", "Whoever wrote it was stopped in the middle of the line.", "Nothing need be done: the line before it is whole.";
-        TWO_WORKS = "two-works", "a step with two kinds of work", "A step has one of `run`, `prompt` and `prompt_file`.", "Keep one, or make two steps.";
-        UNCLOSED = "unclosed", "a fence or comment that is not closed", "What follows it is not read as text.", "Close the fence with as many marks as opened it, or the comment with `-->`.";
-        UNKNOWN_AGENT = "unknown-agent", "an agent that is not defined", "A prompt goes to an agent that neither the plan nor the settings define.", "Add [agents.NAME] with a `command`, or correct the name.";
-        UNKNOWN_FORMAT = "unknown-format", "a file of no known format", "Its content fits none of the formats that Piton reads.", "Name a phase document, checkpoints.json or a run log.";
-        UNKNOWN_ID = "unknown-id", "a phase or lane that is not there", "`needs` names what the plan does not have.", "Correct the id; a lane of another phase is written PHASE/LANE.";
-        UNKNOWN_KEY = "unknown-key", "a key that is not known", "The key is not known at this place.", "Use the nearest known key, or remove it; `piton schema plan` lists all.";
-        UNLISTED_GATE = "unlisted-gate", "a gate that is not listed", "A lane names a gate that does not stand below Interface Freeze Gates.", "Add it there; until then it counts as open.";
-        UNLISTED_LANE = "unlisted-lane", "a lane that is not in the index", "It has a section of its own, but the lane index leaves it out.", "Add it to the index, or take its section out.";
-        UNQUOTED = "unquoted-text", "text from logs in a shell command", "The failure context is text from logs; without quotes the shell would run parts of it.", "Write {{ failure_context | sh }}.";
-        UNREADABLE_PROMPT = "unreadable-prompt", "a prompt file that cannot be used", "The file is not there, cannot be read, is empty or too large.", "Create it or correct its path, which is relative to the project's root.";
-        UNUSED = "unused-key", "a key without effect", "For example an agent on a step that runs a command.", "Remove it.";
-        WRONG_TYPE = "wrong-type", "a value of the wrong type", "The key asks for another type, such as a text in quotes.", "Write it as the hint shows.";
+        NO_PHASE_ID = "no-phase-id", "a phase without an id", "The id of a phase is the text before the colon in the first heading.", "Write `# P1: Title` as the first heading.";
+        NO_SPEC = "no-spec", "a template uses a missing spec", "The plan has no spec, so `spec` is empty in the template.", "Add `spec = \"PATH\"` at the top of the plan.";
+        NOT_UTF8 = "not-utf8", "text that is not UTF-8", "The file contains bytes that are not valid UTF-8.", "Save it as UTF-8.";
+        RESERVED_ID = "reserved-id", "an id that is reserved", "Piton adds the steps `setup`, `tests` and `pull-request` to lanes in worktrees.", "Choose another id for the step.";
+        SHARED_ARTIFACT = "shared-artifact", "two lanes make the same file", "The lanes may run at the same time, so either file may overwrite the other.", "Let one lane need the other, or use two files.";
+        STRAY_TASK = "stray-task", "a task without a lane", "The task is not below the heading of a lane, and its id does not start with the id of a lane.", "Move it below the heading of its lane, or start its id with the lane's id.";
+        TOO_LARGE = "too-large", "a plan that is too large", "The plan has more bytes, phases, lanes or steps than one run can have.", "Split it into several plans.";
+        TORN_LINE = "torn-line", "a last line that is cut off", "The program that wrote the file was stopped in the middle of the line.", "Nothing: the lines before it are complete.";
+        TWO_WORKS = "two-works", "a step with two kinds of work", "A step has exactly one of `run`, `prompt` and `prompt_file`.", "Keep one, or make two steps.";
+        UNCLOSED = "unclosed", "a code fence or comment that is not closed", "Everything after it is not read as text.", "Close the fence with as many marks as opened it, or the comment with `-->`.";
+        UNKNOWN_AGENT = "unknown-agent", "an agent that is not defined", "Neither the plan nor the settings define the agent of a prompt.", "Add [agents.NAME] with a `command`, or correct the name.";
+        UNKNOWN_FORMAT = "unknown-format", "a file of unknown format", "The file does not match any format that Piton reads.", "Name a phase document, checkpoints.json or a run log.";
+        UNKNOWN_ID = "unknown-id", "a phase or lane that does not exist", "`needs` names a phase or lane that the plan does not have.", "Correct the id. Write a lane of another phase as PHASE/LANE.";
+        UNKNOWN_KEY = "unknown-key", "an unknown key", "The key is not known at this place.", "Correct or remove it. `piton schema plan` and `piton schema settings` list all keys.";
+        UNLISTED_GATE = "unlisted-gate", "a gate that is not listed", "A lane names a gate that is not listed below Interface Freeze Gates.", "List it there. Until then it is open.";
+        UNLISTED_LANE = "unlisted-lane", "a lane that is not in the index", "The lane has its own section, but the lane index does not list it.", "Add it to the index, or remove its section.";
+        UNQUOTED = "unquoted-text", "text from logs in a shell command", "The failure context is text from logs. Without quotes, the shell may run parts of it.", "Write {{ failure_context | sh }}.";
+        UNREADABLE_PROMPT = "unreadable-prompt", "a prompt file that cannot be used", "The file does not exist, cannot be read, is empty or is too large.", "Create it or correct its path, which is relative to the project's root.";
+        UNUSED = "unused-key", "a key without effect", "For example, `agent` has no effect on a step that runs a command.", "Remove it.";
+        WRONG_TYPE = "wrong-type", "a value of the wrong type", "The key needs a value of another type, such as a string in quotes.", "Write it as the hint shows.";
     }
 }
 pub use table::CODES;
 pub use table::code;
 
 impl Diagnostic {
-    /// Whether it asks for a plan update: a task of a phase document lacks what it needs.
+    /// Whether the plan must be updated: a task of a phase document lacks a field.
     pub fn asks_for_update(&self) -> bool {
         self.code == code::MISSING_FIELD
     }
@@ -132,7 +132,7 @@ impl Diagnostic {
 
 /// Writes a problem for a person: place and message, the source line, the underline, the hint.
 ///
-/// `source` is the text the document was read from; `width` the columns there are.
+/// `source` is the text of the document; `width` is the number of columns of the terminal.
 pub fn render(diagnostic: &Diagnostic, source: &str, color: bool, width: usize) -> String {
     let (name, tint) = match diagnostic.severity {
         Severity::Error => ("error", "\u{1b}[31m"),
@@ -180,10 +180,10 @@ fn excerpt(diagnostic: &Diagnostic, source: &str, width: usize) -> Option<(Strin
         })
         .collect();
     let columns = |cells: &[(String, usize, bool)]| cells.iter().map(|c| c.1).sum::<usize>();
-    // What spans nothing, or only the end of the line, is marked where it is.
+    // An empty span, or one at the end of the line, is marked at its place.
     let before = line.char_indices().take_while(|(at, _)| line_start + at < start).count();
     let first = cells.iter().position(|c| c.2).unwrap_or(before);
-    // A line too long begins a third of the room before the problem.
+    // A line that is too long is cut a third of the room before the problem.
     let (mut from, mut before) = (0, columns(&cells[..first]));
     let is_long = columns(&cells) > room;
     while is_long && before > room / 3 {
@@ -219,13 +219,13 @@ fn cell(c: char) -> (String, usize) {
     }
 }
 
-/// Tells whether a character could drive a terminal or hide the order of a text.
+/// Whether a character could control a terminal or change the order of text on it.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The text without characters that could drive a terminal.
+/// The text without characters that could control a terminal.
 fn visible(text: &str) -> String {
     text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
 }
@@ -239,7 +239,7 @@ pub fn quoted(text: &str) -> String {
     format!("`{}`", short.replace('\r', "").replace('\n', "⏎"))
 }
 
-/// Where the line begins that holds a byte; a byte order mark belongs to no line.
+/// The start of the line that contains a byte; a byte order mark is not part of any line.
 pub fn line_start(source: &str, at: usize) -> usize {
     match source[..at].rfind('\n') {
         Some(newline) => newline + 1,

@@ -1,7 +1,7 @@
-//! Every key of plan and settings: name, type and meaning, in one table.
+//! Every key of the plan and the settings: name, type and meaning, in one table.
 //!
 //! The reader, the hints for unknown keys, the JSON Schemas and the reference documentation are all
-//! made from it, so none of them can know a key that the others do not.
+//! made from it, so that they always agree.
 
 mod lanes;
 
@@ -10,8 +10,7 @@ use piton_core::budget;
 pub(crate) use lanes::INHERITED as LANE_INHERITED;
 pub use lanes::{ISOLATION, LANES, MERGE, ON_RETRY, PULL_REQUEST, SNAPSHOTS, VIEWS};
 
-/// Fewest characters that may differ before a known name no longer counts as near: short names
-/// would otherwise be "near" to anything.
+/// Fewest changed characters for which a known name still counts as near, however short it is.
 const NEAR_DISTANCE_MIN: usize = 2;
 
 /// One key.
@@ -58,28 +57,28 @@ pub enum Kind {
     Env,
     /// One of these texts.
     Choice(&'static [&'static str]),
-    /// A table with keys of its own.
+    /// A table with its own keys.
     Table(&'static Section),
-    /// A list of tables with keys of their own.
+    /// A list of tables with their own keys.
     Tables(&'static Section),
-    /// Tables under names of the author's choice.
+    /// Tables whose names the author chooses.
     Named(&'static Section),
 }
 
 impl Kind {
-    /// What a message calls such a value.
+    /// What messages call such a value.
     pub fn expected(self) -> &'static str {
         match self {
-            Self::Text | Self::Id | Self::Path => "a text in quotes",
-            Self::Ids | Self::Paths | Self::Globs | Self::Words => "a list of texts",
-            Self::Command => "a text in quotes or a list of texts",
+            Self::Text | Self::Id | Self::Path => "a string",
+            Self::Ids | Self::Paths | Self::Globs | Self::Words => "a list of strings",
+            Self::Command => "a string or a list of strings",
             Self::Duration => "a duration in quotes",
-            Self::Size => "a size: a text in quotes or a whole number",
-            Self::Money => "an amount: a text in quotes or a number",
+            Self::Size => "a size: a string or a whole number",
+            Self::Money => "an amount: a string or a number",
             Self::Count(..) => "a whole number",
             Self::Flag => "true or false",
-            Self::Env => "a table of texts",
-            Self::Choice(_) => "one of a few texts",
+            Self::Env => "a table of strings",
+            Self::Choice(_) => "one of a few strings",
             Self::Table(_) => "a table",
             Self::Tables(_) => "a list of tables",
             Self::Named(_) => "a table of tables",
@@ -113,7 +112,7 @@ impl Kind {
 /// A table of a document and the keys it may have.
 #[derive(Debug)]
 pub struct Section {
-    /// How messages and the documentation call it.
+    /// What messages and the documentation call it.
     pub title: &'static str,
     /// What it is for.
     pub doc: &'static str,
@@ -162,11 +161,11 @@ fn budget_kind(name: &str) -> Kind {
     }
 }
 
-/// Most retries, attempts, jobs or kept runs: beyond a million a number is a typing error.
+/// Most retries, attempts, jobs or kept runs: a number over a million is a typing error.
 pub const COUNT_MAX: u64 = 1_000_000;
 /// Most tokens: what a TOML integer holds.
 pub const TOKENS_MAX: u64 = i64::MAX as u64;
-/// Most lanes at once: each is at least one process, and a machine has only so many.
+/// Most lanes at once: each is at least one process, and processes are limited.
 pub const JOBS_MAX: u64 = 1_024;
 /// Longest time that runs are kept, a hundred years in days.
 pub const KEEP_DAYS_MAX: u64 = 36_500;
@@ -180,42 +179,33 @@ const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key { name, kind, doc }
 }
 
-const ON_FAILURE_KEY: Key =
-    key("on_failure", Kind::Choice(ON_FAILURE), "what a failed step does to the rest of the run");
+const ON_FAILURE_KEY: Key = key(
+    "on_failure",
+    Kind::Choice(ON_FAILURE),
+    "what happens to the rest of the run when a step fails",
+);
 
-/// What steps inherit: on a step for itself, elsewhere for all steps below.
+/// Keys that steps inherit: on a step they apply to it, elsewhere to all steps below.
 const INHERITED: &[Key] = &[
     key("agent", Kind::Text, "the agent that prompts are given to"),
-    key(
-        "retries",
-        Kind::Count(0, COUNT_MAX),
-        "how often a failed attempt is followed by another (0)",
-    ),
-    key(
-        "backoff",
-        Kind::Duration,
-        "wait before the first retry, doubled with each further one (1s)",
-    ),
+    key("retries", Kind::Count(0, COUNT_MAX), "how often a failed step is tried again (0)"),
+    key("backoff", Kind::Duration, "wait before the first retry; doubles with each retry (1s)"),
     key("timeout", Kind::Duration, "longest time of one attempt (the budget `step_time`)"),
-    key("idle_timeout", Kind::Duration, "longest time without output (no limit)"),
-    key("grace", Kind::Duration, "time between the polite signal and the kill (10s)"),
-    key("env", Kind::Env, "variables added to the environment"),
+    key("idle_timeout", Kind::Duration, "longest time without output (unlimited)"),
+    key("grace", Kind::Duration, "time between SIGTERM and SIGKILL (10s)"),
+    key("env", Kind::Env, "environment variables to add"),
     key("dir", Kind::Path, "working directory (the project's root)"),
-    key("keep", Kind::Words, "programs that a step may leave running"),
+    key("keep", Kind::Words, "programs that may keep running after the step"),
 ];
 
-/// What a step does: on a lane or phase it is the short form.
+/// What a step does. On a lane or phase, these keys are the short form.
 pub(crate) const WORK: &[Key] = &[
-    key(
-        "run",
-        Kind::Command,
-        "a command: a text for the shell, or a list of a program and its arguments",
-    ),
-    key("prompt", Kind::Text, "a text for the agent"),
-    key("prompt_file", Kind::Path, "a file with the text for the agent"),
+    key("run", Kind::Command, "a command: a shell line, or a list of a program and its arguments"),
+    key("prompt", Kind::Text, "a prompt for the agent"),
+    key("prompt_file", Kind::Path, "a file with the prompt for the agent"),
     key("test", Kind::Command, "a command that must succeed after the work"),
-    key("inputs", Kind::Globs, "files whose bytes decide whether finished work still counts"),
-    key("artifacts", Kind::Globs, "files that must exist after success"),
+    key("inputs", Kind::Globs, "files that the step reads; if one changes, the step runs again"),
+    key("artifacts", Kind::Globs, "files that the step makes; they must exist when it succeeds"),
 ];
 
 /// One step.
@@ -228,14 +218,14 @@ pub static STEP: Section = Section::new(
 /// One lane.
 pub static LANE: Section = Section::new(
     "a lane",
-    "A sequence of steps beside other lanes; with work of its own it is one step named `work`.",
+    "A sequence of steps. With work of its own, it has one step named `work`.",
     &[
         &[
             key("id", Kind::Id, "its name, unique within the phase"),
-            key("needs", Kind::Ids, "lanes that must be complete before: LANE or PHASE/LANE"),
-            key("gate", Kind::Text, "an approval that must be given before it starts"),
+            key("needs", Kind::Ids, "lanes that must be complete first: LANE or PHASE/LANE"),
+            key("gate", Kind::Text, "a gate that a person must approve before it starts"),
             key("steps", Kind::Tables(&STEP), "its steps, in order"),
-            key("step", Kind::Tables(&STEP), "the same as `steps`, for [[phase.lane.step]]"),
+            key("step", Kind::Tables(&STEP), "same as `steps`, for [[phase.lane.step]]"),
         ],
         WORK,
         lanes::INHERITED,
@@ -247,12 +237,12 @@ pub static LANE: Section = Section::new(
 /// One phase.
 pub static PHASE: Section = Section::new(
     "a phase",
-    "A stage whose lanes run side by side; with work of its own it is one lane named `main`.",
+    "Lanes that run side by side. With work of its own, it has one lane named `main`.",
     &[
         &[
             key("id", Kind::Id, "its name, unique within the plan"),
-            key("needs", Kind::Ids, "phases that must be complete before (the phase before it)"),
-            key("gate", Kind::Text, "an approval that must be given before it starts"),
+            key("needs", Kind::Ids, "phases that must be complete first (the previous phase)"),
+            key("gate", Kind::Text, "a gate that a person must approve before it starts"),
             key("lane", Kind::Tables(&LANE), "its lanes"),
         ],
         WORK,
@@ -264,7 +254,7 @@ pub static PHASE: Section = Section::new(
 /// Values for all lanes and steps.
 pub static DEFAULTS: Section = Section::new(
     "[defaults]",
-    "Values for all lanes and steps that name none of their own.",
+    "Values for lanes and steps that have none of their own.",
     &[INHERITED, lanes::INHERITED],
 );
 
@@ -275,10 +265,14 @@ pub static BUDGETS: Section =
 /// One agent.
 pub static AGENT: Section = Section::new(
     "an agent",
-    "A program that prompts are given to, on its standard input and as a file.",
+    "A program that gets prompts, on its standard input and as a file.",
     &[&[
-        key("kind", Kind::Choice(AGENT_KINDS), "how the program is driven (command)"),
-        key("command", Kind::Command, "the program: a text for the shell, or a list"),
+        key("kind", Kind::Choice(AGENT_KINDS), "how the program is run (command)"),
+        key(
+            "command",
+            Kind::Command,
+            "the program: a shell line, or a list of a program and its arguments",
+        ),
     ]],
 );
 
@@ -286,22 +280,22 @@ const SHARED: &[Key] = &[
     ON_FAILURE_KEY,
     key("defaults", Kind::Table(&DEFAULTS), "values for all lanes and steps"),
     key("budgets", Kind::Table(&BUDGETS), "limits of the run"),
-    key("agents", Kind::Named(&AGENT), "programs that prompts are given to"),
+    key("agents", Kind::Named(&AGENT), "programs that get prompts"),
 ];
 
 /// The plan document.
 pub static PLAN: Section = Section::new(
     "the plan",
-    "What shall happen: phases, their lanes, their steps.",
+    "What to do: phases, their lanes, their steps.",
     &[
         &[
-            key("title", Kind::Text, "what people call it (the name of the file)"),
+            key("title", Kind::Text, "the title of the plan (the file name)"),
             key(
                 "protocol",
                 Kind::Text,
                 "the protocol its runs follow (`lanes` with a lane in a worktree, else `plain`)",
             ),
-            key("spec", Kind::Path, "the document the work is measured against"),
+            key("spec", Kind::Path, "the document that the work is measured against"),
         ],
         SHARED,
         &[key("phase", Kind::Tables(&PHASE), "the phases, in order")],
@@ -311,7 +305,7 @@ pub static PLAN: Section = Section::new(
 /// What is kept by `piton gc`.
 pub static GC: Section = Section::new(
     "[gc]",
-    "What `piton gc` keeps; the last good run is kept always.",
+    "What `piton gc` keeps. It always keeps the newest complete run of each plan.",
     &[&[
         key("keep_runs", Kind::Count(0, COUNT_MAX), "how many finished runs are kept (20)"),
         key(
@@ -325,25 +319,21 @@ pub static GC: Section = Section::new(
 /// What is redacted.
 pub static SECRETS: Section = Section::new(
     "[secrets]",
-    "What is redacted besides what looks like a secret.",
+    "What is redacted besides variables that look like secrets.",
     &[&[
-        key("names", Kind::Words, "further variables whose values are secret"),
-        key("except", Kind::Words, "variables whose values are no secret, though they look it"),
+        key("names", Kind::Words, "more variables whose values are secret"),
+        key("except", Kind::Words, "variables that look like secrets, but are not"),
     ]],
 );
 
 /// The settings document.
 pub static SETTINGS: Section = Section::new(
     "the settings",
-    "How Piton works in this project; a plan's own values come first.",
+    "How Piton works in this project. Values in a plan take precedence.",
     &[
         &[
             key("jobs", Kind::Count(1, JOBS_MAX), "how many lanes run at once (4)"),
-            key(
-                "notify",
-                Kind::Command,
-                "a command that runs when a run waits, fails or completes",
-            ),
+            key("notify", Kind::Command, "a command to run when a run waits, fails or completes"),
         ],
         SHARED,
         &[
@@ -373,7 +363,7 @@ pub static SECTIONS: &[&Section] = &[
     &SECRETS,
 ];
 
-/// The known name that is nearest to a mistyped one, when one is near at all.
+/// The known name that is nearest to a mistyped one, if any is near.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.to_lowercase();
     let limit = (wanted.chars().count() / 3).max(NEAR_DISTANCE_MIN);
@@ -382,7 +372,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|candidate| {
             (strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase()), candidate)
         })
-        // As many changes as there are letters would turn anything into anything.
+        // With as many changes as letters, any name would be near.
         .filter(|(distance, candidate)| *distance <= limit && *distance < candidate.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

@@ -1,14 +1,14 @@
 //! What changed between two plans, step by step.
 //!
-//! Tells a changed definition (which asks whether finished work still counts) from changed limits
-//! (which never do). Does not decide what a change means for a run: the core does.
+//! Distinguishes changed definitions (finished work may not count any more) from changed limits (it
+//! still counts). The core decides what a change means for a run.
 
 use piton_core::budget::amount;
 use piton_core::lane::{LaneRules, TaskOf};
 use piton_core::plan::{Command, Lane, Phase, Step, Work};
 use piton_core::{Plan, StepPath};
 
-/// Lines that are shown of each side of a long text that changed: enough to see what it is about.
+/// Lines shown of each side of a long text that changed: enough to recognize the change.
 const LINES_SHOWN_MAX: usize = 3;
 
 /// Everything that differs between two plans.
@@ -16,8 +16,8 @@ const LINES_SHOWN_MAX: usize = 3;
 pub struct PlanDiff {
     /// Steps that differ, in the order of the new plan; removed ones at the end.
     pub steps: Vec<StepChange>,
-    /// Differences outside of steps, as sentences: title, spec, budgets, needs, gates, order, how
-    /// lanes work.
+    /// Differences outside of steps, as sentences: title, spec, budgets, needs, gates, order, and
+    /// the rules of lanes.
     pub other: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct FieldChange {
     pub new: String,
 }
 
-/// `name: old -> new`, on one line; of long texts the lines that differ.
+/// `name: old -> new`, on one line; for long texts, only the lines that differ.
 impl std::fmt::Display for FieldChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (old, new): (Vec<&str>, Vec<&str>) =
@@ -66,7 +66,7 @@ impl std::fmt::Display for FieldChange {
             return write!(f, "{}: {} -> {}", self.name, self.old, self.new);
         }
         if old == new {
-            // What differed was taken out of both, as a secret is.
+            // The difference was redacted from both, as a secret is.
             return write!(f, "{} changed", self.name);
         }
         let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -84,7 +84,7 @@ impl std::fmt::Display for FieldChange {
 }
 
 impl PlanDiff {
-    /// Tells whether the plans are the same.
+    /// Whether the plans are the same.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.other.is_empty()
     }
@@ -115,7 +115,7 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
 
 /// The fields in which two versions of a step differ.
 fn step_fields(old: &Step, new: &Step) -> Vec<FieldChange> {
-    // Named one by one so that a new field of a step cannot be forgotten here.
+    // Named one by one, so that a new field of a step cannot be forgotten here.
     let Step {
         id: _,
         work,
@@ -194,7 +194,7 @@ fn optional_command(command: Option<&Command>) -> String {
     command.map_or("none".to_owned(), command_text)
 }
 
-/// Names and values. Whoever prints redacts: only the program knows which values are secret.
+/// Names and values. The program redacts them before it prints: only it knows which are secret.
 fn env_text(env: &std::collections::BTreeMap<String, String>) -> String {
     env.iter().map(|(name, value)| format!("{name}={value:?}")).collect::<Vec<_>>().join(" ")
 }

@@ -1,7 +1,7 @@
-//! JSON Schemas (draft 2020-12) of plan and settings, made from the table of keys.
+//! JSON Schemas (draft 2020-12) of the plan and the settings, made from the table of keys.
 //!
-//! They serve editors: completion, types and explanations while typing. What only the reader can
-//! judge (cycles, unknown ids, templates) stays with the reader.
+//! They serve editors: completion, types and explanations. Only the reader checks cycles, unknown
+//! ids and templates.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn table(section: &Section) -> Value {
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
-    // Work of its own, or the parts that have it: one of them, and only one.
+    // Exactly one: work of its own, or the parts that have work.
     let works: &[&str] = match section.title {
         "a phase" => &["run", "prompt", "prompt_file", "lane"],
         "a lane" => &["run", "prompt", "prompt_file", "steps", "step"],
@@ -107,14 +107,14 @@ fn path() -> Value {
     json!({ "type": "string", "minLength": 1, "not": { "pattern": PATH_NO_PATTERN } })
 }
 
-/// What every text has.
+/// What every string must match.
 const TEXT_PATTERN: &str = r"\S";
-/// What no path has: it would leave the project.
+/// What no path may match: it would leave the project.
 const PATH_NO_PATTERN: &str = r"^[/\\~]|^[A-Za-z]:|(^|[/\\{},])\.\.([/\\{},]|$)";
-/// What no name of a variable has.
+/// What no variable name may match.
 const ENV_NO_PATTERN: &str = "^$|=|^PITON_";
 const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
-/// What no id has, because git takes it for no part of a branch.
+/// What no id may match, because git refuses it in a branch name.
 const ID_NO_PATTERN: &str = r"\.\.|\.$|\.lock$";
 const SIZE_PATTERN: &str = r"^\s*[0-9][0-9_]*(\.[0-9]{1,6})?\s*(([kKmMgGtT][iI]?)?[bB])?\s*$";
 const MONEY_PATTERN: &str = r"^\s*[0-9][0-9_]*(\.[0-9]{1,6})?\s*$";
@@ -123,7 +123,7 @@ const MONEY_PATTERN: &str = r"^\s*[0-9][0-9_]*(\.[0-9]{1,6})?\s*$";
 fn duration_pattern() -> String {
     let units = ["d", "h", "(m|min)", "(s|sec)", "ms"];
     let one = |unit: &&str| format!(r"[0-9][0-9_]*(\.[0-9]{{1,6}})?\s*{unit}\s*");
-    // Each choice begins with another unit; the smaller ones may follow.
+    // Each choice begins with a different unit; smaller units may follow.
     let choices = (0..units.len()).map(|first| {
         let rest = units[first + 1..].iter().map(|unit| format!("({})?", one(unit)));
         format!("{}{}", one(&units[first]), rest.collect::<String>())
@@ -199,7 +199,8 @@ mod tests {
         Ok(())
     }
 
-    /// Lost: an editor is content with a path that the reader refuses, or refuses one that it takes.
+    /// Lost: an editor is content with a path that the reader refuses, or refuses one that it
+    /// takes.
     #[test]
     fn pattern_and_reader_agree_on_paths() -> Result<(), regex::Error> {
         let pattern = regex::Regex::new(PATH_NO_PATTERN)?;

@@ -1,7 +1,7 @@
 //! `piton.toml`: how Piton works in a project.
 //!
-//! Order of precedence: built in, then these settings, then the plan. Reads a text that is handed in;
-//! finding the file is the program's work.
+//! The plan takes precedence over these settings, and they over the built-in defaults. Reads a
+//! text; the program finds the file.
 
 mod lanes;
 
@@ -20,23 +20,23 @@ use crate::toml_reader::Node;
 
 pub use lanes::{LaneDefaults, Lanes, PullRequest, Snapshots, Views};
 
-/// Lanes at once where nothing is said: agents mostly wait for their provider, not for a core.
+/// Default number of lanes at once: agents mostly wait for their provider, not for a core.
 pub const JOBS_DEFAULT: u32 = 4;
 
-/// How Piton works in a project, every default resolved.
+/// How Piton works in a project, with every default filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// How many lanes run at once.
     pub jobs: u32,
     /// What runs when a run waits, fails or completes; not a template.
     pub notify: Option<Command>,
-    /// What a failed step does to the rest, where the plan does not say.
+    /// What happens to the rest when a step fails, if the plan does not say.
     pub on_failure: OnFailure,
-    /// Values for steps that name none of their own.
+    /// Values for steps that have none of their own.
     pub defaults: Defaults,
     /// Limits of runs.
     pub budgets: Budgets,
-    /// Programs that prompts are given to, by name.
+    /// Programs that get prompts, by name.
     pub agents: BTreeMap<String, Agent>,
     /// How lanes work.
     pub lanes: Lanes,
@@ -46,16 +46,16 @@ pub struct Settings {
     pub snapshots: Snapshots,
     /// What `piton gc` keeps.
     pub gc: Gc,
-    /// Which variables are secret, and which are not, whatever their names look like.
+    /// Which variables are secret and which are not, whatever they are called.
     pub secrets: Names,
 }
 
 /// Values for lanes and steps; `None` leaves the decision to the next wider place.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Defaults {
-    /// The agent that prompts are given to.
+    /// The agent that gets prompts.
     pub agent: Option<String>,
-    /// How often a failed attempt is followed by another.
+    /// How often a failed step is tried again.
     pub retries: Option<u32>,
     /// Wait before the first retry.
     pub backoff: Option<Millis>,
@@ -63,28 +63,28 @@ pub struct Defaults {
     pub timeout: Option<Millis>,
     /// Longest time without output.
     pub idle_timeout: Option<Millis>,
-    /// Time between the polite signal and the kill.
+    /// Time between SIGTERM and SIGKILL.
     pub grace: Option<Millis>,
-    /// Variables added to the environment.
+    /// Environment variables to add.
     pub env: BTreeMap<String, String>,
     /// Working directory below the project's root.
     pub dir: Option<String>,
-    /// Programs that a step may leave running.
+    /// Programs that may keep running after the step.
     pub keep: Option<Vec<String>>,
     /// What lanes inherit.
     pub lane: LaneDefaults,
 }
 
-/// A program that prompts are given to.
+/// A program that gets prompts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
-    /// How the program is driven.
+    /// How the program is run.
     pub kind: AgentKind,
     /// The program; each text is a template.
     pub command: Command,
 }
 
-/// How an agent program is driven.
+/// How an agent program is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AgentKind {
     /// Any program: the prompt on standard input and as a file.
@@ -126,7 +126,7 @@ impl Default for Settings {
 }
 
 impl Defaults {
-    /// These values where `narrower` has none of its own; variables are joined by name.
+    /// The values of `narrower`, and these where it has none; variables are joined by name.
     #[must_use]
     pub(crate) fn under(&self, narrower: Self) -> Self {
         let mut env = self.env.clone();
@@ -146,7 +146,7 @@ impl Defaults {
     }
 }
 
-/// Reads settings; on failure all problems at once.
+/// Reads settings; returns all problems at once.
 pub fn read_settings(file: &str, text: &str) -> Result<Settings, Vec<Diagnostic>> {
     let mut sink = Sink::new(file, text);
     let settings = parse(&mut sink).and_then(|root| {
@@ -191,8 +191,8 @@ fn read(root: &Node<'_, '_>, sink: &mut Sink<'_>) -> Settings {
 fn read_names(node: &Node<'_, '_>, key: &str, sink: &mut Sink<'_>) -> Vec<String> {
     let names = node.texts(key, sink).unwrap_or_default();
     for name in names.iter().filter(|name| name.value.is_empty() || name.value.contains('=')) {
-        let message = format!("{} cannot be the name of a variable", quoted(&name.value));
-        sink.error(code::BAD_ENV, &name.span, message, "write the name of an environment variable");
+        let message = format!("{} is not a valid variable name", quoted(&name.value));
+        sink.error(code::BAD_ENV, &name.span, message, "use the name of an environment variable");
     }
     names.into_iter().map(|name| name.value).collect()
 }
@@ -205,7 +205,7 @@ pub(crate) fn read_on_failure(node: &Node<'_, '_>, sink: &mut Sink<'_>) -> Optio
     })
 }
 
-/// Reads what lanes and steps inherit, from any table that may have it.
+/// Reads the values that lanes and steps inherit, from any table that may have them.
 pub(crate) fn read_defaults(node: &Node<'_, '_>, has_spec: bool, sink: &mut Sink<'_>) -> Defaults {
     let dir = node.text("dir", sink);
     Defaults {
@@ -224,7 +224,7 @@ pub(crate) fn read_defaults(node: &Node<'_, '_>, has_spec: bool, sink: &mut Sink
     }
 }
 
-/// Reads `[budgets]` over what holds without it.
+/// Reads `[budgets]`; missing keys come from `base`.
 pub(crate) fn read_budgets(root: &Node<'_, '_>, base: &Budgets, sink: &mut Sink<'_>) -> Budgets {
     let Some(node) = root.table("budgets", sink) else {
         return base.clone();
@@ -254,7 +254,7 @@ pub(crate) fn read_agents(
     let mut agents = BTreeMap::new();
     for (name, node) in root.named("agents", sink) {
         check_id(&name, sink);
-        // The one kind there is; the choice is still checked.
+        // There is only one kind; its name is still checked.
         let _ = node.choice("kind", sink);
         if node.key_span("command").is_none() {
             let message = format!("the agent {} has no `command`", quoted(&name.value));
@@ -265,7 +265,7 @@ pub(crate) fn read_agents(
                 "add command = [\"program\", \"argument\"]",
             );
         }
-        // Known even when its command is wrong: one mistake is reported once.
+        // The agent is known even if its command is wrong: one mistake is reported once.
         let command =
             read_command(&node, "command", has_spec, sink).unwrap_or(Command::Args(Vec::new()));
         agents.insert(name.value, Agent { kind: AgentKind::Command, command });
@@ -397,6 +397,6 @@ except = ["CACHE_KEY"]
                 (8, code::BAD_ENV),
             ]
         );
-        assert_eq!(problems[0].hint.as_deref(), Some("the nearest known key is `jobs`"));
+        assert_eq!(problems[0].hint.as_deref(), Some("did you mean `jobs`?"));
     }
 }

@@ -1,6 +1,6 @@
 //! Collects the problems of one document, each with its line, column and bytes.
 //!
-//! Knows places, not meanings. Everything is collected so that a person mends a document in one go.
+//! Knows places, not meanings. All problems are collected, so that a person can fix them in one go.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use toml_span::{ErrorKind, Value};
 
 use crate::diagnostic::{Diagnostic, Severity, code, line_start};
 
-/// A value and where it stands.
+/// A value and its place in the document.
 #[derive(Clone, Debug)]
 pub struct Located<T> {
     /// The value.
@@ -49,7 +49,7 @@ impl<'a> Sink<'a> {
         self.text
     }
 
-    /// Reports what refuses the document.
+    /// Reports an error: the document is refused.
     pub fn error(
         &mut self,
         code: &'static str,
@@ -60,7 +60,7 @@ impl<'a> Sink<'a> {
         self.push(Severity::Error, code, span, message.into(), hint.into());
     }
 
-    /// Reports what a person should look at.
+    /// Reports a warning.
     pub fn warn(
         &mut self,
         code: &'static str,
@@ -96,12 +96,12 @@ impl<'a> Sink<'a> {
         });
     }
 
-    /// Tells whether the document is refused.
+    /// Whether the document is refused.
     pub fn has_errors(&self) -> bool {
         self.found.iter().any(|d| d.severity == Severity::Error)
     }
 
-    /// Ends the document: its problems from top to bottom, each once.
+    /// Returns the problems of the document from top to bottom, each once.
     pub fn finish(mut self) -> Vec<Diagnostic> {
         self.found.sort_by(|a, b| {
             (a.span.start, a.span.end, &a.message).cmp(&(b.span.start, b.span.end, &b.message))
@@ -127,16 +127,16 @@ pub fn parse<'t>(sink: &mut Sink<'t>) -> Option<Value<'t>> {
         Ok(value) => Some(value),
         Err(error) => {
             let hint = match &error.kind {
-                ErrorKind::DuplicateKey { .. } => "keep one of the two",
+                ErrorKind::DuplicateKey { .. } => "remove one of the two",
                 ErrorKind::DuplicateTable { .. } | ErrorKind::RedefineAsArray => {
-                    "write [[name]] for a list of tables, and [name] only once"
+                    "use [[name]] for a list of tables, and [name] only once"
                 }
-                ErrorKind::UnterminatedString => "close the text with the quote it began with",
+                ErrorKind::UnterminatedString => "close the string with the quote that opened it",
                 ErrorKind::InvalidNumber | ErrorKind::UnquotedString => {
-                    "put texts, durations and dates in quotes; numbers have at most 63 bits"
+                    "put strings, durations and dates in quotes; numbers have at most 63 bits"
                 }
                 ErrorKind::UnexpectedEof => "something is missing here",
-                _ => "correct the TOML at this place",
+                _ => "correct the TOML here",
             };
             let span = error.span.start..error.span.end;
             sink.error(code::BAD_SYNTAX, &span, format!("not valid TOML: {error}"), hint);
@@ -145,25 +145,25 @@ pub fn parse<'t>(sink: &mut Sink<'t>) -> Option<Value<'t>> {
     }
 }
 
-/// A document that is no text.
+/// A document that is not valid UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotUtf8 {
-    /// The document with a sign for what can't be read, to show the problem in.
+    /// The document with replacement characters, to show the problem in.
     pub text: String,
-    /// Where that is first.
+    /// The first problem.
     pub problems: Vec<Diagnostic>,
 }
 
-/// The text of a document; `file` is its name as the person gave it.
+/// The text of a document; `file` is its name as the user gave it.
 pub fn utf8(file: &str, bytes: Vec<u8>) -> Result<String, NotUtf8> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let byte = error.as_bytes().get(at).copied().unwrap_or_default();
         let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
         let mut sink = Sink::new(file, &text);
-        let message = format!("the file is not UTF-8 here: byte 0x{byte:02x}");
+        let message = format!("the file is not valid UTF-8: byte 0x{byte:02x}");
         let mark = char::REPLACEMENT_CHARACTER.len_utf8();
-        sink.error(code::NOT_UTF8, &(at..at + mark), message, "save it as UTF-8");
+        sink.error(code::NOT_UTF8, &(at..at + mark), message, "save the file as UTF-8");
         let problems = sink.finish();
         NotUtf8 { text, problems }
     })
@@ -175,7 +175,7 @@ mod tests {
     use crate::diagnostic::render;
 
     #[test]
-    fn bytes_that_are_no_text_are_told_with_their_place() {
+    fn bytes_that_are_not_utf8_are_reported_with_their_place() {
         let read = utf8("p.toml", b"a = 1\r\nb = \"\xc3\xa4 \xff\"\n".to_vec());
         let NotUtf8 { text, problems } = read.err().unwrap_or_default();
         let rendered: String = problems.iter().map(|p| render(p, &text, false, 80)).collect();

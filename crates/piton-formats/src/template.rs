@@ -1,9 +1,9 @@
 //! Templates in prompts and commands: `MiniJinja` with a fixed set of names.
 //!
-//! Unknown names are errors, never empty text, and a template may do only so much work: every loop
-//! ends (see `language.rs`). There are no includes and no access to files or the environment. Text without template
-//! marks, and text with nothing but names in them, is filled in without the engine, because most
-//! commands and messages are no more than that.
+//! Unknown names are errors, never empty text, and the work of a template is limited, so that every
+//! loop ends (see `language.rs`). There are no includes and no access to files or the environment.
+//! Text without template marks, or with only names between them, is filled in without the engine:
+//! most commands and messages are that simple.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -12,27 +12,27 @@ use minijinja::{Environment, ErrorKind, Template, Value, context};
 
 pub mod language;
 
-/// Attempts that a template is tried for: the first, one that knows of a failure, and one more.
+/// Attempts that a template is tried for: the first, one after a failure, and one more.
 const ATTEMPTS_TRIED: u32 = 3;
-/// Texts that a template is tried with, until one does: one that fails with all of them, a text of many
-/// parts and a number among them, would fail with any.
+/// Texts that a template is tried with, until one works. They include a text of many parts and a
+/// number: a template that fails with all of them would fail with any text.
 const SAMPLES: [&str; 3] =
     ["a/b-c_d.e:f g/h-i_j.k:l m/n-o_p.q:r s/t-u_v.w:x y/z-1_2.3:4 5/6", "7", ""];
 
-/// The names a template may use; those with a point are reached through their table.
+/// The names that a template may use; a name before a point is a table.
 pub const NAMES: &[(&str, &str)] = &[
     ("run.id", "id of the run"),
     ("phase.id", "id of the phase"),
     ("lane.id", "id of the lane"),
     ("step.id", "id of the step"),
     ("attempt", "number of the attempt, from 1"),
-    ("spec", "path of the plan's spec; empty when it names none"),
+    ("spec", "path of the plan's spec; empty if it has none"),
     ("title", "title of the plan"),
     ("root", "absolute path of the project's root"),
-    ("failure_context", "errors and last log lines of the attempts before; empty on the first"),
+    ("failure_context", "errors and last log lines of earlier attempts; empty in the first"),
 ];
 
-/// What the names of a template stand for.
+/// The values of the names of a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Vars {
     /// `run.id`
@@ -57,7 +57,7 @@ pub struct Vars {
 
 /// A template that could not be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} of the template: {message}; correct the template in the plan")]
+#[error("line {line} of the template: {message}; correct it in the plan")]
 pub struct Error {
     /// Line within the template, from 1.
     pub line: usize,
@@ -82,7 +82,7 @@ pub struct Problem {
 
 static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(language::engine);
 
-/// Tells whether a text needs the engine at all.
+/// Whether a text needs the engine.
 pub fn is_template(text: &str) -> bool {
     text.as_bytes().windows(2).any(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
 }
@@ -109,7 +109,7 @@ pub fn fill(engine: &Environment<'_>, template: &str, values: Value) -> Result<S
     filled.map_err(|error| Error { line: error.line().unwrap_or(1), message: describe(&error) })
 }
 
-/// Fills in a template that holds nothing but names between its marks.
+/// Fills in a template that has only names between its marks.
 fn only_names(template: &str, vars: &Vars) -> Option<String> {
     let mut out = String::with_capacity(2 * template.len());
     let mut rest = template;
@@ -133,7 +133,7 @@ fn only_names(template: &str, vars: &Vars) -> Option<String> {
     Some(out)
 }
 
-/// What a name stands for; nothing where that is for the engine to say.
+/// The value of a name; `None` if only the engine knows it.
 fn write_name(out: &mut String, name: &str, vars: &Vars) -> Option<()> {
     let number;
     out.push_str(match name {
@@ -154,12 +154,12 @@ fn write_name(out: &mut String, name: &str, vars: &Vars) -> Option<()> {
     Some(())
 }
 
-/// Quotes a text so that a shell takes it as one word, whatever is in it.
+/// Quotes a text so that a shell reads it as one word, whatever it contains.
 pub fn quote_for_shell(text: &str) -> String {
     piton_core::shell::quoted(text)
 }
 
-/// Makes a text into a template that says exactly the text.
+/// Turns a text into a template that renders to exactly that text.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -182,7 +182,7 @@ pub fn check(template: &str) -> Vec<Problem> {
         return Vec::new();
     }
     if let Some((span, message)) = language::refused(template) {
-        let hint = "a template has names, filters, `if`, `for` and `raw`; let a script do the rest";
+        let hint = "templates have names, filters, `if`, `for` and `raw`; use a script for everything else";
         return vec![problem(template, span, message, Some(hint.to_owned()))];
     }
     let parsed = match ENGINE.template_from_str(template) {
@@ -199,14 +199,14 @@ pub fn check(template: &str) -> Vec<Problem> {
     found
 }
 
-/// What goes wrong when a template is filled in for the first attempts, with the values of one plan
-/// or another: unknown filters, tests and functions, endless work, and what fails whatever the values
-/// are. What a template says only to a later attempt would else be found out by that one.
+/// What goes wrong when a template is filled in for the first attempts, with various values:
+/// unknown filters, tests and functions, endless work, and what fails with any values. Otherwise a
+/// mistake in text that only a later attempt sees would be found only by that attempt.
 fn trials(template: &Template<'_, '_>) -> Option<minijinja::Error> {
     (1..=ATTEMPTS_TRIED).find_map(|attempt| {
         let mut first = None;
         for text in SAMPLES {
-            // One that some values bear is good, as far as can be told from here.
+            // A template that works with some values is accepted.
             let error = language::fill(template, values(&sample(text, attempt))).err()?;
             if is_sure(&error) {
                 return Some(error);
@@ -217,7 +217,7 @@ fn trials(template: &Template<'_, '_>) -> Option<minijinja::Error> {
     })
 }
 
-/// Whether it is wrong whatever the values are.
+/// Whether it fails with any values.
 fn is_sure(error: &minijinja::Error) -> bool {
     matches!(
         error.kind(),
@@ -230,7 +230,7 @@ fn is_sure(error: &minijinja::Error) -> bool {
     )
 }
 
-/// Tells whether a template reads a name, such as `spec`.
+/// Whether a template uses a name, such as `spec`.
 pub fn uses(template: &str, name: &str) -> bool {
     is_template(template)
         && language::refused(template).is_none()
@@ -271,7 +271,7 @@ fn values(vars: &Vars) -> Value {
     }
 }
 
-/// Tells whether a name is one of ours or built into the engine.
+/// Whether a name is one of ours or built into the engine.
 fn is_known(name: &str) -> bool {
     let first = name.split('.').next().unwrap_or_default();
     NAMES.iter().any(|(known, _)| *known == name)
@@ -282,17 +282,17 @@ fn is_known(name: &str) -> bool {
 fn unknown_name(template: &str, name: &str) -> Problem {
     let near = crate::keys::nearest(name, NAMES.iter().map(|(known, _)| *known));
     let hint = if let Some(near) = near {
-        format!("the nearest known name is `{near}`")
+        format!("did you mean `{near}`?")
     } else {
         let all: Vec<&str> = NAMES.iter().map(|(known, _)| *known).collect();
-        format!("known are {}", all.join(", "))
+        format!("known names: {}", all.join(", "))
     };
     let span = find_name(template, name);
-    let message = format!("a template uses the unknown name `{name}`");
+    let message = format!("unknown name `{name}` in a template");
     problem(template, span, message, Some(hint))
 }
 
-/// Where a name stands first within template marks.
+/// The first place of a name within template marks.
 fn find_name(template: &str, name: &str) -> Range<usize> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
     let marks = template.find("{{").into_iter().chain(template.find("{%")).min().unwrap_or(0);
@@ -315,10 +315,10 @@ fn engine_problem(template: &str, error: &minijinja::Error) -> Problem {
     });
     let hint = match error.kind() {
         ErrorKind::OutOfFuel => "use fewer or smaller loops".to_owned(),
-        ErrorKind::UnknownFilter => "filters are those of MiniJinja, and `sh`".to_owned(),
-        _ => "put text that is no template between {% raw %} and {% endraw %}".to_owned(),
+        ErrorKind::UnknownFilter => "use a filter of MiniJinja, or `sh`".to_owned(),
+        _ => "put text that is not a template between {% raw %} and {% endraw %}".to_owned(),
     };
-    problem(template, span, format!("a template cannot be read: {}", describe(error)), Some(hint))
+    problem(template, span, format!("invalid template: {}", describe(error)), Some(hint))
 }
 
 fn problem(template: &str, span: Range<usize>, message: String, hint: Option<String>) -> Problem {
@@ -437,14 +437,14 @@ mod tests {
         for (text, line, column, message, hint) in [
             ("a\n {{ attemt }}", 2, 5, "unknown name `attemt`", "`attempt`"),
             ("{{ run.idd }}", 1, 4, "unknown name `run.idd`", "`run.id`"),
-            ("{{ zzzzzzzz }}", 1, 4, "unknown name `zzzzzzzz`", "known are run.id"),
-            ("x {{ title", 1, 6, "cannot be read", "raw"),
-            ("{% if title %}", 1, 13, "cannot be read", "raw"),
+            ("{{ zzzzzzzz }}", 1, 4, "unknown name `zzzzzzzz`", "known names: run.id"),
+            ("x {{ title", 1, 6, "invalid template", "raw"),
+            ("{% if title %}", 1, 13, "invalid template", "raw"),
             ("{{ title | shh }}", 1, 12, "unknown filter", "`sh`"),
             ("{% if attempt > 1 %}{{ title | shh }}{% endif %}", 1, 32, "unknown filter", "`sh`"),
-            ("{% if failure_context %}{{ 1 + lane }}{% endif %}", 1, 28, "cannot be", "raw"),
+            ("{% if failure_context %}{{ 1 + lane }}{% endif %}", 1, 28, "invalid template", "raw"),
             ("{{ phase['title'] }}", 1, 4, "undefined", "raw"),
-            ("{{ 1 // 0 }}", 1, 4, "cannot be", "raw"),
+            ("{{ 1 // 0 }}", 1, 4, "invalid template", "raw"),
         ] {
             let found = check(text);
             assert_eq!(found.len(), 1, "{text}: {found:?}");
@@ -480,7 +480,8 @@ mod tests {
         assert!(check(text)[0].hint.as_ref().is_some_and(|h| h.contains("loops")));
     }
 
-    /// Lost: a few hundred bytes take minutes and all memory there is, or a name of the language does.
+    /// Lost: a few hundred bytes take minutes and all memory there is, or a name of the language
+    /// does.
     #[test]
     fn little_text_makes_little_work() {
         let twice = "{% set a = a ~ a %}".repeat(40);
@@ -495,7 +496,7 @@ mod tests {
                 "{%- for x in [1] recursive %}{{ loop([x ~ x]) }}{% endfor %}".to_owned(),
                 "recursive",
             ),
-            (format!("{{% for a in [title] %}}{nested}{{% endfor %}}"), "can't add up"),
+            (format!("{{% for a in [title] %}}{nested}{{% endfor %}}"), "cannot add"),
             ("{{ {'a': {'b': 1}}, 'x' * 9 }}".to_owned(), "multiply"),
             ("{{ '{#' }}{% set a = 1 %}".to_owned(), "`set`"),
             ("{# {% raw %} #}{% set a = 1 %}".to_owned(), "`set`"),

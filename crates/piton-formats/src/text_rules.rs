@@ -1,7 +1,7 @@
-//! What single texts of a plan must keep to: ids, paths, globs and templates.
+//! The rules for single strings of a plan: ids, paths, globs and templates.
 //!
-//! Each rule looks at one text and reports at its place. What several parts of a plan must keep to
-//! together (unique ids, known references, no cycle) is checked elsewhere.
+//! Each rule checks one string. Rules across parts of a plan (unique ids, known references, no
+//! cycle) are checked elsewhere.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::sink::{Located, Sink};
 use crate::template;
 use crate::toml_reader::Node;
 
-/// Reports an id that could not be the name of a file or a part of a branch.
+/// Reports an id that cannot be a file name or part of a branch name.
 pub(crate) fn check_id(id: &Located<String>, sink: &mut Sink<'_>) {
     if is_valid_id(&id.value) {
         return;
@@ -22,14 +22,14 @@ pub(crate) fn check_id(id: &Located<String>, sink: &mut Sink<'_>) {
     let message = if id.value.len() > ID_BYTES_MAX {
         format!("the id {} is longer than {ID_BYTES_MAX} characters", quoted(&id.value))
     } else {
-        format!("{} cannot be an id", quoted(&id.value))
+        format!("{} is not a valid id", quoted(&id.value))
     };
-    let hint = "start with a letter or digit, go on with letters, digits, `.`, `_` or `-`; \
-                no `..`, no `.` or `.lock` at its end";
+    let hint = "use letters, digits, `.`, `_` and `-`; start with a letter or digit; \
+                no `..`, and no `.` or `.lock` at the end";
     sink.error(code::BAD_ID, &id.span, message, hint);
 }
 
-/// A path below the project's root in its plainest form, or a report.
+/// A normalized path below the project's root, or a report.
 pub(crate) fn check_path(
     name: &str,
     path: &Located<String>,
@@ -39,7 +39,7 @@ pub(crate) fn check_path(
         Ok(plain) => Some(plain),
         Err(why) => {
             let message = format!("`{name}` {why}: {}", quoted(&path.value));
-            let hint = "write a path relative to the project's root, without `..`";
+            let hint = "use a path relative to the project's root, without `..`";
             sink.error(code::BAD_PATH, &path.span, message, hint);
             None
         }
@@ -60,14 +60,14 @@ pub(crate) fn check_globs(
         let problem = if value.is_empty() {
             Some("it names the project's root itself".to_owned())
         } else if value.contains("{{") {
-            Some("templates are not filled in here".to_owned())
+            Some("templates are not allowed here".to_owned())
         } else {
             let built = GlobBuilder::new(&value).literal_separator(true).build();
             built.err().map(|error| error.kind().to_string())
         };
         match problem {
             Some(why) => {
-                let message = format!("`{name}` has a glob that cannot be used: {why}");
+                let message = format!("`{name}` contains an invalid glob: {why}");
                 let hint = "name files, or use `*`, `**`, `?`, `[…]` and `{a,b}`; a backslash makes one literal";
                 sink.error(code::BAD_GLOB, &glob.span, message, hint);
             }
@@ -86,11 +86,11 @@ pub(crate) fn plain_path(path: &str) -> Result<String, &'static str> {
         return Err("is an absolute path");
     }
     if path.starts_with('~') {
-        return Err("begins in a home directory");
+        return Err("starts in a home directory");
     }
     let mut start = path.chars();
     if start.next().is_some_and(|c| c.is_ascii_alphabetic()) && start.next() == Some(':') {
-        return Err("begins with a drive");
+        return Err("starts with a drive letter");
     }
     // Braces and commas too: `{a,../b}` is a glob that leaves.
     if path.split(['/', '\\', '{', '}', ',']).any(|part| part == "..") {
@@ -103,7 +103,7 @@ pub(crate) fn plain_path(path: &str) -> Result<String, &'static str> {
         .join("/"))
 }
 
-/// Reads a command and checks its texts as templates.
+/// Reads a command and checks its strings as templates.
 pub(crate) fn read_command(
     node: &Node<'_, '_>,
     name: &str,
@@ -125,11 +125,11 @@ pub(crate) fn read_command(
     Some(command.value)
 }
 
-/// Reports the problems of a template that stands at `span` of the document.
+/// Reports the problems of the template at `span` of the document.
 pub(crate) fn check_template(text: &str, span: &Range<usize>, has_spec: bool, sink: &mut Sink<'_>) {
     for problem in template::check(text) {
         let hint = problem.hint.unwrap_or_default();
-        // A text with escapes is not in the document as it is: then its whole is underlined.
+        // A string with escapes differs from the document's text: then all of it is underlined.
         if sink.text().get(span.clone()) == Some(text) {
             let place = span.start + problem.span.start..span.start + problem.span.end;
             sink.error(code::BAD_TEMPLATE, &place, problem.message, hint);
@@ -139,12 +139,12 @@ pub(crate) fn check_template(text: &str, span: &Range<usize>, has_spec: bool, si
         }
     }
     if !has_spec && template::uses(text, "spec") {
-        let message = "a template uses `spec`, but the plan names none: it will be empty";
+        let message = "the template uses `spec`, but the plan has none, so it will be empty";
         sink.warn(code::NO_SPEC, span, message, "add `spec = \"PATH\"` at the top of the plan");
     }
 }
 
-/// Warns when text from logs would be run by a shell.
+/// Warns if a shell would run text from logs.
 fn check_quoting(line: &str, span: &Range<usize>, sink: &mut Sink<'_>) {
     if !template::is_template(line) {
         return;
@@ -156,7 +156,7 @@ fn check_quoting(line: &str, span: &Range<usize>, sink: &mut Sink<'_>) {
     });
     if unquoted {
         let message =
-            "the failure context is text from logs; unquoted, the shell would run parts of it";
+            "`failure_context` is text from logs; without quotes, the shell may run parts of it";
         sink.warn(code::UNQUOTED, span, message, "write {{ failure_context | sh }}");
     }
 }

@@ -1,7 +1,7 @@
 //! Typed access to a TOML document that keeps the place of everything and collects every problem.
 //!
-//! A wrong value is reported once and read as absent, so that reading goes on and the next problem
-//! is found too. Knows types, not meanings: what a plan may say is decided by its own modules.
+//! A wrong value is reported once and read as absent, so that later problems are found too. Knows
+//! types, not meanings: other modules decide what a plan may contain.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::units;
 pub(crate) struct Node<'v, 'de> {
     table: &'v Table<'de>,
     section: &'static Section,
-    /// Its header, or itself when it is inline.
+    /// Its header, or the whole table if it is inline.
     pub(crate) span: Range<usize>,
 }
 
@@ -49,7 +49,7 @@ impl<'v, 'de> Node<'v, 'de> {
         self.table.get(name)
     }
 
-    /// Where a key stands, when it is there.
+    /// The place of a key, if the table has it.
     pub(crate) fn key_span(&self, name: &str) -> Option<Range<usize>> {
         self.table.get_key_value(name).map(|(key, _)| key.span.start..key.span.end)
     }
@@ -68,7 +68,7 @@ impl<'v, 'de> Node<'v, 'de> {
         let value = self.get(name)?;
         let text = text_of(name, self.kind(name), value, sink)?;
         if text.value.trim().is_empty() {
-            let hint = "write something between the quotes";
+            let hint = "write something between the quotes, or remove the key";
             sink.error(code::BAD_VALUE, &text.span, format!("`{name}` is empty"), hint);
             return None;
         }
@@ -99,7 +99,7 @@ impl<'v, 'de> Node<'v, 'de> {
         let fits = u64::try_from(number).ok().filter(|n| (min..=max).contains(n));
         if fits.is_none() {
             let why = if number < 0 { "is negative" } else { "is out of range" };
-            let hint = format!("write a whole number from {min} to {max}");
+            let hint = format!("use a whole number from {min} to {max}");
             sink.error(code::BAD_VALUE, &span_of(value), format!("`{name}` {why}: {number}"), hint);
         }
         fits
@@ -130,7 +130,7 @@ impl<'v, 'de> Node<'v, 'de> {
         let length = self.duration(name, sink)?;
         if length.0 == 0 {
             let span = self.get(name).map_or(self.span.clone(), span_of);
-            let hint = format!("write a longer duration, or remove `{name}` for the default");
+            let hint = format!("use a longer duration, or remove `{name}` to get the default");
             sink.error(code::BAD_DURATION, &span, format!("`{name}` is zero"), hint);
             return None;
         }
@@ -147,7 +147,7 @@ impl<'v, 'de> Node<'v, 'de> {
         self.quantity(name, code::BAD_MONEY, units::parse_money, sink)
     }
 
-    /// A quantity; where its kind allows bare numbers, they are read as they are written.
+    /// A quantity. Bare numbers are allowed if its kind allows them.
     fn quantity<T>(
         &self,
         name: &str,
@@ -180,16 +180,16 @@ impl<'v, 'de> Node<'v, 'de> {
         let found = choices.iter().copied().find(|choice| *choice == text.value);
         if found.is_none() {
             let hint = match keys::nearest(&text.value, choices.iter().copied()) {
-                Some(near) => format!("the nearest choice is \"{near}\""),
+                Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("write {}", self.kind(name).example(name)),
             };
-            let message = format!("{} is not a choice of `{name}`", quoted(&text.value));
+            let message = format!("{} is not a valid `{name}`", quoted(&text.value));
             sink.error(code::BAD_VALUE, &text.span, message, hint);
         }
         found
     }
 
-    /// A command, and where each of its texts stands.
+    /// A command, and the place of each of its strings.
     pub(crate) fn command(&self, name: &str, sink: &mut Sink<'_>) -> Option<Located<Command>> {
         let value = self.get(name)?;
         let span = span_of(value);
@@ -210,7 +210,7 @@ impl<'v, 'de> Node<'v, 'de> {
         Some(Located { value: command, span })
     }
 
-    /// Where each argument of a command stands; empty for a shell line.
+    /// The place of each argument of a command; empty for a shell line.
     pub(crate) fn argument_spans(&self, name: &str) -> Vec<Range<usize>> {
         let items = self.get(name).and_then(Value::as_array);
         items.map(|items| items.iter().map(span_of).collect()).unwrap_or_default()
@@ -268,7 +268,7 @@ impl<'v, 'de> Node<'v, 'de> {
         Some(found)
     }
 
-    /// The tables below this one that have names of the author's choice.
+    /// The tables below this one whose names the author chose.
     pub(crate) fn named(
         &self,
         name: &str,
@@ -294,14 +294,14 @@ impl<'v, 'de> Node<'v, 'de> {
     }
 }
 
-/// Reports a variable name that no environment can hold or that is Piton's own.
+/// Reports a variable name that is not valid or is reserved for Piton.
 pub(crate) fn check_env_name(name: &str, span: &Range<usize>, sink: &mut Sink<'_>) {
     let why = if name.is_empty() {
         "is empty"
     } else if name.contains(['=', '\0']) {
-        "has a `=` or NUL in it"
+        "contains `=` or NUL"
     } else if name.starts_with("PITON_") {
-        "is reserved: names that start with PITON_ are set by Piton"
+        "is reserved: Piton sets the variables that start with PITON_"
     } else {
         return;
     };
@@ -309,7 +309,7 @@ pub(crate) fn check_env_name(name: &str, span: &Range<usize>, sink: &mut Sink<'_
         code::BAD_ENV,
         span,
         format!("the variable name {} {why}", quoted(name)),
-        "use letters, digits and `_`, and another beginning than PITON_",
+        "use letters, digits and `_`, and do not start with PITON_",
     );
 }
 
@@ -325,8 +325,8 @@ fn text_of(
         return None;
     };
     if text.contains('\0') {
-        let hint = "remove it: no program can be given such a text";
-        sink.error(code::BAD_VALUE, &span, format!("`{name}` has a NUL character in it"), hint);
+        let hint = "remove it: programs cannot be given such a string";
+        sink.error(code::BAD_VALUE, &span, format!("`{name}` contains a NUL character"), hint);
         return None;
     }
     Some(Located { value: text.to_owned(), span })
@@ -336,7 +336,7 @@ fn span_of(value: &Value<'_>) -> Range<usize> {
     value.span.start..value.span.end
 }
 
-/// The first line of a table: a whole phase underlined would point at nothing.
+/// The first line of a table: underlining a whole phase would not help.
 fn header(value: &Value<'_>, text: &str) -> Range<usize> {
     let span = span_of(value);
     let inside = text.get(span.clone()).unwrap_or_default();
@@ -346,9 +346,9 @@ fn header(value: &Value<'_>, text: &str) -> Range<usize> {
 
 fn wrong_type(name: &str, expected: Kind, value: &Value<'_>, sink: &mut Sink<'_>) {
     let found = match value.as_ref() {
-        ValueInner::String(_) => "a text",
+        ValueInner::String(_) => "a string",
         ValueInner::Integer(_) => "a whole number",
-        ValueInner::Float(_) => "a number with a point",
+        ValueInner::Float(_) => "a decimal number",
         ValueInner::Boolean(_) => "true or false",
         ValueInner::Array(_) => "a list",
         ValueInner::Table(_) => "a table",
@@ -363,10 +363,10 @@ fn unknown_key(name: &str, span: &Range<usize>, section: &'static Section, sink:
     let names: Vec<&str> = known.iter().map(|key| key.name).collect();
     let elsewhere = || keys::SECTIONS.iter().find(|other| other.key(name).is_some());
     let hint = match keys::nearest(name, names.iter().copied()) {
-        Some(near) => format!("the nearest known key is `{near}`"),
+        Some(near) => format!("did you mean `{near}`?"),
         None => match elsewhere() {
             Some(other) => format!("`{name}` belongs to {}", other.title),
-            None => format!("known are {}", names.join(", ")),
+            None => format!("known keys: {}", names.join(", ")),
         },
     };
     let message = format!("unknown key {} in {}", quoted(name), section.title);

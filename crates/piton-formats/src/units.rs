@@ -1,27 +1,27 @@
 //! Durations, sizes and money as people write them.
 //!
-//! Integer arithmetic throughout: what is written is what is meant, and an overflow is an error with
-//! an explanation, never a wrapped number. Errors say how the value would be written right.
+//! Integer arithmetic throughout: an overflow is an error, never a wrapped number. Errors say how
+//! to write the value correctly.
 
 use piton_core::Millis;
 
-/// Longest duration, ten years: sums with timestamps stay far from the end of their type.
+/// Longest duration, ten years: sums with timestamps cannot overflow.
 pub const DURATION_MAX: Millis = Millis(10 * 365 * 24 * 3_600_000);
 /// Largest size, an exbibyte: no disk holds more, and sums of a few stay within 64 bits.
 pub const SIZE_BYTES_MAX: u64 = 1 << 60;
 /// Largest amount of money in millionths of a dollar: a trillion dollars is a typing error.
 pub const MONEY_MICROS_MAX: u64 = 1_000_000_000_000_000_000;
 
-/// Decimals of a number that are kept; millionths are the finest unit anything has here.
+/// Most decimals of a number: nothing here is finer than a millionth.
 const DECIMALS_MAX: usize = 6;
 
-/// What is wrong with a text that should be a quantity.
+/// Why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     /// What is wrong.
     pub message: String,
-    /// How it would be right.
+    /// How to write it correctly.
     pub hint: String,
 }
 
@@ -57,11 +57,11 @@ pub fn parse_duration(text: &str) -> Result<Millis, Error> {
             "m" | "min" => 60_000,
             "h" => 3_600_000,
             "d" => 86_400_000,
-            "" => return Err(bad("a unit is missing")),
+            "" => return Err(bad("the unit is missing")),
             other => return Err(bad(&format!("`{other}` is not a unit"))),
         };
         if unit_ms >= smallest {
-            return Err(bad("units go from large to small, each once"));
+            return Err(bad("write units from large to small, each once"));
         }
         smallest = unit_ms;
         let part =
@@ -117,7 +117,7 @@ pub fn parse_money(text: &str) -> Result<u64, Error> {
         return Err(bad("it is negative"));
     }
     if number.len() != number_len(number) {
-        return Err(bad("only digits and a point are expected"));
+        return Err(bad("only digits and a point are allowed"));
     }
     let micros = millionths(number).map_err(|why| bad(&why.to_string()))?;
     match u64::try_from(micros) {
@@ -184,7 +184,7 @@ mod tests {
     fn bad_durations_say_why() {
         for (text, why) in [
             ("", "empty"),
-            ("45", "a unit is missing"),
+            ("45", "the unit is missing"),
             ("45 minutes", "`minutes` is not a unit"),
             ("-5m", "negative"),
             ("m", "a number is expected"),
@@ -195,7 +195,7 @@ mod tests {
             ("1..5s", "a number is expected"),
             ("1.s", "a number is expected"),
             ("_1s", "a number is expected"),
-            ("1.2345678901234567s", "it has 16 digits after the point; 6 are the most"),
+            ("1.2345678901234567s", "it has 16 digits after the point; use at most 6"),
         ] {
             let error = parse_duration(text).err().map(|e| e.message).unwrap_or_default();
             assert!(error.contains(why), "{text}: {error}");
@@ -218,7 +218,9 @@ mod tests {
         }
         let long = parse_money("12.1234567").map_err(|error| error.message);
         assert!(
-            long.is_err_and(|why| why.ends_with("it has 7 digits after the point; 6 are the most"))
+            long.is_err_and(|why| {
+                why.ends_with("it has 7 digits after the point; use at most 6")
+            })
         );
     }
 }

@@ -192,7 +192,7 @@ fn finished_work_runs_again_on_purpose() {
     project.remove("ran.txt");
     project.piton(&["retry", "P1/A/two"]).exits(2);
     project.piton(&["retry", "P1/A/two", "--again"]).exits(0).says("will run again");
-    project.piton(&["resume"]).exits(0).says("tester asked for it to run again");
+    project.piton(&["resume"]).exits(0).says("tester asked to run it again");
     assert_eq!(project.lines("ran.txt"), ["two"]);
     project.remove("ran.txt");
     project.piton(&["retry", "P1/A/two", "--again", "--downstream"]).exits(0);

@@ -145,20 +145,20 @@ fn key_row(section: &Section, key: Key) -> Vec<String> {
 
 fn value(kind: Kind) -> String {
     let word = match kind {
-        Kind::Text => "text",
+        Kind::Text => "string",
         Kind::Id => "id",
         Kind::Ids => "list of ids",
         Kind::Path => "path",
         Kind::Paths => "list of paths",
         Kind::Flag => "`true` or `false`",
         Kind::Globs => "list of paths or globs",
-        Kind::Words => "list of texts",
+        Kind::Words => "list of strings",
         Kind::Command => "command",
         Kind::Duration => "duration",
         Kind::Size => "size",
         Kind::Money => "dollars",
         Kind::Count(min, _) => return format!("whole number from {min}"),
-        Kind::Env => "table of texts",
+        Kind::Env => "table of strings",
         Kind::Choice(choices) => {
             return choices.iter().map(|c| code(c)).collect::<Vec<_>>().join(" or ");
         }
@@ -301,7 +301,8 @@ fn elisions_stand_for_anything() {
     assert!(fits("ab", "…") && !fits("ab", "b…"));
 }
 
-/// The quickstart is the first thing a newcomer runs: it must work in a repository without `target`.
+/// The quickstart is the first thing a newcomer runs: it must work in a repository without
+/// `target`.
 #[test]
 fn the_quickstart_runs_and_is_complete() {
     let plan = read("examples/quickstart/plan.toml");

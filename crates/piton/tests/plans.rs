@@ -109,7 +109,7 @@ fn a_plan_that_can_not_be_read_is_a_usage_error() {
         b"title = \"\xc3\xa4\"\n# \xc3\xa4 sp\xe4t\n[[phase]]\nid = \"P\"\nrun = \"true\"\n";
     std::fs::write(project.root().join("latin.toml"), latin).unwrap_or_default();
     let refused = project.piton(&["run", "latin.toml"]).exits(2);
-    refused.says("latin.toml:2:7: error: the file is not UTF-8 here: byte 0xe4").says("hint: ");
+    refused.says("latin.toml:2:7: error: the file is not valid UTF-8: byte 0xe4").says("hint: ");
     assert!(!project.state_dir().exists());
 }
 

@@ -1,10 +1,10 @@
-//! The keys of lanes: how one works, and what the settings say about worktrees, merges, snapshots.
+//! The keys of lanes, and of the settings for worktrees, merges and snapshots.
 
 use super::{Key, Kind, Section, key};
 
-/// Most rounds of a merge: a base that moves a thousand times meanwhile is never caught.
+/// Most rounds of a merge: if base moved a thousand times, the merge will never catch up.
 const MERGE_ROUNDS_MAX: u64 = 1_000;
-/// Most files of a snapshot: git itself is unusable long before that many.
+/// Most files of a snapshot: git is unusable with far fewer.
 const FILES_MAX: u64 = 100_000_000;
 
 /// The choices of `isolation`.
@@ -19,45 +19,45 @@ pub const VIEWS: &[&str] = &["auto", "on", "off"];
 /// The choices of `task_worktrees`.
 pub const TASK_WORKTREES: &[&str] = &["off", "auto", "on"];
 
-/// What lanes inherit: on a lane for itself, elsewhere for all lanes below.
+/// Keys that lanes inherit: on a lane they apply to it, elsewhere to all lanes below.
 pub(crate) const INHERITED: &[Key] = &[
     key(
         "isolation",
         Kind::Choice(ISOLATION),
-        "where it works (`worktree` in git when two lanes of the phase have prompts, else `in-place`)",
+        "where the lane works (`worktree` if two lanes of the phase have prompts, else `in-place`)",
     ),
-    key("merge", Kind::Choice(MERGE), "how the work of a worktree reaches base"),
-    key("setup", Kind::Command, "a command that makes a fresh worktree usable"),
-    key("copy", Kind::Paths, "files copied from base into a fresh worktree"),
-    key("on_retry", Kind::Choice(ON_RETRY), "what an attempt finds of the files of the one before"),
+    key("merge", Kind::Choice(MERGE), "how the work in a worktree gets into base"),
+    key("setup", Kind::Command, "a command that prepares a new worktree"),
+    key("copy", Kind::Paths, "files to copy from the project into a new worktree"),
+    key("on_retry", Kind::Choice(ON_RETRY), "keep or reset the files of a failed attempt"),
     key(
         "commit_message",
         Kind::Text,
-        "the message for work it left uncommitted (`message` of the settings)",
+        "the message for uncommitted work (`message` of the settings)",
     ),
 ];
 
-/// What only a lane itself can say.
+/// Keys that only a lane can have.
 pub(super) const OWN: &[Key] = &[
-    key("alone", Kind::Flag, "whether no other lane may run beside it (false)"),
-    key("provides", Kind::Words, "gates of a phase document that it closes when it completes"),
+    key("alone", Kind::Flag, "whether no other lane may run at the same time (false)"),
+    key("provides", Kind::Words, "gates of a phase document that close when the lane completes"),
 ];
 
 /// How lanes reach base through pull requests.
 pub static PULL_REQUEST: Section = Section::new(
     "[pull_request]",
-    "How lanes with `merge = \"pr\"` open a pull request, and how they find out that it is merged.",
+    "How lanes with `merge = \"pr\"` open pull requests and check whether they are merged.",
     &[&[
         key("remote", Kind::Text, "the remote that branches are pushed to (`origin`)"),
         key(
             "find",
             Kind::Command,
-            "a command that prints the address of the branch's request (`gh pr list`)",
+            "a command that prints the URL of the branch's pull request (`gh pr list`)",
         ),
         key(
             "create",
             Kind::Command,
-            "a command that opens one and prints its address (`gh pr create`)",
+            "a command that opens a pull request and prints its URL (`gh pr create`)",
         ),
         key("merged", Kind::Command, "a command that succeeds once it is merged (`gh pr view`)"),
     ]],
@@ -69,30 +69,30 @@ pub static LANES: Section = Section::new(
     "How lanes work in this project, and where their views are written.",
     &[&[
         key("base", Kind::Text, "the branch lanes start from and merge into (the current branch)"),
-        key("message", Kind::Text, "the message for work a lane left uncommitted (`LANE: TITLE`)"),
+        key("message", Kind::Text, "the commit message for uncommitted work (`LANE: TITLE`)"),
         key(
             "merge_rounds",
             Kind::Count(1, MERGE_ROUNDS_MAX),
-            "how often a merge begins again because base moved (5)",
+            "how often a merge starts over because base moved (5)",
         ),
-        key("worktrees", Kind::Path, "the folder of the worktrees (`.worktrees`)"),
+        key("worktrees", Kind::Path, "the folder for worktrees (`.worktrees`)"),
         key(
             "task_worktrees",
             Kind::Choice(TASK_WORKTREES),
-            "whether tasks of a phase document get worktrees of their own (`off`)",
+            "whether tasks of a phase document get their own worktrees (`off`)",
         ),
-        key("views", Kind::Choice(VIEWS), "whether the files below are written"),
+        key("views", Kind::Choice(VIEWS), "whether to write the files below"),
         key(
             "checkpoints",
             Kind::Path,
-            "the file of the checkpoints (`.claude/ai-dev-kit/run-logs/checkpoints.json`)",
+            "the checkpoints file (`.claude/ai-dev-kit/run-logs/checkpoints.json`)",
         ),
-        key("run_logs", Kind::Path, "the folder of the run logs (`.claude/run-logs`)"),
-        key("run_reports", Kind::Path, "the folder of the run reports (`.claude/run-reports`)"),
+        key("run_logs", Kind::Path, "the folder for run logs (`.claude/run-logs`)"),
+        key("run_reports", Kind::Path, "the folder for run reports (`.claude/run-reports`)"),
         key(
             "task_prompt",
             Kind::Path,
-            "a template for the prompts of tasks of a phase document (built in)",
+            "a template for the prompts of tasks in phase documents (built in)",
         ),
     ]],
 );
@@ -100,18 +100,18 @@ pub static LANES: Section = Section::new(
 /// What snapshots hold.
 pub static SNAPSHOTS: Section = Section::new(
     "[snapshots]",
-    "What snapshots of a workspace hold.",
+    "What snapshots of a workspace contain.",
     &[&[
         key(
             "enabled",
             Kind::Flag,
-            "whether runs that work in place have checkpoints; lanes in worktrees always do (true)",
+            "whether runs that work in place get snapshots; lanes in worktrees always do (true)",
         ),
-        key("file_max", Kind::Size, "the largest file that is held; larger ones are named (50MB)"),
+        key("file_max", Kind::Size, "the largest file to include; larger ones are listed (50MB)"),
         key(
             "files_max",
             Kind::Count(1, FILES_MAX),
-            "files of a work tree past which no snapshot is taken (1000000)",
+            "work trees with more files are not snapshotted (1000000)",
         ),
     ]],
 );

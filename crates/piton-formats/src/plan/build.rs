@@ -1,7 +1,7 @@
-//! The tables of a plan to a draft: short forms written out, inherited values resolved.
+//! Reads the tables of a plan into a draft: short forms expanded, inherited values resolved.
 //!
-//! The draft keeps the place of every id and reference for the checks that follow. A part that is
-//! wrong is reported and kept as far as it goes, so that what is below it is still looked at.
+//! The draft keeps the place of every id and reference for the checks that follow. A wrong part is
+//! reported and kept as far as possible, so that the parts below it are still checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,9 +20,9 @@ use crate::sink::{Located, Sink};
 use crate::text_rules::{check_globs, check_id, check_path, read_command};
 use crate::toml_reader::Node;
 
-/// Wait before the first retry: long enough for a hiccup to pass, short enough not to be noticed.
+/// Wait before the first retry: long enough for a short hiccup, short enough to go unnoticed.
 pub const BACKOFF_DEFAULT: Millis = Millis::from_secs(1);
-/// Time to end politely: what a program needs to write its state, not more.
+/// Time between SIGTERM and SIGKILL: enough for a program to write its state.
 pub const GRACE_DEFAULT: Millis = Millis::from_secs(10);
 
 /// A plan with the places of its ids and references.
@@ -36,9 +36,9 @@ pub(super) struct Draft {
 pub(super) struct PhaseDraft {
     /// The phase, without lanes and references.
     pub(super) phase: Phase,
-    /// Its id; empty when it has none.
+    /// Its id; empty if it has none.
     pub(super) id: Located<String>,
-    /// What it says it needs; `None` when it says nothing.
+    /// Its `needs`; `None` if it has none.
     pub(super) needs: Option<Vec<Located<String>>>,
     /// Its lanes.
     pub(super) lanes: Vec<LaneDraft>,
@@ -48,15 +48,15 @@ pub(super) struct PhaseDraft {
 pub(super) struct LaneDraft {
     /// The lane, without references.
     pub(super) lane: Lane,
-    /// Its id; empty when it has none.
+    /// Its id; empty if it has none.
     pub(super) id: Located<String>,
-    /// What it says it needs.
+    /// Its `needs`.
     pub(super) needs: Vec<Located<String>>,
     /// Ids of its steps.
     pub(super) step_ids: Vec<Located<String>>,
-    /// What its steps make.
+    /// The artifacts of its steps.
     pub(super) artifacts: Vec<Located<String>>,
-    /// What it says about how it works.
+    /// Its rules, as the document states them.
     pub(super) said: Said,
 }
 
@@ -75,9 +75,9 @@ pub(super) struct Builder<'a, 't> {
     pub(super) input: &'a Input<'a>,
     pub(super) sink: &'a mut Sink<'t>,
     pub(super) agents: BTreeMap<String, Agent>,
-    /// Agents already reported as unknown where the plan names them.
+    /// Agents that were already reported as unknown.
     pub(super) reported_agents: BTreeSet<String>,
-    /// Whether the missing git was reported.
+    /// Whether it was already reported that git is missing.
     pub(super) reported_git: bool,
     step_time: Millis,
     pub(super) has_spec: bool,
@@ -133,7 +133,7 @@ fn file_stem(file: &str) -> String {
 impl Builder<'_, '_> {
     fn phases(&mut self, root: &Node<'_, '_>, defaults: &Defaults) -> Vec<PhaseDraft> {
         let Some(nodes) = root.tables("phase", self.sink) else {
-            let hint = "add [[phase]] with an `id` and `run = \"…\"`";
+            let hint = "add a [[phase]] with `id` and `run = \"…\"`";
             self.sink.error(code::MISSING, &(0..0), "the plan has no phase", hint);
             return Vec::new();
         };
@@ -156,7 +156,7 @@ impl Builder<'_, '_> {
             self.short_lane(node, &defaults).into_iter().collect()
         } else {
             let hint = "add `run`, `prompt` or `prompt_file`, or lanes with [[phase.lane]]";
-            // That it has no id is told apart.
+            // A missing id is reported separately.
             let name = quoted(&id.value);
             let phase =
                 if id.value.is_empty() { "a phase".into() } else { format!("the phase {name}") };
@@ -175,7 +175,7 @@ impl Builder<'_, '_> {
         PhaseDraft { phase, id, needs: node.texts("needs", self.sink), lanes }
     }
 
-    /// The one lane that a phase with work of its own stands for.
+    /// The one lane of a phase that has work of its own.
     fn short_lane(&mut self, node: &Node<'_, '_>, defaults: &Defaults) -> Option<LaneDraft> {
         self.count_lane(node)?;
         let id = Located { value: IMPLICIT_LANE.to_owned(), span: node.span.clone() };
@@ -184,7 +184,7 @@ impl Builder<'_, '_> {
         Some(draft)
     }
 
-    /// One lane; `None` ends the reading because there are too many.
+    /// One lane; `None` if there are too many, which ends the reading.
     fn lane(&mut self, node: &Node<'_, '_>, defaults: &Defaults) -> Option<LaneDraft> {
         self.count_lane(node)?;
         let id = self.id(node, "lane");
@@ -194,7 +194,7 @@ impl Builder<'_, '_> {
         let mut draft = empty_lane(id, gate, needs, self.said(node, &defaults));
         let (steps, step) = (node.key_span("steps"), node.key_span("step"));
         if let (Some(_), Some(span)) = (&steps, &step) {
-            let message = "a lane has both `steps` and `step`, which mean the same";
+            let message = "a lane has both `steps` and `step`, which are the same";
             self.sink.error(code::MIXED_FORMS, span, message, "put all steps into one of the two");
         }
         if steps.is_some() || step.is_some() {
@@ -220,7 +220,7 @@ impl Builder<'_, '_> {
         self.step(node, id, defaults, lane);
     }
 
-    /// Reads one step into its lane; `defaults` already holds the step's own values.
+    /// Reads one step into its lane; `defaults` already includes the step's own values.
     fn step(
         &mut self,
         node: &Node<'_, '_>,
@@ -249,7 +249,7 @@ impl Builder<'_, '_> {
         lane.artifacts.extend(artifacts);
     }
 
-    /// A step with the limits, folder and variables that hold for it, and nothing else.
+    /// A step with its limits, folder and variables, and nothing else.
     pub(super) fn bare_step(&self, id: String, work: Work, defaults: &Defaults) -> Step {
         Step {
             id,
@@ -301,7 +301,7 @@ impl Builder<'_, '_> {
         Located { value: String::new(), span: node.span.clone() }
     }
 
-    /// Counts a lane; `None` when there are too many.
+    /// Counts a lane; `None` if there are too many.
     fn count_lane(&mut self, node: &Node<'_, '_>) -> Option<()> {
         self.lanes_total += 1;
         if self.lanes_total == LANES_MAX + 1 {
@@ -311,7 +311,7 @@ impl Builder<'_, '_> {
         (self.lanes_total <= LANES_MAX).then_some(())
     }
 
-    /// Counts a step; false when there are too many.
+    /// Counts a step; false if there are too many.
     pub(super) fn count_step(&mut self, span: &Range<usize>) -> bool {
         self.steps_total += 1;
         if self.steps_total == STEPS_MAX + 1 {
@@ -325,8 +325,7 @@ impl Builder<'_, '_> {
     fn refuse_mixed(&mut self, node: &Node<'_, '_>, what: &str, parts: &str) {
         for key in keys::WORK {
             if let Some(span) = node.key_span(key.name) {
-                let message =
-                    format!("a {what} with `{parts}` cannot have `{}` of its own", key.name);
+                let message = format!("a {what} with `{parts}` cannot also have `{}`", key.name);
                 let hint = format!("move `{}` into one of its steps", key.name);
                 self.sink.error(code::MIXED_FORMS, &span, message, hint);
             }

@@ -1,6 +1,6 @@
-//! What the parts of a plan must keep to together: unique ids, known references, an order to run in.
+//! Rules across the parts of a plan: unique ids, known references, no cycles.
 //!
-//! References are resolved here: phases that name no `needs` come after the phase before them.
+//! References are resolved here: a phase without `needs` comes after the previous phase.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ use crate::diagnostic::{code, quoted};
 use crate::keys;
 use crate::sink::{Located, Sink};
 
-/// Most lanes that are compared because they name the same artifact: the check is quadratic, and
-/// one warning about so many lanes says all there is to say.
+/// Most lanes with the same artifact that are compared: the check is quadratic, and a few warnings
+/// about the same artifact are enough.
 const SHARED_LANES_MAX: usize = 200;
 
 /// Checks the draft and fills in its references.
@@ -30,8 +30,8 @@ pub(super) fn check(draft: &mut Draft, sink: &mut Sink<'_>) {
     let graph = Graph::new(&draft.phases);
     let cycles = graph.cycles();
     for cycle in &cycles {
-        let message = format!("a cycle: {}", cycle.path);
-        let hint = "remove one of the `needs` on this path; a phase without `needs` comes after the one before it";
+        let message = format!("these wait for each other: {}", cycle.path);
+        let hint = "remove one `needs`; a phase without `needs` waits for the previous phase";
         sink.error(code::CYCLE, &cycle.span, message, hint);
     }
     if cycles.is_empty() {
@@ -42,7 +42,7 @@ pub(super) fn check(draft: &mut Draft, sink: &mut Sink<'_>) {
 /// Reports ids that occur twice.
 fn unique<'a>(ids: impl Iterator<Item = &'a Located<String>>, what: &str, sink: &mut Sink<'_>) {
     let mut seen: BTreeMap<&str, &Located<String>> = BTreeMap::new();
-    // A missing id is empty here and was reported already.
+    // A missing id is empty here and was already reported.
     for id in ids.filter(|id| !id.value.is_empty()) {
         if let Some(first) = seen.insert(&id.value, id) {
             let line = sink.text()[..first.span.start].matches('\n').count() + 1;
@@ -113,13 +113,13 @@ fn unknown<'a>(
     sink: &mut Sink<'_>,
 ) {
     let known: Vec<&str> = known.collect();
-    // A lane of another phase, named without it, is the commonest mistake.
+    // The most common mistake is a lane of another phase, named without the phase.
     let elsewhere = known
         .iter()
         .copied()
         .find(|id| id.split_once('/').is_some_and(|(_, lane)| lane == need.value));
     let hint = match elsewhere.or_else(|| keys::nearest(&need.value, known.iter().copied())) {
-        Some(near) => format!("the nearest known {what} is `{near}`"),
+        Some(near) => format!("did you mean `{near}`?"),
         None if what == "lane" => "name a lane of this phase, or PHASE/LANE".to_owned(),
         None => "name the id of a phase of this plan".to_owned(),
     };
@@ -127,7 +127,7 @@ fn unknown<'a>(
     sink.error(code::UNKNOWN_ID, &need.span, message, hint);
 }
 
-/// Warns when lanes that may run at the same time make the same file.
+/// Warns if lanes that may run at the same time make the same file.
 fn shared_artifacts(phases: &[PhaseDraft], graph: &Graph, sink: &mut Sink<'_>) {
     let mut makers: BTreeMap<&str, Vec<(String, &Located<String>)>> = BTreeMap::new();
     for phase in phases {

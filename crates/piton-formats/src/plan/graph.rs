@@ -1,4 +1,4 @@
-//! What waits for what: phases and lanes as one graph, so that a cycle across phases is found too.
+//! Phases and lanes as one graph of what waits for what, so that cycles across phases are found.
 //!
 //! A phase is two nodes, its start and its end: its lanes wait for the start, the end waits for its
 //! lanes. Walks are loops, not recursion: a plan may be as deep as it is long.
@@ -8,12 +8,12 @@ use std::ops::Range;
 
 use super::build::PhaseDraft;
 
-/// Most cycles that are reported: they overlap, and mending a few mostly mends all.
+/// Most cycles that are reported: they overlap, and fixing a few mostly fixes all.
 const CYCLES_MAX: usize = 20;
 /// Most names on the path of a cycle in a message.
 const PATH_NAMES_MAX: usize = 12;
 
-/// A circle of waiting.
+/// A cycle.
 pub(super) struct Cycle {
     /// Its names, first and last the same: `A -> B -> A`.
     pub(super) path: String,
@@ -22,7 +22,7 @@ pub(super) struct Cycle {
 }
 
 struct Node {
-    /// How a message calls it.
+    /// What messages call it.
     name: String,
     waits_for: Vec<Edge>,
 }
@@ -49,7 +49,7 @@ impl Graph {
             starts.push(graph.add(phase.id.value.clone()));
             let end = graph.add(phase.id.value.clone());
             ends.entry(phase.id.value.as_str()).or_insert(end);
-            // First, so that a cycle of phases is told without their lanes.
+            // First, so that a cycle of phases is reported without their lanes.
             graph.wait(end, starts[starts.len() - 1], None);
             for lane in &phase.lanes {
                 let path = format!("{}/{}", phase.id.value, lane.id.value);
@@ -97,7 +97,7 @@ impl Graph {
         self.nodes[from].waits_for.push(Edge { to, span });
     }
 
-    /// Circles of waiting; empty when the plan can run.
+    /// The cycles; empty if the plan can run.
     pub(super) fn cycles(&self) -> Vec<Cycle> {
         #[derive(Clone, Copy, PartialEq)]
         enum Mark {
@@ -129,7 +129,7 @@ impl Graph {
                     Mark::Open if found.len() < CYCLES_MAX => {
                         let from = path.iter().position(|(at, _)| *at == edge.to).unwrap_or(0);
                         let cycle = self.cycle(&path[from..]);
-                        // Through each lane of a phase there may be one more; the cure is the same.
+                        // There may be one more through each lane of a phase; the fix is the same.
                         if found.iter().all(|known: &Cycle| known.span != cycle.span) {
                             found.push(cycle);
                         }
@@ -141,10 +141,10 @@ impl Graph {
         found
     }
 
-    /// Words for a circle, given its nodes and the edge (the one before `next`) taken from each.
+    /// Describes a cycle, given its nodes and the edge (the one before `next`) taken from each.
     fn cycle(&self, path: &[(usize, usize)]) -> Cycle {
         let taken = |(node, next): &(usize, usize)| &self.nodes[*node].waits_for[next - 1];
-        // Order and containment alone make no circle, so one edge has a place.
+        // Order and containment alone make no cycle, so one edge has a place.
         let span = path.iter().find_map(|at| taken(at).span.clone()).unwrap_or_default();
         let mut names: Vec<&str> =
             path.iter().map(|(node, _)| self.nodes[*node].name.as_str()).collect();
@@ -162,7 +162,7 @@ impl Graph {
         Cycle { path: names.join(" -> "), span }
     }
 
-    /// Names of everything that is over before a lane starts.
+    /// The names of everything that ends before a lane starts.
     pub(super) fn before(&self, lane: &str) -> BTreeSet<&str> {
         let mut seen = BTreeSet::new();
         let mut open: Vec<usize> = self.lanes.get(lane).into_iter().copied().collect();

@@ -1,7 +1,7 @@
-//! The steps that a lane in a worktree has besides its author's: setup, tests, pull request.
+//! The steps that Piton adds to a lane in a worktree: setup, tests, pull request.
 //!
-//! They are steps like all others, so that they are recorded, retried, limited and shown alike.
-//! Where a lane works is decided elsewhere; a lane in place gets none of them.
+//! They are recorded, retried, limited and shown like all other steps. Where a lane works is
+//! decided elsewhere; a lane in place gets none of them.
 
 use piton_core::lane::{Isolation, Merge, PULL_REQUEST_STEP, Role, SETUP_STEP, TESTS_STEP, TRIED};
 use piton_core::plan::{Command, Lane, Step, Work};
@@ -9,21 +9,21 @@ use piton_core::plan::{Command, Lane, Step, Work};
 use crate::settings::PullRequest;
 use crate::template::{escape, quote_for_shell};
 
-/// The ids that an author's step of a lane in a worktree cannot have.
+/// The ids that other steps of a lane in a worktree cannot have.
 pub const RESERVED: [&str; 3] = [SETUP_STEP, TESTS_STEP, PULL_REQUEST_STEP];
 
-/// What the implicit steps of a lane are made from.
+/// What the added steps of a lane are made from.
 #[derive(Clone, Debug)]
 pub struct Frame<'a> {
     /// A step with the lane's limits, folder and variables; its work does not matter.
     pub pattern: Step,
-    /// What makes a fresh worktree usable.
+    /// Prepares a new worktree.
     pub setup: Option<Command>,
     /// How a pull request is opened.
     pub pull_request: &'a PullRequest,
 }
 
-/// Fills in the tests of a lane and adds its implicit steps; returns how many.
+/// Fills in the tests of a lane and adds its implicit steps; returns how many it added.
 pub fn complete(lane: &mut Lane, frame: &Frame<'_>) -> usize {
     if lane.rules.isolation != Isolation::Worktree {
         return 0;
@@ -55,7 +55,7 @@ pub fn complete(lane: &mut Lane, frame: &Frame<'_>) -> usize {
     if lane.rules.merge == Merge::PullRequest {
         let work = Work::Run(Command::Shell(script(frame.pull_request)));
         let step = step(PULL_REQUEST_STEP, Role::PullRequest, work);
-        // The commands are for the repository, wherever the lane's own work is.
+        // The commands run at the top of the repository, wherever the lane's own work is.
         lane.steps.push(Step { dir: String::new(), ..step });
     }
     lane.steps.len() - before
@@ -65,7 +65,7 @@ fn tested(lane: &Lane) -> impl Iterator<Item = (&Step, &Command)> {
     lane.steps.iter().filter_map(|step| step.test.as_ref().map(|test| (step, test)))
 }
 
-/// A variable to which two steps that have a test give different values: the tests run as one step.
+/// A variable to which two steps with a test give different values: their tests run as one step.
 pub(super) fn clash(lane: &Lane) -> Option<&str> {
     let mut seen = std::collections::BTreeMap::new();
     let mut variables = tested(lane).flat_map(|(step, _)| &step.env);
@@ -76,8 +76,8 @@ pub(super) fn clash(lane: &Lane) -> Option<&str> {
 
 /// The tests of a lane's steps, each once and in order, and the folder they run in.
 ///
-/// A test that runs elsewhere than the others goes there by itself. Then it is not the command that
-/// its step has run, and only its own success counts as evidence.
+/// A test that runs in another folder changes to it first. Then it is not the command that its step
+/// ran, and only its own success counts as evidence.
 fn tests(lane: &Lane) -> (String, Vec<Command>) {
     let first = tested(lane).next().map(|(step, _)| step.dir.clone()).unwrap_or_default();
     let same = tested(lane).all(|(step, _)| step.dir == first);
@@ -104,9 +104,9 @@ fn within(dir: &str, command: &Command) -> Command {
     }
 }
 
-/// Pushes the branch (over work of its own that was taken back, never over another's), then finds its
-/// pull request or opens one: done again, it changes nothing. The
-/// address is the last line. Each command stands on lines of its own, so that it may end as it likes.
+/// Pushes the branch, then finds its pull request or opens one; running it again changes nothing.
+/// The push replaces commits of this run that were rolled back, but nobody else's. The URL is the
+/// last line. Each command is on its own lines, so that it may end in any way.
 fn script(how: &PullRequest) -> String {
     let line = |command: &Command| match command {
         Command::Shell(line) => line.clone(),
@@ -114,7 +114,7 @@ fn script(how: &PullRequest) -> String {
             args.iter().map(|arg| quote_for_shell(arg)).collect::<Vec<_>>().join(" ")
         }
     };
-    // Said before each is tried: the record of a failure names the command, not this script.
+    // Noted before each command runs, so that a failure names the command, not this script.
     let says = |command: &str| {
         let note = serde_json::json!({ "note": format!("{TRIED}{command}") });
         quote_for_shell(&note.to_string())
@@ -125,15 +125,15 @@ fn script(how: &PullRequest) -> String {
     let refspec = "\"$PITON_HEAD:refs/heads/$PITON_BRANCH\"";
     let replace = "--force-with-lease=\"refs/heads/$PITON_BRANCH:$there\"";
     let replacing = says(&format!("{git} push -q {replace} {remote} {refspec}"));
-    // The address of a remote may be relative: git reads it from where it runs, and the user wrote it
-    // where the repository is.
+    // The URL of a remote may be relative: git resolves it from its working directory, and the user
+    // meant the repository's.
     //
-    // A lane that was taken back and worked again has other commits than those it pushed: they are
-    // replaced, but nobody else's. What a push may have brought to the remote stands in a ref of the
-    // run before it does, so that a kill in between leaves nothing unknown. A lock on those refs is of
-    // an attempt that was killed: nobody else moves them, and no other attempt runs. With a remote on
-    // this machine its side was killed too, and the lock on the branch there keeps all others out; it
-    // is taken away if nobody has let go of it for a second.
+    // A lane that was rolled back and ran again has other commits than those it pushed. They are
+    // replaced, but nobody else's. A ref of the run records what a push may bring to the remote
+    // before it does, so that it is known after a kill. A lock on those refs is from an attempt
+    // that was killed: nobody else moves them, and no other attempt runs. If the remote is on this
+    // machine, its side was killed too and may have left a lock on the branch. That lock is removed
+    // if it stays for a second.
     let text = format!(
         "tries() {{ printf '%s\\n' \"$1\" >> \"$PITON_OUTPUT\"; }}\n\
          own=\"refs/piton/$PITON_RUN_ID\"\n\
@@ -180,7 +180,7 @@ fn script(how: &PullRequest) -> String {
         create = line(&how.create),
         looks = says(&format!("{git} ls-remote {remote} {branch}")),
         pushes = says(&format!("{git} push -q {remote} {refspec}")),
-        // What is there is a number of git's: it needs no quotes.
+        // A commit id needs no quotes.
         replaces = replacing.replace("$there", "'\"$there\"'"),
         finds = says(&line(&how.find)),
         creates = says(&line(&how.create)),

@@ -1,7 +1,7 @@
-//! How a lane works, from what its document says: where, what becomes of its work, its tests.
+//! How a lane works: where, how its work gets into base, and its tests.
 //!
-//! Decided once all lanes of a phase are read, because where one works depends on the others: agents
-//! that write side by side need folders of their own.
+//! Decided when all lanes of a phase are read, because it depends on the other lanes: agents that
+//! write at the same time need their own folders.
 
 use std::ops::Range;
 
@@ -16,14 +16,14 @@ use crate::settings::{Defaults, LaneDefaults};
 use crate::template;
 use crate::toml_reader::Node;
 
-/// Lanes with prompts from which a phase works in worktrees: one agent alone disturbs nobody.
+/// A phase with this many lanes with prompts works in worktrees: one agent alone disturbs nobody.
 const AGENT_LANES_MIN: usize = 2;
 
-/// What a document says about how a lane works.
+/// The rules of a lane, as the document states them.
 pub(super) struct Said {
-    /// Keys of its own, with their places.
+    /// Its own keys, with their places.
     own: Vec<(&'static str, Range<usize>)>,
-    /// What holds for it.
+    /// Its values, inherited ones included.
     defaults: Defaults,
     alone: bool,
     provides: Vec<String>,
@@ -31,14 +31,14 @@ pub(super) struct Said {
     pub(super) has_prompt: bool,
 }
 
-/// The keys for lanes that a table has.
+/// The lane keys that a table has.
 fn own_keys(node: &Node<'_, '_>) -> Vec<(&'static str, Range<usize>)> {
     let place = |key: &keys::Key| node.key_span(key.name).map(|span| (key.name, span));
     keys::LANE_INHERITED.iter().filter_map(place).collect()
 }
 
 impl Builder<'_, '_> {
-    /// What a table says about its lane; `defaults` already holds the lane's own values.
+    /// Reads the rules of a lane; `defaults` already includes the lane's own values.
     pub(super) fn said(&mut self, node: &Node<'_, '_>, defaults: &Defaults) -> Said {
         let provides = node.texts("provides", self.sink).unwrap_or_default();
         Said {
@@ -50,11 +50,11 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Reports a table that asks for worktrees where there is no git.
+    /// Reports a table that asks for worktrees without git.
     pub(super) fn check_git(&mut self, node: &Node<'_, '_>, lane: &LaneDefaults) {
         if lane.isolation == Some(Isolation::Worktree) && !self.input.git {
             let span = node.text("isolation", self.sink).map_or(node.span.clone(), |t| t.span);
-            self.refuse_worktree(&span, "a worktree needs git, and this project has none");
+            self.refuse_worktree(&span, "a worktree needs git, but there is no git repository");
         }
     }
 
@@ -64,7 +64,7 @@ impl Builder<'_, '_> {
         self.reported_git = true;
     }
 
-    /// Decides how the lanes of a phase work; `is_short` when the phase itself is the lane.
+    /// Decides how the lanes of a phase work; `is_short` if the phase itself is the lane.
     pub(super) fn settle(&mut self, node: &Node<'_, '_>, lanes: &mut [LaneDraft], is_short: bool) {
         let agents = lanes.iter().filter(|lane| lane.said.has_prompt).count();
         let usual = if self.input.git && agents >= AGENT_LANES_MIN {
@@ -100,7 +100,7 @@ impl Builder<'_, '_> {
         }
         if !self.input.git && !self.reported_git {
             let span = draft.id.span.clone();
-            self.refuse_worktree(&span, "the settings ask for worktrees, and there is no git");
+            self.refuse_worktree(&span, "the settings ask for worktrees, but there is no git");
         }
         let rules = &mut draft.lane.rules;
         rules.merge = values.merge.unwrap_or_default();
@@ -119,7 +119,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Reports keys of a lane's own that mean nothing where it works.
+    /// Reports keys of a lane that have no effect where it works.
     fn refuse_in_place(&mut self, said: &Said, values: &LaneDefaults) {
         for (name, span) in &said.own {
             let asks = match *name {
@@ -142,11 +142,11 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Reports steps that cannot stand beside the implicit ones.
+    /// Reports steps that clash with the implicit ones.
     fn check_steps(&mut self, draft: &LaneDraft) {
         for id in draft.step_ids.iter().filter(|id| implicit::RESERVED.contains(&id.value.as_str()))
         {
-            let message = format!("{} is a step of Piton's own in a worktree", quoted(&id.value));
+            let message = format!("{} is reserved for a step that Piton adds", quoted(&id.value));
             let hint = format!("choose another id, such as `own-{}`", id.value);
             self.sink.error(code::RESERVED_ID, &id.span, message, hint);
         }
@@ -155,15 +155,14 @@ impl Builder<'_, '_> {
         }
         for (step, id) in draft.lane.steps.iter().zip(&draft.step_ids) {
             if step.test.as_ref().is_some_and(uses_step) {
-                let message =
-                    "the test uses `step.id`, which is `tests` when it runs for the merge";
+                let message = "the test uses `step.id`, but that is `tests` when it runs again before the merge";
                 let hint = format!("write `{}` into the command", id.value);
                 self.sink.error(code::CLASHING_TESTS, &id.span, message, hint);
             }
         }
         if let Some(name) = implicit::clash(&draft.lane) {
             let message = format!(
-                "two steps with a test give {} different values, but their tests run together for the merge",
+                "two steps with a test give {} different values, but their tests run together before the merge",
                 quoted(name)
             );
             let hint = format!("write the value of {name} into the test commands");

@@ -1,9 +1,8 @@
 //! `plan.toml` to a [`Plan`], or to all of its problems at once.
 //!
-//! In passes: `build` reads the tables and resolves what steps inherit, `lanes` decides how each lane
-//! works, `implicit` adds the steps that follow from it, `check` looks at what the
-//! parts must keep to together, `graph` finds cycles and lanes that run side by side.
-//! Nothing here runs or opens anything: prompt files come through a function of the caller.
+//! In passes: `build` reads the tables and resolves inherited values, `lanes` decides how each lane
+//! works, `implicit` adds steps, `check` checks ids and references, `graph` finds cycles and lanes
+//! that run at the same time. Nothing here runs or opens anything: the caller reads prompt files.
 
 pub mod build;
 mod check;
@@ -27,12 +26,11 @@ use crate::settings::Settings;
 use crate::sink::{Sink, parse};
 use crate::toml_reader::Node;
 
-/// Largest plan document: a hundred times a generous plan of [`STEPS_MAX`] short steps would still
-/// fit, and what is larger is the wrong file.
+/// Largest plan document: [`STEPS_MAX`] steps fit easily, and a larger file is the wrong one.
 pub const PLAN_BYTES_MAX: usize = 16 << 20;
-/// Largest prompt file: several times what any agent can take in.
+/// Largest prompt file: several times what any agent can read.
 pub const PROMPT_BYTES_MAX: usize = 4 << 20;
-/// Most phases of a plan: a view of them still fits a person's patience.
+/// Most phases of a plan: more than a person would read in a list.
 pub const PHASES_MAX: usize = 1_000;
 /// Most lanes of a plan in all; each has at least one step.
 pub const LANES_MAX: usize = STEPS_MAX;
@@ -42,13 +40,13 @@ pub const STEPS_MAX: usize = 10_000;
 /// What a plan is read from.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
-    /// The file, as the person named it.
+    /// The file, as the user named it.
     pub file: &'a str,
     /// Its text.
     pub text: &'a str,
-    /// What applies where the plan says nothing.
+    /// The settings, for what the plan leaves open.
     pub settings: &'a Settings,
-    /// Whether the project has git: without it nothing works in worktrees.
+    /// Whether the project is a git repository: worktrees need one.
     pub git: bool,
     /// Reads a prompt file, given its path relative to the project's root.
     pub read: &'a dyn Fn(&str) -> io::Result<String>,
@@ -66,8 +64,8 @@ pub fn read_plan(input: &Input<'_>) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagn
 
 fn read(input: &Input<'_>, sink: &mut Sink<'_>) -> Option<Plan> {
     if input.text.len() > PLAN_BYTES_MAX {
-        let message = format!("the plan has more than {PLAN_BYTES_MAX} bytes");
-        sink.error(code::TOO_LARGE, &(0..0), message, "name the right file, or split the plan");
+        let message = format!("the plan is larger than {PLAN_BYTES_MAX} bytes");
+        sink.error(code::TOO_LARGE, &(0..0), message, "split it, or name the right file");
         return None;
     }
     let root = parse(sink)?;

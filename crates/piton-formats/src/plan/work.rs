@@ -1,7 +1,7 @@
 //! What a step does: a command, or a prompt for an agent.
 //!
-//! Prompt files are read through the caller's function; agents are resolved to their commands here,
-//! so that a run does not depend on settings that change later.
+//! The caller reads prompt files. Agents are resolved to their commands here, so that a run does
+//! not depend on settings that change later.
 
 use piton_core::plan::{Command, Work};
 
@@ -15,7 +15,7 @@ use crate::text_rules::{check_path, check_template, read_command};
 use crate::toml_reader::Node;
 
 impl Builder<'_, '_> {
-    /// The one kind of work a step must have.
+    /// The work of a step: exactly one kind.
     pub(super) fn work(
         &mut self,
         node: &Node<'_, '_>,
@@ -45,8 +45,8 @@ impl Builder<'_, '_> {
             if let Some(span) = node.key_span("agent")
                 && rest.is_empty()
             {
-                let message = "an agent has no effect on a step that runs a command";
-                self.sink.warn(code::UNUSED, &span, message, "remove `agent`, or write `prompt`");
+                let message = "`agent` has no effect on a step that runs a command";
+                self.sink.warn(code::UNUSED, &span, message, "remove `agent`, or use `prompt`");
             }
             return read_command(node, "run", self.has_spec, self.sink).map(Work::Run);
         }
@@ -66,7 +66,7 @@ impl Builder<'_, '_> {
         let path = check_path("prompt_file", &located, self.sink)?;
         let mut refuse = |why: String| {
             let hint =
-                "the path is relative to the project's root; create the file or correct the path";
+                "create the file or correct the path, which is relative to the project's root";
             let message = format!("the prompt file {} {why}", quoted(&path));
             self.sink.error(code::UNREADABLE_PROMPT, &located.span, message, hint);
         };
@@ -78,7 +78,7 @@ impl Builder<'_, '_> {
             }
         };
         if text.len() > PROMPT_BYTES_MAX || text.trim().is_empty() {
-            let large = format!("has more than {PROMPT_BYTES_MAX} bytes");
+            let large = format!("is larger than {PROMPT_BYTES_MAX} bytes");
             refuse(if text.trim().is_empty() { "is empty".to_owned() } else { large });
             return None;
         }
@@ -105,8 +105,8 @@ impl Builder<'_, '_> {
     ) -> Option<(String, Command)> {
         let span = node.key_span(work).unwrap_or(node.span.clone());
         let Some(name) = &defaults.agent else {
-            let hint = "add `agent = \"NAME\"` to the step or to [defaults], and [agents.NAME] with a command";
-            self.sink.error(code::UNKNOWN_AGENT, &span, "a prompt has no agent to go to", hint);
+            let hint = "add `agent = \"NAME\"` to the step or to [defaults], and define [agents.NAME] with a `command`";
+            self.sink.error(code::UNKNOWN_AGENT, &span, "a prompt has no agent", hint);
             return None;
         };
         if let Some(agent) = self.agents.get(name) {
@@ -114,7 +114,7 @@ impl Builder<'_, '_> {
         }
         if !self.reported_agents.contains(name) {
             let hint = self.agent_hint(name);
-            let message = format!("the agent {} of the settings is not defined", quoted(name));
+            let message = format!("the agent {} in the settings is not defined", quoted(name));
             self.sink.error(code::UNKNOWN_AGENT, &span, message, hint);
         }
         None
@@ -122,7 +122,7 @@ impl Builder<'_, '_> {
 
     pub(super) fn agent_hint(&self, name: &str) -> String {
         match keys::nearest(name, self.agents.keys().map(String::as_str)) {
-            Some(near) => format!("the nearest known agent is `{near}`"),
+            Some(near) => format!("did you mean `{near}`?"),
             None => format!(
                 "add [agents.{name}] with command = [\"program\"] to the plan or the settings"
             ),

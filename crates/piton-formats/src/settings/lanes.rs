@@ -1,7 +1,6 @@
 //! What the settings say about lanes: worktrees, pull requests, views, snapshots.
 //!
-//! Only values: who makes worktrees, opens pull requests and takes snapshots is told here how, and
-//! decides nothing by itself.
+//! Only values: the code that makes worktrees, opens pull requests and takes snapshots uses them.
 
 use piton_core::lane::{Isolation, Merge, OnRetry, TaskWorktrees};
 use piton_core::lane_state::MERGE_ROUNDS_MAX;
@@ -17,13 +16,13 @@ use crate::toml_reader::Node;
 const FIND: &str = r#"gh pr list --head "$PITON_BRANCH" --state all --json url,state,headRefOid --jq "map(select(.state == \"OPEN\" or .headRefOid == \"$PITON_HEAD\"))[0].url // empty""#;
 /// Opens a pull request with the texts of the lane's commits.
 const CREATE: &str = r#"gh pr create --head "$PITON_BRANCH" --base "$PITON_BASE_BRANCH" --fill"#;
-/// Succeeds once the recorded pull request is merged; says what is wrong where it never will be.
+/// Succeeds once the recorded pull request is merged; says why if it never will be.
 const MERGED: &str = r#"state=$(gh pr view "$PITON_PULL_REQUEST" --json state --jq .state) || exit 2
 case "$state" in MERGED) exit 0 ;; CLOSED) echo "it was closed" ;; esac; exit 1"#;
 
-/// Largest file in a snapshot: sources are far smaller, and what is larger is made by a build.
+/// Largest file in a snapshot: sources are far smaller, and larger files are made by builds.
 const FILE_BYTES_MAX: u64 = 50_000_000;
-/// Files past which a work tree is taken for the wrong one, such as a home directory.
+/// Most files of a work tree: one with more is probably the wrong folder, such as a home directory.
 const FILES_MAX: u64 = 1_000_000;
 
 /// What lanes inherit; `None` leaves the decision to the next wider place.
@@ -31,20 +30,20 @@ const FILES_MAX: u64 = 1_000_000;
 pub struct LaneDefaults {
     /// Where they work.
     pub isolation: Option<Isolation>,
-    /// How their work reaches base.
+    /// How their work gets into base.
     pub merge: Option<Merge>,
-    /// What makes a fresh worktree usable.
+    /// Prepares a new worktree.
     pub setup: Option<Command>,
-    /// Files copied into a fresh worktree.
+    /// Files to copy into a new worktree.
     pub copy: Option<Vec<String>>,
-    /// What an attempt finds of the one before.
+    /// Whether a retry keeps the files of the last attempt.
     pub on_retry: Option<OnRetry>,
     /// Template of the message for uncommitted work.
     pub commit_message: Option<String>,
 }
 
 impl LaneDefaults {
-    /// These values where `narrower` has none of its own.
+    /// The values of `narrower`, and these where it has none.
     #[must_use]
     pub(super) fn under(&self, narrower: Self) -> Self {
         Self {
@@ -58,15 +57,15 @@ impl LaneDefaults {
     }
 }
 
-/// How lanes open pull requests. Commands are no templates: they find what they need in
+/// How lanes open pull requests. Commands are not templates: they use the variables
 /// `PITON_BRANCH`, `PITON_BASE_BRANCH`, `PITON_HEAD` and `PITON_ROOT`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PullRequest {
     /// The remote that branches are pushed to.
     pub remote: String,
-    /// Prints the address of the branch's pull request, or nothing.
+    /// Prints the URL of the branch's pull request, or nothing.
     pub find: Command,
-    /// Opens a pull request and prints its address.
+    /// Opens a pull request and prints its URL.
     pub create: Command,
     /// Succeeds once the pull request `PITON_PULL_REQUEST` is merged.
     pub merged: Command,
@@ -103,7 +102,7 @@ pub struct Lanes {
     pub base: Option<String>,
     /// Template of the message for uncommitted work, where no plan has one.
     pub message: Option<String>,
-    /// How often a merge begins again because base moved.
+    /// How often a merge starts over because base moved.
     pub merge_rounds: u32,
     /// The folder of the worktrees.
     pub worktrees: String,
@@ -191,7 +190,7 @@ fn check_copied(paths: Vec<Located<String>>, sink: &mut Sink<'_>) -> Vec<String>
         let Some(value) = check_path("copy", &path, sink) else { continue };
         let why = match value.as_str() {
             "" => "names the project's root itself",
-            text if text.contains('*') => "has a `*` in it, and globs are not looked up here",
+            text if text.contains('*') => "contains `*`, and globs are not supported here",
             _ => {
                 plain.push(value);
                 continue;
@@ -283,7 +282,7 @@ fn read_path(node: &Node<'_, '_>, name: &str, sink: &mut Sink<'_>) -> Option<Str
     let plain = check_path(name, &path, sink)?;
     if plain.is_empty() {
         let message = format!("`{name}` names the project's root itself");
-        sink.error(code::BAD_PATH, &path.span, message, "name something below it");
+        sink.error(code::BAD_PATH, &path.span, message, "name a file or folder below it");
         return None;
     }
     Some(plain)
@@ -293,8 +292,8 @@ fn read_path(node: &Node<'_, '_>, name: &str, sink: &mut Sink<'_>) -> Option<Str
 fn read_git_name(node: &Node<'_, '_>, name: &str, sink: &mut Sink<'_>) -> Option<String> {
     let text = node.text(name, sink)?;
     if text.value.starts_with('-') || text.value.contains(char::is_whitespace) {
-        let message = format!("{} cannot be the `{name}`", quoted(&text.value));
-        let hint = "write its name as git knows it, without blanks and not beginning with `-`";
+        let message = format!("{} is not a valid `{name}`", quoted(&text.value));
+        let hint = "use its name as git knows it, without spaces and not starting with `-`";
         sink.error(code::BAD_VALUE, &text.span, message, hint);
         return None;
     }
@@ -408,7 +407,7 @@ files_max = 7
             ("[lanes]\nmessage = \"{{ lain }}\"", code::BAD_TEMPLATE, "lane.id"),
             ("[lanes]\nmerge_rounds = 0", code::BAD_VALUE, "from 1"),
             ("[lanes]\nviews = \"yes\"", code::BAD_VALUE, "views = \"auto\""),
-            ("[pull_request]\nremote = \"a b\"", code::BAD_VALUE, "without blanks"),
+            ("[pull_request]\nremote = \"a b\"", code::BAD_VALUE, "without spaces"),
             ("[pull_request]\nfind = \"\"", code::BAD_VALUE, "make check"),
             ("[snapshots]\nfile_max = \"big\"", code::BAD_SIZE, "64MB"),
             ("[snapshots]\nfiles_max = 0", code::BAD_VALUE, "from 1"),

@@ -1,10 +1,10 @@
-//! How much a template may do: `MiniJinja` counts instructions, but neither the bytes that one of them
-//! makes nor how deep expressions are nested.
+//! The limits of a template: `MiniJinja` counts instructions, but neither the bytes that one of
+//! them makes nor how deep expressions are nested.
 //!
-//! So there is nothing that a result could be kept in to be added to itself (`set`, `macro`, `with`,
-//! loops that call themselves, sums in loops within loops), nothing is multiplied, filters that make
-//! more of a text have a limit, and so has what is filled in. An expression is as long as a person
-//! reads. What is refused is refused before it is parsed.
+//! So a template cannot store a result and add it to itself (`set`, `macro`, `with`, recursive
+//! loops, sums in nested loops) and cannot multiply. Filters that make a text longer are limited,
+//! and so are the rendered text and the length of an expression. Limits are checked before the
+//! template is parsed.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -15,31 +15,31 @@ use minijinja::{
     AutoEscape, Environment, Error, ErrorKind, State, Template, UndefinedBehavior, Value, filters,
 };
 
-/// Instructions one template may execute: enough for loops over thousands of items, and over in a
-/// blink when a template loops within loops.
+/// Instructions one template may execute: enough for loops over thousands of items, and soon used
+/// up by nested loops.
 const FUEL: u64 = 20_000;
-/// Bytes that a template may be filled in to: more than any agent reads.
+/// Bytes of a rendered template: more than any agent reads.
 const FILLED_MAX: usize = 4 << 20;
-/// Bytes that a filter may make of a text: more than all failures that are told of.
+/// Bytes of a filter's result: more than the longest failure context.
 const GROWN_MAX: usize = 256 << 10;
-/// Most numbers in a range: more would not fit into the fuel.
+/// Most numbers in a range: the instructions would not suffice for more.
 const RANGE_MAX: isize = 10_000;
 /// Words and signs of one expression: each may be a level of the stack.
 const TOKENS_MAX: usize = 200;
-/// Times that a template may say `elif`: each is a level of the stack too.
+/// Most `elif` of a template: each is a level of the stack too.
 const ELIFS_MAX: usize = 100;
 /// The tags there are.
 const TAGS: [&str; 8] = ["if", "elif", "else", "endif", "for", "endfor", "raw", "endraw"];
 
-/// An engine with the rules that all our templates have in common.
+/// An engine with the rules of all our templates.
 pub fn engine() -> Environment<'static> {
     let mut engine = Environment::new();
     engine.set_undefined_behavior(UndefinedBehavior::Strict);
     engine.set_auto_escape_callback(|_| AutoEscape::None);
-    // Errors then know the place within their line.
+    // With it, errors have a column.
     engine.set_debug(true);
     engine.set_fuel(Some(FUEL));
-    // The last newline of a prompt is the author's; the engine would drop it.
+    // The engine would drop the last newline of a prompt.
     if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
         engine.set_syntax(syntax);
     }
@@ -67,7 +67,7 @@ fn bounded(bytes: Option<usize>, what: &str) -> Result<(), Error> {
 
 fn replace(text: &str, from: &str, to: &str) -> Result<String, Error> {
     let grown = text.matches(from).count().checked_mul(to.len());
-    bounded(grown.and_then(|grown| grown.checked_add(text.len())), "what `replace` makes")?;
+    bounded(grown.and_then(|grown| grown.checked_add(text.len())), "the result of `replace`")?;
     Ok(text.replace(from, to))
 }
 
@@ -81,7 +81,10 @@ fn indent(
     let wide =
         width.map_or_else(|| kwargs.get::<Option<usize>>("width"), |width| Ok(Some(width)))?;
     let grown = text.as_str().lines().count().checked_mul(wide.unwrap_or_default());
-    bounded(grown.and_then(|grown| grown.checked_add(text.as_str().len())), "what `indent` makes")?;
+    bounded(
+        grown.and_then(|grown| grown.checked_add(text.as_str().len())),
+        "the result of `indent`",
+    )?;
     filters::indent(text, width, first, blank, kwargs)
 }
 
@@ -95,7 +98,7 @@ fn join(
     let items = list.len().unwrap_or(GROWN_MAX);
     let between =
         joiner.as_ref().map_or(Some(0), |between| between.as_str().len().checked_mul(items));
-    bounded(between, "what `join` makes")?;
+    bounded(between, "the result of `join`")?;
     filters::join(state, list, joiner, attribute, kwargs)
 }
 
@@ -106,7 +109,7 @@ fn map(
 ) -> Result<Vec<Value>, Error> {
     let named = args.first().and_then(|filter| filter.as_str());
     if named.is_some_and(|name| ["indent", "join", "map", "replace"].contains(&name)) {
-        return Err(too_large("what `map` makes with this filter"));
+        return Err(too_large("the result of `map` with this filter"));
     }
     filters::map(state, list, args)
 }
@@ -123,7 +126,7 @@ fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Valu
 pub fn fill(template: &Template<'_, '_>, values: Value) -> Result<String, Error> {
     let mut filled = Filled(Vec::new());
     template.render_captured_to(values, &mut filled).map_err(|error| match error.kind() {
-        ErrorKind::WriteFailure => too_large("what it is filled in to"),
+        ErrorKind::WriteFailure => too_large("the result"),
         _ => error,
     })?;
     String::from_utf8(filled.0).map_err(|_| Error::from(ErrorKind::WriteFailure))
@@ -145,7 +148,7 @@ impl Write for Filled {
     }
 }
 
-/// What a template may not say, and where; nothing where the engine may look at it.
+/// What a template must not contain, and where; `None` if the engine may parse it.
 pub fn refused(template: &str) -> Option<(Range<usize>, String)> {
     let (mut at, mut elifs, mut loops) = (0, 0, 0_usize);
     while let Some(mark) = next_mark(template, at) {
@@ -162,11 +165,11 @@ pub fn refused(template: &str) -> Option<(Range<usize>, String)> {
         let words = &tokens.found;
         if words.len() > TOKENS_MAX {
             return refuse(format!(
-                "an expression of a template has more than {TOKENS_MAX} words and signs"
+                "an expression in a template has more than {TOKENS_MAX} words and signs"
             ));
         }
         if words.contains(&"*") {
-            return refuse("a template can't multiply".to_owned());
+            return refuse("templates cannot multiply".to_owned());
         }
         if sign != b'%' {
             continue;
@@ -178,19 +181,19 @@ pub fn refused(template: &str) -> Option<(Range<usize>, String)> {
             "elif" => elifs += 1,
             "endfor" => loops = loops.saturating_sub(1),
             "for" if has("recursive") => {
-                return refuse("a loop of a template can't be recursive".to_owned());
+                return refuse("loops in templates cannot be recursive".to_owned());
             }
             "for" if loops > 0 && (has("~") || has("+")) => {
-                return refuse("a loop within a loop of a template can't add up".to_owned());
+                return refuse("nested loops in templates cannot add".to_owned());
             }
             "for" => loops += 1,
             other if !TAGS.contains(&other) => {
-                return refuse(format!("a template has no tag `{other}`"));
+                return refuse(format!("templates have no tag `{other}`"));
             }
             _ => {}
         }
         if elifs > ELIFS_MAX {
-            return refuse(format!("a template has `elif` more than {ELIFS_MAX} times"));
+            return refuse(format!("the template has more than {ELIFS_MAX} `elif`"));
         }
     }
     None
@@ -201,7 +204,7 @@ fn next_mark(template: &str, from: usize) -> Option<usize> {
     rest.windows(2).position(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
 }
 
-/// Where the text goes on after what is no template.
+/// The end of a `raw` block.
 fn after_raw(template: &str, from: usize) -> usize {
     let mut at = from;
     while let Some(mark) = template[at..].find("{%") {
@@ -252,7 +255,7 @@ fn is_part(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// How long a text between quotes is, with both of them.
+/// The length of a quoted text, quotes included.
 fn text_length(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
