@@ -136,7 +136,7 @@ fn number_len(text: &str) -> usize {
 enum BadNumber {
     #[error("a number is expected")]
     NotANumber,
-    #[error("it has {0} digits after the point; {DECIMALS_MAX} are the most")]
+    #[error("it has {0} digits after the point; use at most {DECIMALS_MAX}")]
     Decimals(usize),
 }
 

@@ -1,10 +1,10 @@
-//! One cgroup per run, where the system lets us make one: nothing that a step starts can leave it
-//! by forking, by a new session or by clearing its environment.
+//! One cgroup per run, if the system allows it: no process that a step starts can leave it by
+//! forking, by a new session or by clearing its environment.
 //!
-//! The keeper is born in it or enters it before its first child, so every child inherits it and no
-//! step pays for it. It only tells who belongs to a run: no controller is enabled and nothing is
-//! limited. Where it cannot be made, marks and journal remain, and the reason is written down.
-//! `strays` asks `belongs`; whoever comes last removes the folder of a group that is empty.
+//! The keeper starts in it or enters it before its first child, so every child inherits it at no
+//! cost. It only shows which processes belong to a run: no controller is enabled and nothing is
+//! limited. If it cannot be created, marks and journal remain, and the reason is recorded. `strays`
+//! uses `belongs`; the last process to need an empty group removes it.
 
 mod place;
 
@@ -26,23 +26,23 @@ const RECORD: &str = "keeper.cgroup";
 /// What the name of each group begins with; the run's mark follows.
 const PREFIX: &str = "piton-";
 
-/// The longest mark that becomes a name: the system takes 255 bytes, ours are a fraction.
+/// The longest mark that becomes a name: the system allows 255 bytes, and ours are far shorter.
 const MARK_BYTES_MAX: usize = 200;
 
 /// How often entering is tried when somebody removes the empty group in between.
 const ENTER_TRIES: u32 = 5;
 
-/// How many groups below one are looked at: a step can make as many as it likes.
+/// How many groups below one are searched: a step can make any number.
 const GROUPS_MAX: usize = 4096;
 
 /// How often removing is tried while the kernel still counts a process that has just ended.
 const REMOVE_TRIES: u32 = 50;
 
-/// The pause between two tries; all of them together are below what a person notices.
+/// The pause between two tries; all of them together are too short for a person to notice.
 const REMOVE_PAUSE: Duration = Duration::from_millis(1);
 
-/// How often processes are moved out of a group that is given up: one that forks meanwhile is
-/// moved by the next pass.
+/// How often processes are moved out of a group that is given up: the next pass moves those that
+/// were forked meanwhile.
 const DISBAND_PASSES: u32 = 5;
 
 /// Why a keeper is in no cgroup, for a person: nobody decides by it.
@@ -68,7 +68,7 @@ impl Record {
         if record.boot != os::boot_id().ok()? {
             return None;
         }
-        // Whatever a damaged record says, only groups of ours are touched.
+        // Even with a damaged record, only our own groups are touched.
         record.groups.retain(|group| {
             let name = group.file_name().and_then(|name| name.to_str());
             name.is_some_and(|name| name.starts_with(PREFIX))
@@ -84,7 +84,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Adds a group, before anything is in it: nothing may be in it unknown.
+    /// Adds a group before any process is in it, so that all groups in use are known.
     fn add(&mut self, dir: &Path, group: &Path) -> io::Result<()> {
         if !self.groups.iter().any(|known| known == group) {
             self.groups.push(group.to_owned());
@@ -94,8 +94,8 @@ impl Record {
     }
 
     fn write(&self, dir: &Path) -> io::Result<()> {
-        // Written aside and renamed: a reader finds the old record or a whole new one.
-        // Driver and keeper may do so at once.
+        // Written to another file and renamed: a reader finds the old record or a complete new one.
+        // Driver and keeper may do so at the same time.
         let aside = dir.join(format!("{RECORD}.{}", std::process::id()));
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
@@ -116,13 +116,13 @@ impl Group {
         let entered = enter(dir, mark, &mut record);
         if let Err(reason) = &entered {
             record.unused = Some(reason.clone());
-            // Only `piton doctor` would have read it.
+            // Only `piton doctor` reads it.
             let _ = record.write(dir);
         }
         entered
     }
 
-    /// Goes back to where this process came from and removes the group, unless somebody else is
+    /// Moves this process back to its former group and removes the group, unless another process is
     /// in it.
     pub(crate) fn leave(self) {
         let own = rustix::process::getpid().as_raw_nonzero().get();
@@ -166,8 +166,8 @@ fn enter(dir: &Path, mark: &str, record: &mut Record) -> Result<Group, Unused> {
     Err(failed("enter", &vanished.unwrap_or_else(|| io::ErrorKind::NotFound.into())))
 }
 
-/// Makes the group of a run for a keeper that is to be born in it; nothing if that cannot be, or
-/// if a child of this process is born there anyway.
+/// Makes the group of a run, for a keeper to start in; `None` if that is not possible, or if a
+/// child of this process starts there anyway.
 pub(crate) fn prepare(dir: &Path, mark: &str) -> Option<File> {
     let Ok(Target::Below(group)) = target(mark) else {
         return None;
@@ -181,7 +181,7 @@ pub(crate) fn prepare(dir: &Path, mark: &str) -> Option<File> {
 enum Target {
     /// It is the one that this process is in.
     Here(PathBuf),
-    /// It is to be made in the one that this process is in.
+    /// It must be made in the one that this process is in.
     Below(PathBuf),
 }
 
@@ -193,7 +193,7 @@ fn target(mark: &str) -> Result<Target, Unused> {
     Ok(if here { Target::Here(own) } else { Target::Below(own.join(name)) })
 }
 
-/// Makes a group; one of a former keeper of the same run, with what it left, is as good.
+/// Makes a group, or reuses that of an earlier keeper of the same run.
 fn make(group: &Path) -> io::Result<()> {
     // Whatever the umask: only its owner may move processes here.
     match fs::DirBuilder::new().mode(0o755).create(group) {
@@ -209,10 +209,10 @@ fn name(mark: &str) -> Option<String> {
     fits.then(|| format!("{PREFIX}{mark}"))
 }
 
-/// How a process stands to the group of a run.
+/// Whether a process is in the group of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Belonging {
-    /// It is elsewhere, or it cannot be told.
+    /// It is not, or that is unknown.
     None,
     /// It is in the group itself, as the run's keeper is.
     Within,
@@ -220,8 +220,8 @@ pub(crate) enum Belonging {
     Below,
 }
 
-/// How a process stands to the group of a run, wherever in the tree that group is: the name alone
-/// says whose it is, also when the record is lost.
+/// Whether a process is in the group of a run, wherever in the tree that group is: its name alone
+/// identifies the run, even if the record is lost.
 pub(crate) fn belongs(pid: Pid, mark: &str) -> Belonging {
     match (place::of(pid), name(mark)) {
         (Some(path), Some(name)) => standing(&path, &name),
@@ -266,8 +266,8 @@ pub fn tidy(dir: &Path) {
     }
 }
 
-/// Gives up the cgroups of a run that is about to be forgotten: what is in them goes on, in the
-/// cgroup above.
+/// Gives up the cgroups of a run that is about to be deleted: processes in them move to the cgroup
+/// above.
 pub fn disband(dir: &Path) {
     for group in groups(dir) {
         for _ in 0..DISBAND_PASSES {
@@ -277,7 +277,7 @@ pub fn disband(dir: &Path) {
             }
             let Some(parent) = group.parent() else { break };
             for pid in left.into_iter().filter(|&pid| pid > 0) {
-                // One that is not ours to move stays, and so does the group then.
+                // A process that we may not move stays, and so does the group.
                 let _ = move_to(parent, pid);
             }
         }
@@ -291,7 +291,7 @@ fn move_to(group: &Path, pid: Pid) -> io::Result<()> {
     file.write_all(pid.to_string().as_bytes())
 }
 
-/// Whether a group was removed under our hands.
+/// Whether a group was removed meanwhile.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
 }
@@ -299,7 +299,7 @@ fn is_gone(error: &io::Error) -> bool {
 /// Removes a group with the groups below it, if no process is in any of them.
 fn remove(group: &Path) {
     for _ in 0..REMOVE_TRIES {
-        // Those below come after those above.
+        // Groups come after the one they are in.
         tree(group).iter().rev().for_each(|group| drop(fs::remove_dir(group)));
         if !group.is_dir() || !members(group).is_empty() {
             return;

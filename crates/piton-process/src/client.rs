@@ -1,4 +1,4 @@
-//! The driver's side: find or start the keeper, send requests, hear events.
+//! The driver's side: find or start the keeper, send requests, receive events.
 //!
 //! Blocking calls, with the descriptor exposed so that a driver can poll it beside its own. Only
 //! the handshake and a start wait for the keeper, within limits. Many requests in one `send` are
@@ -34,16 +34,15 @@ pub(crate) const SOCKET: &str = "keeper.sock";
 /// only a stopped or starved machine exceeds this.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 
-/// The pause between two looks at a keeper that has the lock but no socket yet (or no more).
+/// The pause between two checks of a keeper that has the lock but no socket.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The pause between two looks at a keeper that is ending its steps.
+/// The pause between two checks of a keeper that is ending its steps.
 const PAUSE_ENDING: Duration = Duration::from_millis(20);
 
-/// How long a keeper that has said its last word may take to end: it only has to exit.
+/// How long a keeper may take to end after its last message: it only has to exit.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// The longest wait between two looks whether to go on waiting: a person who gives up should not
-/// feel it.
+/// The longest wait between two checks whether to stop waiting: too short for a person to notice.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// How many times a start is tried when each new keeper is gone before it could be reached.
@@ -68,14 +67,14 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Connects to the keeper of a run directory; none if no keeper lives, and then nothing that
-    /// it started is still on its way: the journal and `strays` say what there is. From then on
-    /// drivers with a lower epoch start nothing here.
+    /// Connects to the keeper of a run directory; `None` if no keeper lives. Then nothing is still
+    /// starting, and the journal and `strays` are complete. After this call, drivers with a lower
+    /// epoch cannot start anything here.
     pub fn connect(dir: &Path, epoch: u64, env: &Env) -> Result<Option<Self>> {
         Self::connect_unless(dir, epoch, env, &mut || false)
     }
 
-    /// The same, given up with [`Error::GivenUp`] when `stop` says so: a keeper on its way out may
+    /// The same, but fails with [`Error::GivenUp`] when `stop` says so: a keeper that is ending may
     /// take as long as its steps need to end.
     pub fn connect_unless(
         dir: &Path,
@@ -83,7 +82,7 @@ impl Keeper {
         env: &Env,
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Self>> {
-        // Before anything is looked at: what an overtaken driver starts from now on finds it.
+        // First of all: a keeper that an overtaken driver starts from now on finds it.
         fence::raise(dir, epoch)?;
         let what = format!("could not open {}", dir.display());
         let open = File::open(dir).map_err(Error::io(what))?;
@@ -93,12 +92,12 @@ impl Keeper {
             let Some(pid) = keeper_alive(dir) else {
                 return Ok(None);
             };
-            // Without a socket it is starting or ending: the lock will say which.
+            // Without a socket it is starting or ending: the lock tells which.
             let mut pause = PAUSE;
             if let Ok(stream) = UnixStream::connect(&path) {
                 match Self::handshake(stream, epoch, env, deadline, stop)? {
                     Greeting::Welcome(keeper) => return Ok(Some(*keeper)),
-                    // It lives but is on its way out, as long as its steps need to end.
+                    // It lives but is ending, which takes as long as its steps need.
                     Greeting::Closed => {
                         deadline = Instant::now() + HANDSHAKE;
                         pause = PAUSE_ENDING;
@@ -142,10 +141,10 @@ impl Keeper {
                 return Ok(keeper);
             }
             child.wait();
-            // It never was the keeper, or is no more: the group that it was born in may be empty.
+            // It is not the keeper: the group that it started in may be empty.
             cgroup::tidy(dir);
             match report.as_deref() {
-                // Killed before it could speak, or broken, or soon after: the tries will tell.
+                // Killed before it could report, or broken: further tries will show.
                 // Or another driver's keeper was faster: the next round connects to it.
                 None | Some("ready" | "taken") => {}
                 Some(other) => {
@@ -186,13 +185,13 @@ impl Keeper {
         self.stream.as_fd()
     }
 
-    /// Gives what has arrived. If nothing has, waits: without limit for `None`, not at all for
-    /// `Some(Duration::ZERO)`; after the limit the list is empty. When the connection is lost the
-    /// last event is `Gone`, again and again.
+    /// Returns the events that have arrived. If there are none, waits: without limit for `None`,
+    /// not at all for `Some(Duration::ZERO)`; after the limit the list is empty. Once the
+    /// connection is lost, the last event is always `Gone`.
     pub fn receive(&mut self, block: Option<Duration>) -> Result<Vec<Event>> {
         let deadline = block.map(|limit| Instant::now() + limit);
         loop {
-            // What came together with the greeting is in the decoder, and no poll will tell of it.
+            // What came with the greeting is already in the decoder, where poll does not see it.
             self.decode()?;
             if !self.pending.is_empty() {
                 return Ok(self.pending.drain(..).collect());
@@ -207,8 +206,8 @@ impl Keeper {
         }
     }
 
-    /// To be called after `Leftovers`: waits until the keeper has ended, which then is a matter of
-    /// moments, and removes what it leaves in the system. One with helpers does that by itself.
+    /// Call this after `Leftovers`: waits for the keeper to end, which takes a moment, and removes
+    /// what it leaves in the system. A keeper with helpers does that by itself.
     pub fn farewell(mut self, dir: &Path) {
         if self.stays {
             return;
@@ -228,7 +227,7 @@ impl Keeper {
         cgroup::tidy(dir);
     }
 
-    /// Waits until something arrives and takes it; false when the time is over.
+    /// Waits until something arrives and reads it; false when the time is over.
     fn fill(&mut self, deadline: Option<Instant>) -> Result<bool> {
         // Without a deadline the read itself waits; with one that is over, nothing does.
         let over = deadline.is_some_and(|deadline| deadline <= Instant::now());
@@ -251,7 +250,7 @@ impl Keeper {
         Ok(true)
     }
 
-    /// Turns whole frames into events.
+    /// Turns complete frames into events.
     fn decode(&mut self) -> Result<()> {
         while let Some(reply) = self.decoder.next::<Reply>()? {
             self.pending.push_back(match reply {
@@ -334,7 +333,7 @@ impl Keeper {
     }
 }
 
-/// How a keeper answered the introduction.
+/// How a keeper answered the greeting.
 enum Greeting {
     Welcome(Box<Keeper>),
     /// It hung up: it is ending, or was killed.
@@ -362,7 +361,7 @@ fn readable(stream: &UnixStream, deadline: Option<Instant>) -> Result<bool> {
     }
 }
 
-/// Writes everything without a signal if the other side is gone; false then.
+/// Writes everything, without SIGPIPE; false if the other side is gone.
 fn write_all(stream: &UnixStream, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         match rustix::net::send(stream, bytes, SendFlags::NOSIGNAL) {
@@ -379,7 +378,7 @@ fn write_all(stream: &UnixStream, mut bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Taken for a takeover, it would send people to `--takeover`, which changes nothing.
+    /// Lost: people would be told to use `--takeover`, which does not help.
     #[test]
     fn a_keeper_of_another_version_is_named() {
         let (ours, theirs) = UnixStream::pair().unwrap();

@@ -1,10 +1,10 @@
-//! The highest epoch that ever looked at a run directory, as empty files named after it.
+//! The highest epoch that ever used a run directory, as empty files named after it.
 //!
-//! A driver raises the fence before it looks whether a keeper lives; a keeper looks at the fence
-//! once it holds its lock. So a keeper that an overtaken driver is just starting is either seen by
-//! the new driver or sees its fence, whichever comes first. One file per epoch, made and never
-//! written: a driver that was stopped halfway cannot lower what a newer one raised. Nothing is
-//! synced: when the machine falls, so does every driver.
+//! A driver raises the fence before it checks whether a keeper lives; a keeper checks the fence
+//! once it holds its lock. So if an overtaken driver is just starting a keeper, either the new
+//! driver sees the keeper or the keeper sees the fence. There is one empty file per epoch: a driver
+//! that was stopped halfway cannot lower the fence. Nothing is synced: if the machine fails, no
+//! driver is left.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,10 +12,10 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// What the names begin with; the epoch follows.
+/// The prefix of the names; the epoch follows.
 const PREFIX: &str = "fence.";
 
-/// Raises the fence to an epoch; refused, without a trace, if it stands higher.
+/// Raises the fence to an epoch; refused, without any change, if it is higher already.
 pub(crate) fn raise(dir: &Path, epoch: u64) -> Result<()> {
     let highest = highest(dir)?;
     if highest > epoch {
@@ -28,18 +28,18 @@ pub(crate) fn raise(dir: &Path, epoch: u64) -> Result<()> {
     let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
     made.map_err(Error::io(format!("could not create {}", path.display())))?;
     if highest > 0 {
-        // Only tidiness: the highest name counts.
+        // Only to tidy up: the highest name counts.
         let _ = fs::remove_file(dir.join(format!("{PREFIX}{highest}")));
     }
     Ok(())
 }
 
-/// The epoch that the fence of a run directory stands at; nothing where nobody raised it.
+/// The epoch of the fence of a run directory, if anybody raised it.
 pub fn highest_epoch(dir: &Path) -> Option<u64> {
     highest(dir).ok().filter(|epoch| *epoch > 0)
 }
 
-/// The epoch the fence stands at; 0 where nobody raised it.
+/// The epoch of the fence; 0 if nobody raised it.
 pub(crate) fn highest(dir: &Path) -> Result<u64> {
     let what = || format!("could not list {}", dir.display());
     let mut highest = 0;

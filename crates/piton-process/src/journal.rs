@@ -1,10 +1,10 @@
-//! `keeper.journal`: what a keeper started and how it ended, for the case that it dies.
+//! `keeper.journal`: what a keeper started and how it ended, in case the keeper dies.
 //!
-//! One JSON object per line, one `write` per line, in the order of the facts: `starting` before
-//! anything of an attempt can run, `started` once it was let go, `exited` when it is over. Nothing is
-//! synced: the kernel keeps the lines when processes die, and when the machine dies the boot id
-//! differs and nothing in the file is believed. The ledger is the durable record; this only bridges a
-//! dead keeper.
+//! One JSON object per line, one `write` per line, in order: `starting` before anything of an
+//! attempt can run, `started` once it runs, `exited` when it has ended. Nothing is synced: the
+//! kernel keeps the lines when processes die, and after a restart of the machine the boot id
+//! differs and the file is ignored. The ledger is the durable record; this is only for a dead
+//! keeper.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
@@ -27,8 +27,8 @@ const PREVIOUS: &str = "keeper.journal.old";
 /// The version of the lines; a reader ignores lines it does not know.
 const VERSION: u32 = 1;
 
-/// When the journal is larger than this and everything in it is acknowledged, it starts anew: a
-/// run of 100,000 steps would otherwise leave tens of megabytes to read after a crash.
+/// When the journal is larger than this and everything in it is acknowledged, it starts over. A run
+/// of 100,000 steps would otherwise leave tens of megabytes to read after a crash.
 const RENEW_BYTES: u64 = 4 << 20;
 
 /// One line.
@@ -78,12 +78,12 @@ impl Ticks {
     }
 }
 
-/// What the journal says of one attempt.
+/// What the journal says about one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
     /// Nothing of it ran.
     NotStarted,
-    /// The keeper died in the moment of starting it: it may run, it may have run, or not.
+    /// The keeper died while starting it: it may be running, may have run, or never started.
     Maybe,
     /// It was started and its end was not seen.
     Started {
@@ -96,8 +96,8 @@ pub enum Fact {
     },
     /// It ended.
     Finished(Exit),
-    /// The machine was restarted since (or there is no journal): nothing can be said, and nothing
-    /// of it runs.
+    /// The machine was restarted since (or there is no journal): nothing is known, and nothing of
+    /// it runs.
     Lost,
 }
 
@@ -115,7 +115,7 @@ pub struct JournalFacts {
 }
 
 impl JournalFacts {
-    /// What became of an attempt, whether the journal names it or not.
+    /// What happened to an attempt, whether the journal names it or not.
     pub fn fact(&self, key: &str) -> Fact {
         if !self.boot_matches {
             return Fact::Lost;
@@ -175,7 +175,8 @@ impl Journal {
     }
 
     fn begin(dir: &Path, header: Header, epoch: u64) -> io::Result<Self> {
-        // Written aside and renamed: a reader finds the old journal or a whole new one.
+        // Written to another file and renamed: a reader finds the old journal or a complete new
+        // one.
         let aside = dir.join("keeper.journal.new");
         let mut head = line(&Line::Header(header.clone()))?;
         head.extend(line(&Line::Epoch { epoch })?);
@@ -192,7 +193,7 @@ impl Journal {
     pub(crate) fn append(&mut self, entry: &Line) -> io::Result<()> {
         let mut bytes = line(entry)?;
         if self.torn {
-            // What was cut off must not swallow this line.
+            // A line that was cut off must not swallow this one.
             bytes.insert(0, b'\n');
         }
         self.bytes += bytes.len() as u64;
@@ -201,15 +202,15 @@ impl Journal {
         written
     }
 
-    /// Appends one line after all that waits to be written.
+    /// Appends one line after all lines that wait to be written.
     pub(crate) fn append_in_order(&mut self, entry: &Line) -> io::Result<()> {
         self.catch_up().and_then(|()| self.append(entry))
     }
 
-    /// Appends a line of something that has happened; what can't be written is kept in memory, and
-    /// tried again by [`Journal::catch_up`].
+    /// Appends a line about something that has happened. If it cannot be written, it is kept in
+    /// memory and [`Journal::catch_up`] tries again.
     pub(crate) fn keep(&mut self, entry: &Line) -> io::Result<()> {
-        // In order: nothing overtakes what waits.
+        // In order: nothing overtakes waiting lines.
         let written = self.append_in_order(entry);
         if written.is_err() {
             self.unwritten.push_back(entry.clone());
@@ -233,7 +234,7 @@ impl Journal {
         !self.unwritten.is_empty()
     }
 
-    /// Drops what is unwritten of an attempt whose end is recorded elsewhere.
+    /// Drops unwritten lines of an attempt whose end is recorded elsewhere.
     pub(crate) fn forget(&mut self, key: &str) {
         self.unwritten.retain(|line| match line {
             Line::Starting { key: of }
@@ -244,8 +245,8 @@ impl Journal {
         });
     }
 
-    /// Starts anew if the journal is large, and says whether it did; only to be called when nothing
-    /// in it is needed that is not written again.
+    /// Starts over if the journal is large, and returns whether it did. Call it only if everything
+    /// that is still needed is written again.
     pub(crate) fn renew_if_large(&mut self, epoch: u64) -> io::Result<bool> {
         let is_large = self.bytes > RENEW_BYTES;
         if is_large {
@@ -261,7 +262,7 @@ fn line(entry: &Line) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Folds the lines. A torn last line, or one of a newer version, is passed over.
+/// Folds the lines. A torn last line, or one of a newer version, is ignored.
 fn facts(text: &[u8], boot: &str) -> JournalFacts {
     let mut facts = JournalFacts::default();
     for line in text.split_inclusive(|&byte| byte == b'\n') {

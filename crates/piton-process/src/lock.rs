@@ -1,9 +1,9 @@
 //! `keeper.lock`: who the keeper of a run directory is, and whether it lives.
 //!
-//! The keeper holds an exclusive flock on it for its whole life, so the kernel answers, not a
-//! pid file. The content (pid, start time, pid namespace) only says whom to name. The lock also outlives the
-//! keeper for the microseconds in which a child it was just starting has not reached its exec:
-//! when the lock is free, every child carries its mark.
+//! The keeper holds an exclusive flock on it for its whole life, so the kernel answers, not a pid
+//! file. The content (pid, start time, pid namespace) only says whom to name. The lock also
+//! outlives the keeper for the microseconds in which a child it was just starting has not reached
+//! its exec: when the lock is free, every child carries its mark.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -19,11 +19,11 @@ use crate::processes::number;
 /// The file's name in the run directory.
 pub(crate) const LOCK: &str = "keeper.lock";
 
-/// How often a keeper tries the lock before it believes another one has it: those who only ask
-/// whether a keeper lives hold it for microseconds.
+/// How often a keeper tries the lock before it assumes that another one has it: processes that only
+/// check whether a keeper lives hold it for microseconds.
 const TRIES: u32 = 20;
 
-/// The pause between two tries; all of them together stay well below what a person notices.
+/// The pause between two tries; all of them together are too short for a person to notice.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The lock, held until dropped.
@@ -101,8 +101,8 @@ fn content(dir: &Path) -> Option<String> {
     Some(text.strip_suffix('\n')?.to_owned())
 }
 
-/// Whether a keeper lives in this run directory that belongs to another pid namespace: from here
-/// nobody can tell whether this process descends from it.
+/// Whether a keeper of another pid namespace lives in this run directory: then this process cannot
+/// know whether it descends from it.
 pub fn keeper_elsewhere(dir: &Path) -> bool {
     let here = |text: String| text.split(' ').nth(2).is_some_and(|space| space == os::namespace());
     keeper_alive(dir).is_some() && !content(dir).is_some_and(here)

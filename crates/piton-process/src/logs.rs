@@ -1,4 +1,4 @@
-//! Reading what an attempt wrote: each stream apart, both together, all of it or the end.
+//! Reads the output of an attempt: one stream or both together, all of it or the end.
 //!
 //! The two log files of a lane hold the bytes exactly as written. The keeper adds marks (how far
 //! both files had grown, at the ticks in which they grew), by which the streams are put together
@@ -56,7 +56,7 @@ pub struct AttemptLog {
     pub stdout_range: Range,
     /// The attempt's bytes in the second.
     pub stderr_range: Range,
-    /// What is no longer there.
+    /// What was dropped.
     pub dropped: Dropped,
 }
 
@@ -95,7 +95,7 @@ pub enum Piece {
         stream: Stream,
         /// The bytes.
         bytes: Vec<u8>,
-        /// Whether the line goes on in the next piece of this stream: it is too long for one.
+        /// Whether the line continues in the next piece of this stream: it is too long for one.
         more: bool,
     },
     /// Bytes that were dropped to bound the log.
@@ -133,7 +133,7 @@ pub fn merged(log: &AttemptLog) -> io::Result<Pieces> {
 /// The end of an attempt's output.
 #[derive(Debug)]
 pub struct End {
-    /// What stands there, in order.
+    /// The pieces, in order.
     pub pieces: Pieces,
     /// Whether there is more before it in standard output.
     pub stdout_cut: bool,
@@ -151,7 +151,7 @@ impl End {
     }
 }
 
-/// Reads the end of an attempt's output: so many bytes of each stream.
+/// Reads the end of an attempt's output: up to this many bytes of each stream.
 pub fn near_end(log: &AttemptLog, selection: Selection, bytes: u64) -> io::Result<End> {
     let near = |range: Range| {
         let start = range.start.max(range.end.saturating_sub(bytes));
@@ -160,7 +160,7 @@ pub fn near_end(log: &AttemptLog, selection: Selection, bytes: u64) -> io::Resul
     let mut near_end = log.clone();
     near_end.stdout_range = near(log.stdout_range);
     near_end.stderr_range = near(log.stderr_range);
-    // A live picture asks for this many times a second: all marks would be too many.
+    // The live tree calls this many times a second: reading all marks would be too slow.
     let marks = match selection {
         Selection::Both => marks::last(&log.stdout),
         Selection::Stdout | Selection::Stderr => Vec::new(),
@@ -202,13 +202,13 @@ struct Source {
     file: Option<File>,
     stream: Stream,
     dropped: Option<Range>,
-    /// Whether the hole was given as a piece already.
+    /// Whether the hole was already returned as a piece.
     said: bool,
     partial: Vec<u8>,
 }
 
 impl Source {
-    /// Opens a log; one that is not there has nothing in it.
+    /// Opens a log; one that does not exist is empty.
     fn open(path: &Path, stream: Stream, dropped: Option<Range>) -> io::Result<Self> {
         let file = match File::open(path) {
             Ok(file) => Some(file),
@@ -224,7 +224,7 @@ impl Source {
         if let Some(hole) = self.dropped.filter(|hole| !hole.is_empty()) {
             if (hole.start..hole.end).contains(&range.start) {
                 let skipped = hole.end.min(range.end);
-                // Said once, however many marks lie in the hole.
+                // Reported once, however many marks are in the hole.
                 if !std::mem::replace(&mut self.said, true) {
                     self.flush(ready);
                     let bytes = hole.end - range.start;
@@ -265,7 +265,7 @@ impl Source {
     }
 }
 
-/// How many of the bytes are no beginning of a character that the next ones end.
+/// How many of the bytes come before a character that is not complete yet.
 fn whole_chars(bytes: &[u8]) -> usize {
     let starts = |b: &u8| b & 0xc0 != 0x80;
     let Some(at) = bytes.iter().rev().take(4).position(starts) else { return bytes.len() };

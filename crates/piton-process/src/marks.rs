@@ -1,7 +1,7 @@
 //! Marks: how far both logs of a lane had grown at some moment, to put the streams together again.
 //!
-//! A file of records of one size, only ever appended to, whose numbers never fall: what belongs to
-//! an attempt is found by halving, and the end is read alone, however long the file is.
+//! A file of fixed-size records, only ever appended to, whose numbers never decrease: the marks of
+//! an attempt are found by binary search, and the end can be read alone.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -79,7 +79,7 @@ impl Marks {
         let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = low + (high - low) / 2;
-            // One that can't be read counts as old: without marks the order is only less exact.
+            // A mark that cannot be read counts as old: without marks the order is only less exact.
             if self.read(middle, middle + 1).first().is_some_and(|mark| holds(*mark)) {
                 high = middle;
             } else {

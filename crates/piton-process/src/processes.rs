@@ -1,14 +1,14 @@
-//! A picture of the process table, and who descends from whom in it.
+//! A snapshot of the process table, and which process descends from which.
 //!
-//! Pure questions over what `os` read; the picture is stale as soon as it is taken, so those who
-//! end processes take a new one until nothing is left.
+//! Pure queries on what `os` read. A snapshot is stale as soon as it is taken, so code that ends
+//! processes takes new ones until nothing is left.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::os::{self, Pid, Process};
 
-/// How many parents are followed at most: a real chain is tens long, and a picture taken while
-/// pids were reused could contain a ring.
+/// Most parents that are followed: a real chain has tens, and a snapshot taken while pids were
+/// reused could contain a ring.
 const ANCESTORS_MAX: usize = 1024;
 
 /// The table at one moment.
@@ -19,12 +19,12 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Takes a picture.
+    /// Takes a snapshot.
     pub(crate) fn now() -> Self {
         Self::of(os::all())
     }
 
-    /// Makes a picture of given processes.
+    /// Makes a snapshot of given processes.
     pub(crate) fn of(list: Vec<Process>) -> Self {
         let mut children: HashMap<Pid, Vec<usize>> = HashMap::new();
         for (index, process) in list.iter().enumerate() {
@@ -33,7 +33,7 @@ impl Table {
         Self { list, children }
     }
 
-    /// All processes, dead ones that nobody waited for included.
+    /// All processes, including zombies.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {
         self.list.iter()
     }

@@ -1,4 +1,4 @@
-//! What driver and keeper say to each other, as plain values.
+//! The messages between driver and keeper, as plain values.
 //!
 //! The messages travel as length-prefixed JSON (see `frame`) between two processes of the same
 //! version family; `Exit` is also stored in the journal, so its tags are frozen strings. Nothing
@@ -23,7 +23,7 @@ pub const MARK_VARIABLE: &str = "PITON_MARK";
 /// `PITON_ATTEMPT` is the number that steps are promised).
 pub const ATTEMPT_VARIABLE: &str = "PITON_ATTEMPT_KEY";
 
-/// What the keys of helpers begin with; those of attempts hold a `#`.
+/// The prefix of the keys of helpers; the keys of attempts contain a `#`.
 pub const HELPER_KEY: &str = "helper-";
 
 /// A full environment, as the driver has it; names and values may be any bytes.
@@ -54,11 +54,10 @@ pub enum Request {
     /// Starts an attempt; answered by `NotStarted` or `Exited`, and by `Started` if it lives for
     /// more than a moment.
     Start(Box<Start>),
-    /// Makes everything of an attempt ready up to its program, in place of what was made ready
-    /// before; nothing of it runs, and there is no answer. For the time in which its intent is
-    /// being made durable.
+    /// Prepares everything of an attempt up to its program, in place of what was prepared before.
+    /// Nothing of it runs, and there is no answer. Sent while its intent is being made durable.
     Prepare(Box<Start>),
-    /// Starts the attempt that was made ready last; answered as a start is.
+    /// Starts the attempt that was prepared last; answered like a start.
     Go {
         /// The attempt.
         key: String,
@@ -68,21 +67,21 @@ pub enum Request {
         /// The attempt.
         key: String,
     },
-    /// Ends an attempt and its whole tree: politely, then by force after its grace.
+    /// Ends an attempt and its whole tree: SIGTERM, then SIGKILL after its grace.
     End {
         /// The attempt.
         key: String,
     },
     /// Ends every running attempt.
     EndAll,
-    /// Asks what became of an attempt; answered by `Known`.
+    /// Asks what happened to an attempt; answered by `Known`.
     Probe {
         /// The attempt.
         key: String,
     },
-    /// Starts a helper that belongs to no step (the notify command). Where that is asked for, it is
-    /// answered by `NotStarted` or `Exited` with a key that begins with [`HELPER_KEY`]; nobody
-    /// acknowledges that.
+    /// Starts a helper that belongs to no step (the notify command). If requested, it is answered
+    /// by `NotStarted` or `Exited` with a key that begins with [`HELPER_KEY`], which is not
+    /// acknowledged.
     Spawn(Spawn),
     /// Ends every attempt and what steps left behind (except what is in `keep`), answers
     /// `Leftovers`, lets helpers finish within their time, and ends the keeper.
@@ -112,7 +111,7 @@ pub struct Start {
     pub dir: PathBuf,
     /// Variables added to the driver's environment (they win over it and over `unset`).
     pub env: Vec<(String, String)>,
-    /// Variables taken away from the driver's environment.
+    /// Variables removed from the driver's environment.
     pub unset: Vec<String>,
     /// Small files written before the first command starts.
     pub files: Vec<NewFile>,
@@ -126,7 +125,7 @@ pub struct Start {
     pub timeout_ms: u64,
     /// The longest the attempt may go without writing to either log.
     pub idle_timeout_ms: Option<u64>,
-    /// How long the tree has between the polite signal and the kill.
+    /// How long the tree has between SIGTERM and SIGKILL.
     pub grace_ms: u64,
     /// How many bytes of each stream stay on disk (first quarter, last three quarters);
     /// 0 means no limit.
@@ -150,10 +149,10 @@ pub struct Part {
 /// A small file that the keeper writes before it starts an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewFile {
-    /// Where, absolute: in the attempt's own folder (0700), which is made in one that is there.
+    /// Where, absolute: in the attempt's own folder (0700), which is created in an existing one.
     #[serde(with = "bytes")]
     pub path: PathBuf,
-    /// The content of the new file (0600), which takes the place of what was there.
+    /// The content of the new file (0600), which replaces an existing one.
     pub content: String,
 }
 
@@ -172,12 +171,12 @@ pub struct Spawn {
     pub log: PathBuf,
     /// The longest it may take; 0 means the keeper's own limit for helpers.
     pub timeout_ms: u64,
-    /// Whether its end is told.
+    /// Whether its end is reported.
     #[serde(default)]
     pub tell: bool,
 }
 
-/// What the keeper says on the wire.
+/// What the keeper sends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
@@ -203,8 +202,8 @@ pub(crate) enum Reply {
     },
 }
 
-/// Which version a keeper is of, told to a driver of another one. Frozen: versions that differ in
-/// all else must agree on this, on [`Hello`] and on the framing.
+/// The version of a keeper, sent to a driver of another version. Frozen: all versions must agree on
+/// this, on [`Hello`] and on the framing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Version {
     /// See [`PROTOCOL`].
@@ -223,10 +222,10 @@ impl Version {
     }
 }
 
-/// What a driver hears from the keeper.
+/// What a driver receives from the keeper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// An attempt runs: told once it has lived for a moment, never after its end.
+    /// An attempt runs: sent once it has lived for a moment, never after its end.
     Started(Started),
     /// An attempt could not be started; nothing of it ran.
     NotStarted(NotStarted),
@@ -243,7 +242,7 @@ pub enum Event {
     Known {
         /// The attempt.
         key: String,
-        /// What became of it.
+        /// What happened to it.
         state: State,
     },
     /// The answer to `Shutdown`: what steps had left running and is now ended.
@@ -304,7 +303,7 @@ pub struct Started {
 pub struct NotStarted {
     /// The attempt.
     pub key: String,
-    /// Why, for people, with what to do about it.
+    /// Why, for people, with the next step.
     pub error: String,
     /// The system's error number, if the system refused.
     pub errno: Option<i32>,
@@ -319,8 +318,8 @@ pub struct Exit {
     pub key: String,
     /// The index of the last part that ran (or could not be started).
     pub part: usize,
-    /// When that part began, if it was not the first: nanoseconds since 1970 by the clock that files
-    /// are stamped with. What an earlier part wrote is stamped before.
+    /// When that part began, if it was not the first: nanoseconds since 1970 by the clock that
+    /// files are stamped with. What an earlier part wrote is stamped before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_began_ns: Option<i64>,
     /// The exit code, if the last part exited by itself.
@@ -405,7 +404,7 @@ pub struct Dropped {
     pub stderr: Option<Range>,
 }
 
-/// What the keeper knows of an attempt.
+/// What the keeper knows about an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -426,7 +425,7 @@ pub struct Leftover {
     pub pid: u32,
     /// Its program's name.
     pub name: String,
-    /// The attempt that left it, where that can be told.
+    /// The attempt that left it, if that is known.
     pub key: Option<String>,
 }
 

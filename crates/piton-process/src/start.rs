@@ -1,8 +1,8 @@
-//! How the process of a keeper is started: in the cgroup of its run at once, where that can be.
+//! Starts the process of a keeper, in the cgroup of its run if possible.
 //!
-//! A process that is running is moved to a cgroup in ten milliseconds and more, because the kernel
-//! waits for every processor; one that is born there costs nothing. Where it cannot be born there,
-//! it is started as any other, and tries to move itself.
+//! Moving a running process to a cgroup takes ten milliseconds or more, because the kernel waits
+//! for every processor; starting it there costs nothing. If that is not possible, it is started
+//! like any process and tries to move itself.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{File, OpenOptions};
@@ -55,7 +55,7 @@ impl Launched {
         }
     }
 
-    /// Whether it has ended; then it is waited for, and must not be asked again.
+    /// Whether it has ended; then its status was taken, and this must not be called again.
     pub(crate) fn is_over(&mut self) -> bool {
         match self {
             Self::Plain(child) => !matches!(child.try_wait(), Ok(None)),
@@ -66,8 +66,8 @@ impl Launched {
     }
 }
 
-/// Starts a keeper process, its stderr on its log, its configuration on its stdin; gives also what
-/// it said of its start, nothing if it ended without a word.
+/// Starts a keeper process, its stderr on its log, its configuration on its stdin. Also returns its
+/// report; `None` if it ended without one.
 pub(crate) fn launch(
     exe: &Path,
     args: &[&OsStr],
@@ -94,14 +94,14 @@ pub(crate) fn launch(
         .spawn()
         .map_err(Error::io(format!("could not start {} as the keeper", exe.display())))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // If it is dead already, its report says so.
+        // If it is already dead, its report says so.
         let _ = stdin.write_all(&text);
     }
     let said = child.stdout.take().map(report).transpose()?.flatten();
     Ok((Launched::Plain(child), said))
 }
 
-/// Starts it in its cgroup; nothing if that cannot be, for whatever reason.
+/// Starts it in its cgroup; `None` if that is not possible.
 fn placed(
     exe: &Path,
     args: &[&OsStr],
@@ -110,7 +110,7 @@ fn placed(
     log: &File,
     text: &[u8],
 ) -> Option<(Pid, io::PipeReader)> {
-    // A bare name would have to be searched for.
+    // A bare name would have to be looked up in PATH.
     if !exe.is_absolute() {
         return None;
     }

@@ -1,10 +1,9 @@
-//! What still runs of a dead run: found by its cgroup, by its mark in the environment, or by the
+//! Processes of a run without a keeper, found by its cgroup, its mark in the environment, or the
 //! journal.
 //!
-//! The last resort at take-over, after the keeper is known to be dead. Where the run had no cgroup
-//! it cannot see a process that cleared its environment and left its session and whose parents
-//! are all gone, nor one that runs as another user. While a keeper lives it ends its children
-//! better.
+//! The last resort at a takeover, after the keeper is known to be dead. Without a cgroup, it cannot
+//! find a process that cleared its environment, left its session and lost its parents, nor one of
+//! another user. A living keeper ends its children itself.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,11 +17,11 @@ use crate::os::{self, Pid, Process};
 use crate::processes::{Table, ancestors, is_named, number};
 use crate::protocol::{ATTEMPT_VARIABLE, MARK_VARIABLE};
 
-/// How many times the tree is killed anew before those who fork faster are given up.
+/// How many times the tree is killed again before processes that fork faster are given up.
 const PASSES_MAX: u32 = 50;
 
-/// How long one pass waits for the killed to be gone; a process in an uninterruptible system
-/// call can take that long.
+/// How long one pass waits for killed processes; one in an uninterruptible system call can take
+/// that long.
 const PASS_WAIT: Duration = Duration::from_millis(200);
 
 /// The word in a keeper's command line.
@@ -40,9 +39,9 @@ pub struct Stray {
     process: Process,
 }
 
-/// Finds the processes of a run by its cgroup and its mark. Left out are this process and its ancestors; if a
-/// keeper is named (one that lives), that keeper and all it holds; and daemons with a name in
-/// `keep`, with all below them. What still has a parent in the run is no daemon.
+/// Finds the processes of a run by its cgroup and its mark. Left out are this process and its
+/// ancestors; if a keeper is named (one that lives), that keeper and all it holds; and daemons with
+/// a name in `keep`, with all below them. What still has a parent in the run is no daemon.
 pub fn find(mark: &str, keeper: Option<u32>, keep: &[String]) -> Vec<Stray> {
     let own = own_pid();
     let excluded: Vec<Pid> = ancestors(own).map(|process| process.pid).chain([own]).collect();
@@ -54,7 +53,8 @@ pub fn find(mark: &str, keeper: Option<u32>, keep: &[String]) -> Vec<Stray> {
         .filter(|process| !process.zombie)
         .filter(|process| !excluded.contains(&process.pid) && !held.contains(&process.pid))
         .filter(|process| belongs(process, mark))
-        // The picture may be torn; nothing that a living keeper holds may be taken for a stray.
+        // The table may be inconsistent; a process of a living keeper must not be taken for a
+        // stray.
         .filter(|process| !keeper.is_some_and(|keeper| is_below(process, keeper)))
         .collect();
     let is_orphan = |process: &Process| !found.iter().any(|other| other.pid == process.parent);
@@ -72,8 +72,8 @@ pub fn find(mark: &str, keeper: Option<u32>, keep: &[String]) -> Vec<Stray> {
         .collect()
 }
 
-/// Whether a process is of the run with this mark. A keeper is nobody's stray: one that lost its
-/// run directory ends by itself, and holds what is to be kept until then.
+/// Whether a process belongs to the run with this mark. A keeper is never a stray: one that lost
+/// its run directory ends by itself, and holds its processes until then.
 fn belongs(process: &Process, mark: &str) -> bool {
     if os::variable(process.pid, MARK_VARIABLE).as_deref() == Some(mark) {
         return true;
@@ -83,7 +83,7 @@ fn belongs(process: &Process, mark: &str) -> bool {
         Belonging::Within => os::command_line(process.pid).get(1).is_none_or(|w| w != KEEPER_WORD),
         Belonging::Below => true,
     };
-    // Asked last: one that has no arguments any more, as a keeper just killed, is exiting.
+    // Checked last: a process without arguments, such as a keeper that was just killed, is exiting.
     of_run && !os::is_exiting(process.pid)
 }
 
@@ -91,16 +91,16 @@ fn is_below(process: &Process, keeper: &Process) -> bool {
     ancestors(process.pid).any(|above| above.pid == keeper.pid && above.start == keeper.start)
 }
 
-/// Ends these processes with everything below them, by force, and waits until they are gone;
-/// gives those that would not go.
+/// Kills these processes with everything below them, and waits until they are gone; returns those
+/// that did not end.
 pub fn end(strays: &[Stray]) -> Vec<Stray> {
     let mut left: Vec<Process> = strays.iter().map(|stray| stray.process.clone()).collect();
     kill_trees(&mut left);
     strays.iter().filter(|stray| left.contains(&stray.process)).cloned().collect()
 }
 
-/// Finds and ends the processes of a run until there are none: one that forks while it is being
-/// ended is found again. Gives all that were ended, or those that would not go.
+/// Finds and kills the processes of a run until there are none, also those that fork meanwhile.
+/// Returns all that were ended, or those that did not end.
 pub fn sweep(mark: &str, keeper: Option<u32>, keep: &[String]) -> Result<Vec<Stray>, Vec<Stray>> {
     let mut ended = Vec::new();
     for _ in 0..PASSES_MAX {
@@ -118,8 +118,8 @@ pub fn sweep(mark: &str, keeper: Option<u32>, keep: &[String]) -> Result<Vec<Str
     if left.is_empty() { Ok(ended) } else { Err(left) }
 }
 
-/// Ends what the journal says was started and not seen to end, where it still lives: the process
-/// itself (known by its start time), its session, and everything below. Gives their pids.
+/// Kills what was started and did not end according to the journal, if it still lives: the process
+/// itself (known by its start time), its session, and everything below. Returns their pids.
 pub fn end_recorded(facts: &JournalFacts) -> Vec<u32> {
     if !facts.boot_matches {
         return Vec::new();
@@ -133,8 +133,8 @@ pub fn end_recorded(facts: &JournalFacts) -> Vec<u32> {
         let Ok(pid) = Pid::try_from(*pid) else {
             continue;
         };
-        // Only with its leader alive is a session surely the recorded one; what a dead leader
-        // left is found by its mark.
+        // A session is surely the recorded one only while its leader lives; the rest is found by
+        // its mark.
         if table.get(pid).is_some_and(|leader| start.contains(leader.start)) {
             let session = table.iter().filter(|process| process.session == pid && !process.zombie);
             found.extend(session.cloned());
@@ -145,7 +145,7 @@ pub fn end_recorded(facts: &JournalFacts) -> Vec<u32> {
     pids
 }
 
-/// Kills in passes until nothing is left; what is left in `seeds` would not go.
+/// Kills in passes until nothing is left; processes left in `seeds` did not end.
 fn kill_trees(seeds: &mut Vec<Process>) {
     let own = own_pid();
     for _ in 0..PASSES_MAX {
@@ -168,7 +168,7 @@ fn kill_trees(seeds: &mut Vec<Process>) {
             os::signal(process, Signal::KILL);
         }
         os::wait_gone(&tree, PASS_WAIT);
-        // Those found below must be followed too when their parents are gone.
+        // Processes found below must be followed even if their parents are gone.
         seeds.append(&mut tree);
         seeds.sort_unstable_by_key(|process| (process.pid, process.start));
         seeds.dedup_by_key(|process| (process.pid, process.start));
@@ -201,8 +201,8 @@ pub fn keepers_above(dirs: &[&Path]) -> Vec<Above> {
 
 /// Whether this process comes from a step of the run with this mark: it or one above it is in the
 /// run's cgroup, or began with the mark in its environment. So a daemon that a step left on purpose
-/// is known too, though no keeper is above it any more. Where the run had no cgroup, one that cleared
-/// its environment and whose parents are all gone is not.
+/// is known too, though no keeper is above it any more. Where the run had no cgroup, one that
+/// cleared its environment and whose parents are all gone is not.
 pub fn from_step(mark: &str) -> bool {
     let own = own_pid();
     std::iter::once(own).chain(ancestors(own).map(|above| above.pid)).any(|pid| {

@@ -1,11 +1,11 @@
-//! Makes bytes that a program wrote harmless to show: one line in, one plain line out.
+//! Makes the output of programs safe to show: one line in, one plain line out.
 //!
 //! Not a terminal emulator: cursor movement within a screen is dropped, not obeyed.
 
 /// The longest line that is shown, in characters; beyond it a log line is data, not a message.
 pub const SHOWN_CHARS_MAX: usize = 500;
 
-/// The most indentation that stays: beyond it the line would be cut before it says anything.
+/// The most indentation that stays: with more, the line would be cut before its text.
 const INDENT_CHARS_MAX: usize = 100;
 
 /// The mark at the end of a line that was cut.

@@ -199,7 +199,7 @@ pub struct RunArgs {
     /// When to give tasks of a lane their own worktrees.
     #[arg(long, value_enum, value_name = "WHEN")]
     pub task_worktrees: Option<TaskWorktrees>,
-    /// When the phase is complete, name this document of the next phase in the last line.
+    /// Name this document of the next phase in the last line, if the phase is complete.
     #[arg(long, value_name = "PLAN", requires = "plan", conflicts_with_all = ["rollback", "detach"])]
     pub next_phase: Option<PathBuf>,
     /// The id of the new run, or of the run to resume or roll back.
@@ -338,7 +338,7 @@ pub struct GateArgs {
     /// A message to record.
     #[arg(short, long, default_value = "")]
     pub message: String,
-    /// Do not continue the run after an approval on a terminal.
+    /// Only record the decision; do not continue the run.
     #[arg(long)]
     pub no_resume: bool,
 }
@@ -356,7 +356,7 @@ pub struct RetryArgs {
     /// Also run everything after it again.
     #[arg(long, requires = "again")]
     pub downstream: bool,
-    /// Do not continue the run on a terminal.
+    /// Only record the retry; do not continue the run.
     #[arg(long)]
     pub no_resume: bool,
 }

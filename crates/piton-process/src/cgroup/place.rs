@@ -1,7 +1,7 @@
-//! Where a process stands in the tree of cgroups (version 2), from what /proc says.
+//! The place of a process in the tree of cgroups (version 2), read from /proc.
 //!
-//! Pure parsing and one read each; nothing is made or moved here. Version 1 is passed over: its
-//! trees are one per controller and belong to whoever manages the machine.
+//! Parses and reads; nothing is created or moved here. Version 1 is ignored: it has one tree per
+//! controller, which belong to the administrator.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -73,7 +73,7 @@ fn folders(path: &str, mounts: &str) -> Vec<PathBuf> {
     mounts.lines().rev().filter_map(folder).collect()
 }
 
-/// Undoes how the kernel writes blanks, line ends and backslashes: as three octal digits.
+/// Decodes spaces, line ends and backslashes, which the kernel writes as three octal digits.
 fn unescape(field: &str) -> String {
     let mut parts = field.split('\\');
     let mut text = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! One running attempt: what is known of it, and what its limits say.
+//! One running attempt and its limits.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -34,7 +34,7 @@ pub(super) struct Attempt {
     pub(super) part_began_ns: Option<i64>,
     /// The process of the present part; none once it was waited for.
     pub(super) pid: Option<Pid>,
-    /// The same as it was before its program, if it was made ready ahead.
+    /// The prepared process, if it was made ready ahead.
     pub(super) waited: Option<Waiting>,
     /// The sessions of all parts so far.
     pub(super) sessions: Vec<Pid>,
@@ -49,21 +49,21 @@ pub(super) struct Attempt {
     pub(super) grew: Instant,
     pub(super) ending: Option<Ending>,
     pub(super) status: Option<WaitStatus>,
-    /// Whether the driver was told that it runs.
+    /// Whether the driver knows that it runs.
     pub(super) told: bool,
 }
 
-/// An attempt on its way out.
+/// An attempt that is being ended.
 pub(super) struct Ending {
     pub(super) cause: Cause,
-    /// When politeness is over.
+    /// When the grace period is over.
     pub(super) kill_at: Instant,
     /// How many times it was killed.
     pub(super) passes: u32,
-    /// When it began, in ticks since boot: who started later was started to tidy up, and is left
-    /// in peace until the kill.
+    /// When the ending began, in ticks since boot: processes that started later tidy up, and are
+    /// left alone until the kill.
     pub(super) began_ticks: u64,
-    /// Those who got the polite signal, by pid and start time: once is enough.
+    /// The processes that got SIGTERM, by pid and start time: once is enough.
     pub(super) told: HashSet<(Pid, u64)>,
 }
 
@@ -98,7 +98,7 @@ impl Attempt {
         }
     }
 
-    /// The news that it runs, once, and only while a process of it does.
+    /// The report that it runs: once, and only while a process of it runs.
     pub(super) fn news(&mut self) -> Option<Started> {
         let pid = self.pid.filter(|_| !self.told && !self.helper)?;
         self.told = true;
@@ -111,7 +111,7 @@ impl Attempt {
         })
     }
 
-    /// Looks at the logs: growth, marks, bounds. Gives a complaint for the keeper's log.
+    /// Checks the logs: growth, marks, bounds. Returns a problem for the keeper's log.
     pub(super) fn observe(&mut self, now: Instant) -> Option<String> {
         let out = self.stdout.measure();
         let err = self.stderr.measure();
@@ -175,14 +175,14 @@ impl Attempt {
         }
     }
 
-    /// Closes the books.
+    /// Makes the exit report.
     pub(super) fn exit(&mut self, cause: Cause, error: Option<String>) -> Exit {
         self.stdout.measure();
         self.stderr.measure();
-        // A failure to bound was said when it was first seen.
+        // A failure to limit the log was already reported.
         let _ = self.bound();
         if Rc::ptr_eq(&self.stdout.log, &self.stderr.log) {
-            // Both streams in one file: its bytes are told once.
+            // Both streams in one file: its bytes are reported once.
             self.stderr.range.end = self.stderr.range.start;
             self.stderr.dropped = None;
         }

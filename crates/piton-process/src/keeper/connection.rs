@@ -22,7 +22,7 @@ pub(super) struct Connection {
     sent: usize,
     /// Whether nothing more will come from the other side.
     ended: bool,
-    /// Whether to close it once what is to be said was tried.
+    /// Whether to close it once everything was sent or failed.
     pub(super) closing: bool,
 }
 
@@ -33,7 +33,7 @@ impl Connection {
         Ok(Self { id, stream, decoder, out, sent: 0, ended: false, closing: false })
     }
 
-    /// Takes what has arrived.
+    /// Reads what has arrived.
     pub(super) fn fill(&mut self) {
         let mut chunk = [0; READ_BYTES];
         loop {
@@ -41,7 +41,7 @@ impl Connection {
                 Ok(0) => self.ended = true,
                 Ok(count) => {
                     self.decoder.push(&chunk[..count]);
-                    // A full chunk means that there may be more; otherwise poll will say.
+                    // After a full chunk there may be more; otherwise poll tells.
                     if count == READ_BYTES {
                         continue;
                     }
@@ -54,7 +54,7 @@ impl Connection {
         }
     }
 
-    /// Gives the next whole request.
+    /// Returns the next complete request.
     pub(super) fn next(&mut self) -> Result<Option<Request>> {
         self.decoder.next()
     }
@@ -86,7 +86,7 @@ impl Connection {
         self.sent < self.out.len()
     }
 
-    /// Whether the connection is of no more use.
+    /// Whether the connection is over.
     pub(super) fn is_over(&self) -> bool {
         self.ended || self.closing
     }

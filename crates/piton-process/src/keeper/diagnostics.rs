@@ -1,6 +1,6 @@
-//! `keeper.log`: what the keeper has to say to people who look for trouble.
+//! `keeper.log`: messages of the keeper for people who look for the cause of a problem.
 //!
-//! Never needed to recover. Failing to write it is ignored: there is nobody else to tell.
+//! Never needed to recover. A failure to write it is ignored: there is nowhere else to report it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -1,10 +1,11 @@
-//! How the tree of an attempt ends: asked politely, then killed, until nothing of it is left.
+//! Ends the process tree of an attempt: SIGTERM, then SIGKILL, until nothing is left.
 //!
-//! Whatever a step starts descends from the keeper for ever, because orphans of its tree become
-//! the keeper's own children. So a tree is: the process of the present part with everything
-//! below, and those adopted orphans that belong to the attempt, with everything below them. Whose
-//! an orphan is, is told by its session, else by its environment, else by there being only one
-//! attempt, running or over, that it can be of. Its process group, its open files and its name do not matter.
+//! Whatever a step starts descends from the keeper for ever, because orphans of its tree become the
+//! keeper's own children. So a tree is: the process of the present part with everything below, and
+//! those adopted orphans that belong to the attempt, with everything below them. Whose an orphan
+//! is, is told by its session, else by its environment, else by there being only one attempt,
+//! running or over, that it can be of. Its process group, its open files and its name do not
+//! matter.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -23,8 +24,8 @@ use super::prepared::Prepared;
 /// killed is caught by the next.
 const PASSES_AT_ONCE: u32 = 4;
 
-/// After how many killing turns (one per ending tick) an attempt counts as ended although
-/// something of it is still there: only the kernel can hold a killed process that long.
+/// After how many killing turns (one per ending tick) an attempt counts as ended although some of
+/// its processes still exist: only the kernel can hold a killed process that long.
 const TURNS_MAX: u32 = 1000;
 
 impl Hold {
@@ -81,7 +82,7 @@ impl Hold {
                 let was_there = first || process.start < ending.began_ticks;
                 if was_there && ending.told.insert((process.pid, process.start)) {
                     os::signal(process, Signal::TERM);
-                    // A stopped process only hears it once it goes on.
+                    // A stopped process only gets it once it continues.
                     os::signal(process, Signal::CONT);
                 }
             }
@@ -147,8 +148,8 @@ impl Hold {
     }
 
     /// The attempt that alone can have started a process then. For a daemon in its own session that
-    /// cleared its environment nothing else tells; what another step may have left for those after it
-    /// is nobody's, and ends with the run.
+    /// cleared its environment nothing else tells; what another step may have left for those after
+    /// it is nobody's, and ends with the run.
     fn only_possible(&self, start: u64) -> Option<String> {
         if self.forgotten_ticks.is_some_and(|until| start <= until) {
             return None;

@@ -1,8 +1,8 @@
 //! The keeper's state and its one loop: signals, connections, ticks, in that order, then replies.
 //!
-//! Everything happens in one thread and nothing in it waits, so there is no order of events to
-//! get wrong. What a driver asks is in `requests`, how trees end in `ending`, how the keeper
-//! itself ends in `shutdown`.
+//! Everything happens in one thread that never blocks, so events cannot race. Requests of drivers
+//! are in `requests`, the end of process trees in `ending`, the end of the keeper itself in
+//! `shutdown`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs::File;
@@ -31,14 +31,14 @@ use super::log_files::LogFiles;
 use super::prepared::Prepared;
 use super::shutdown::Shutdown;
 
-/// How often running attempts are looked at while a driver watches: people see output in order to
-/// a twentieth of a second.
+/// How often running attempts are checked while a driver watches: the order of their output is
+/// exact to a twentieth of a second.
 const TICK: Duration = Duration::from_millis(50);
 
 /// The same without a driver: only limits matter then.
 const TICK_ALONE: Duration = Duration::from_millis(250);
 
-/// How often trees that are being ended are looked at; a look reads the whole process table.
+/// How often trees that are being ended are checked; each check reads the whole process table.
 const TICK_ENDING: Duration = Duration::from_millis(10);
 
 /// How long a keeper without driver and children stays, for the next driver to find it.
@@ -51,7 +51,7 @@ const IDLE_EXIT_BEHIND: Duration = Duration::from_secs(24 * 3600);
 /// How often writing them is tried again while nothing else happens.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
-/// How many connections are open at most: one driver, one that takes over, some that are mistaken.
+/// Most open connections: one driver, one that takes over, and a few by mistake.
 const CONNECTIONS_MAX: usize = 16;
 
 /// How many attempts that are over are remembered, to tell whose a daemon is.
@@ -78,7 +78,7 @@ pub(super) struct Hold {
     /// The connection of the driver that is obeyed.
     pub(super) driver: Option<u64>,
     pub(super) attempts: Vec<Attempt>,
-    /// The attempt that is ready to go, and that its driver may still think better of.
+    /// The attempt that is ready to start, which its driver may still cancel.
     pub(super) prepared: Option<Prepared>,
     pub(super) finished: BTreeMap<String, Exit>,
     pub(super) acknowledged: HashSet<String>,
@@ -95,7 +95,7 @@ pub(super) struct Hold {
     listener: UnixListener,
     wake: UnixStream,
     terminate: Arc<AtomicBool>,
-    /// What the journal is told at the end of a turn, because a step waits for the rest of it.
+    /// Journal lines to write at the end of a turn, because a step waits for the rest of it.
     pub(super) late: Vec<Line>,
     connections_count: u64,
     next_tick: Option<Instant>,
@@ -306,7 +306,7 @@ impl Hold {
         self.finished.insert(exit.key.clone(), exit);
     }
 
-    /// Writes to the journal what cannot be refused any more.
+    /// Writes to the journal what has already happened.
     pub(super) fn record(&mut self, line: &Line) {
         if let Err(error) = self.journal.keep(line) {
             let said = "could not write the journal; will try again; free some disk space";
@@ -341,19 +341,19 @@ impl Hold {
         }
     }
 
-    /// Checks the limits of all attempts, and goes on with those that end.
+    /// Checks the limits of all attempts, and continues with those that are being ended.
     fn tick(&mut self, now: Instant) {
         if self.next_tick.is_some_and(|next| next <= now) {
             self.next_tick = None;
-            // What lives until a tick is no short step: nobody hands over to anybody.
+            // A step that lives until a tick is not short: there are no quick hand-overs.
             self.tether.let_go();
             for attempt in &mut self.attempts {
                 if let Some(complaint) = attempt.observe(now) {
                     self.diagnostics.say(&complaint);
                 }
             }
-            // Told at the tick, not at the start: most short steps end before, and a driver that
-            // waits for the end of one is not woken twice.
+            // Reported at the tick, not at the start: most short steps end before it, and a driver
+            // that waits for the end of one is not woken twice.
             let news: Vec<_> = self.attempts.iter_mut().filter_map(Attempt::news).collect();
             for started in news {
                 self.say(&Reply::Started(started));
@@ -376,7 +376,7 @@ impl Hold {
         }
     }
 
-    /// Sends what this turn had to say, and lets go of connections that are over.
+    /// Sends the replies of this turn, and closes connections that are over.
     fn flush(&mut self) {
         for connection in &mut self.connections {
             if connection.has_output() {
@@ -405,7 +405,7 @@ struct Ready {
     connections: Vec<u64>,
 }
 
-/// Lets the end of a child, and the wish that the keeper ends, wake the loop.
+/// Lets the end of a child, and a request to end the keeper, wake the loop.
 fn signals() -> io::Result<(UnixStream, Arc<AtomicBool>)> {
     let (wake, write) = UnixStream::pair()?;
     wake.set_nonblocking(true)?;

@@ -1,5 +1,4 @@
-//! From a request to a process: environment, program lookup, standard input, and words for what
-//! went wrong.
+//! From a request to a process: environment, program lookup, standard input, and error messages.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
@@ -94,8 +93,8 @@ pub(super) fn part(
     })
 }
 
-/// Makes the process of a part, which waits for the word to go. Whether its program can be executed
-/// is seen only then.
+/// Makes the process of a part, which waits for the signal to go. Whether its program can be
+/// executed is known only then.
 pub(super) fn waiting(
     start: &Start,
     part: &Part,
@@ -104,7 +103,7 @@ pub(super) fn waiting(
     with_command(start, part, around, os::Waiting::new)
 }
 
-/// Puts a command together and does something with it; gives also the time that took.
+/// Builds a command and does something with it; also returns the time that took.
 fn with_command<T>(
     start: &Start,
     part: &Part,
@@ -160,7 +159,7 @@ fn own_variables<'a>(start: &'a Start, mark: &str) -> Result<Vec<(&'a str, CStri
         .collect()
 }
 
-/// Puts the environment of a child together.
+/// Builds the environment of a child.
 fn compose<'a>(base: &'a BaseEnv, unset: &[String], own: &'a [(&str, CString)]) -> Vec<&'a CStr> {
     let replaced = |name: &[u8]| {
         own.iter().any(|(own, _)| own.as_bytes() == name)
@@ -227,7 +226,7 @@ fn explain(error: &io::Error, program: &str, dir: &Path) -> Failure {
     Failure { error, errno, command_not_found }
 }
 
-/// Writes the files that an attempt wants to find.
+/// Writes the files of an attempt.
 pub(super) fn write_files(files: &[NewFile]) -> Result<(), Failure> {
     for file in files {
         write_file(&file.path, file.content.as_bytes()).map_err(|error| {

@@ -24,12 +24,12 @@ const HOLE_ALIGN: u64 = 4096;
 /// without a pause, 98 KB.
 const MARKS_PER_STAGE: u32 = 4096;
 
-/// The thinnest marks: one in so many ticks, as a power of two.
+/// The thinnest marks: one in this many ticks, as a power of two.
 const STAGE_MAX: u32 = 16;
 
 /// How often one attempt marks its logs. Each stage halves the rate, so the marks of a step that
-/// talks for a week stay below two megabytes, and the order of its streams is as exact as before
-/// in proportion to how long it has talked.
+/// writes for a week stay below two megabytes, and the order of its streams stays exact in
+/// proportion to how long it has written.
 #[derive(Default)]
 pub(super) struct Marking {
     made: u32,
@@ -37,7 +37,7 @@ pub(super) struct Marking {
 }
 
 impl Marking {
-    /// Whether growth that was seen now is to be marked.
+    /// Whether to mark growth that was seen now.
     pub(super) fn is_due(&mut self) -> bool {
         self.passed += 1;
         let due = self.passed >= 1 << (self.made / MARKS_PER_STAGE).min(STAGE_MAX);
@@ -73,7 +73,7 @@ impl LogFile {
         Ok(Self { file, path, marks, no_holes: Cell::new(false) })
     }
 
-    /// Its size now; none if it was deleted meanwhile.
+    /// Its size now; `None` if it was deleted meanwhile.
     fn size_if_linked(&self) -> Option<u64> {
         let stat = rustix::fs::fstat(&self.file).ok()?;
         (stat.st_nlink > 0).then(|| u64::try_from(stat.st_size).unwrap_or(0))
@@ -128,7 +128,7 @@ impl Output {
         Self { log, range: Range { start: size, end: size }, dropped: None }
     }
 
-    /// Looks how far the file has grown; says whether it has.
+    /// Checks how far the file has grown; returns whether it has.
     pub(super) fn measure(&mut self) -> bool {
         let Ok(stat) = rustix::fs::fstat(&self.log.file) else {
             return false;
@@ -163,8 +163,8 @@ impl Output {
 /// What to free of a range so that at most `max` bytes stay; nothing smaller than a page.
 fn hole(range: Range, max: u64) -> Option<Range> {
     let start = (range.start + max / 4).next_multiple_of(HOLE_ALIGN);
-    // What the head has beyond its quarter, to the end of a page, the tail has not; but the last lines
-    // say why a step failed, and a limit of a few pages is passed for them.
+    // What the head has beyond its quarter, to the end of a page, the tail has not; but the last
+    // lines say why a step failed, and a limit of a few pages is passed for them.
     let tail = max.saturating_sub(start - range.start).max(max / 2);
     let end = range.end.saturating_sub(tail);
     let is_exact = tail >= 2 * HOLE_ALIGN;

@@ -1,9 +1,9 @@
 //! The keeper: the process that holds a run's children.
 //!
-//! [`main`] is all that the program calls. It detaches from whoever started it, takes the lock of
-//! the run directory, says on its standard output how that went, and then runs one poll loop
-//! (`hold`) until it is told to end or has had nothing to do for a while. It decides nothing:
-//! what runs, and whether again, is the driver's business.
+//! The program calls only [`main`]. It detaches from its parent, takes the lock of the run
+//! directory, reports the result on its standard output, and then runs one poll loop (`hold`) until
+//! it is told to end or has had nothing to do for a while. It decides nothing: the driver decides
+//! what runs.
 
 mod attempt;
 mod connection;
@@ -37,7 +37,7 @@ use hold::Hold;
 /// The most a configuration may have: a mark and a number.
 const CONFIG_BYTES_MAX: u64 = 4 << 10;
 
-/// Runs the keeper of a run directory until it ends. To be called first thing in a process that
+/// Runs the keeper of a run directory until it ends. Call it first in a process that
 /// [`crate::Keeper::start`] started; it closes what it inherited and leaves the session.
 pub fn main(dir: &Path) -> Result<()> {
     os::close_inherited();
@@ -126,14 +126,14 @@ fn configuration() -> Result<Config> {
         .map_err(|_| Error::Protocol("only a run can start a keeper".to_owned()))
 }
 
-/// Says how the start went; the one who started it may be gone already.
+/// Reports how the start went; the parent may already be gone.
 fn report(text: &str) {
     let mut stdout = io::stdout().lock();
     let _ = writeln!(stdout, "{REPORT}{text}");
     let _ = stdout.flush();
 }
 
-/// Lets go of the standard streams, so that nobody waits for the keeper to close them.
+/// Closes the standard streams, so that nobody waits for the keeper to close them.
 fn silence(hold: &Hold) -> Result<()> {
     let null: &File = hold.null();
     rustix::stdio::dup2_stdin(null)

@@ -1,10 +1,10 @@
 //! An attempt that is made ready while the driver makes its intent durable.
 //!
-//! Logs, files, environment and the process itself take as long as a disk takes to sync, and none
-//! of them does anything yet: the process waits before its program. The journal has the line of an
-//! attempt that may run before the process could hear of it, so that nothing but the word is left
-//! when the driver says go. When the driver is gone, is taken over or asks for something else, the
-//! process exits without having done anything, and the journal says so.
+//! Logs, files, environment and the process itself take as long as a disk needs to sync, and none
+//! of them does anything yet: the process waits before its program. The journal already says that
+//! the attempt may run, so that only the signal is left when the driver says go. If the driver is
+//! gone, is taken over or asks for something else, the process exits without having done anything,
+//! and the journal says so.
 
 use crate::journal::{Line, Ticks};
 use crate::os::{Pid, Waiting};
@@ -16,10 +16,10 @@ use super::hold::Hold;
 use super::launch;
 use super::log_files::Output;
 
-/// What is ready to go.
+/// What is ready to start.
 pub(super) struct Prepared {
     start: Start,
-    /// Its process; none if that failed or died, and why is found out by starting it as any other.
+    /// Its process; `None` if that failed or died. Starting it in the usual way then shows why.
     child: Option<Child>,
 }
 
@@ -64,7 +64,7 @@ impl Hold {
         made.ok().map(|(waiting, ticks)| Child { waiting, ticks, streams })
     }
 
-    /// Writes to a journal that begins anew what the old one said of what is ready.
+    /// Writes to a new journal what the old one said about the prepared attempt.
     pub(super) fn note_prepared(&mut self) {
         let ready = self.prepared.as_ref().filter(|prepared| prepared.child.is_some());
         let Some(line) = ready.map(|p| Line::Starting { key: p.start.key.clone() }) else {
@@ -75,7 +75,7 @@ impl Hold {
         }
     }
 
-    /// Ends what is ready: something else is wanted, or nobody is there to want it.
+    /// Ends the prepared process: something else is requested, or the driver is gone.
     pub(super) fn unprepare(&mut self) {
         if let Some(Prepared { start, child: Some(child) }) = self.prepared.take() {
             // It is gone when this returns.
@@ -89,8 +89,8 @@ impl Hold {
             self.unprepare();
         }
         let Some(Prepared { start, child }) = self.prepared.take() else {
-            // Told to end by a signal since. The step did nothing wrong: the driver that loses us
-            // here comes back until we are gone, and starts it with a new keeper.
+            // A signal ends the keeper. The step is fine: the driver loses this connection, tries
+            // again until we are gone, and starts the step with a new keeper.
             return self.close_driver();
         };
         match child {
@@ -103,7 +103,7 @@ impl Hold {
         let Child { mut waiting, ticks, streams } = child;
         waiting.release();
         let pid = waiting.pid();
-        // That it may have started is in the journal; which process it is can wait for a moment.
+        // The journal already says that it may have started; its pid can wait for a moment.
         let key = start.key.clone();
         self.late.push(Line::Started { key, part: 0, pid: number(pid), start: ticks });
         let mut attempt = Attempt::new(start, false, pid, ticks.from, streams);

@@ -1,4 +1,4 @@
-//! What drivers ask for, and whom the keeper obeys.
+//! The requests of drivers, and which driver the keeper obeys.
 //!
 //! The driver with the highest epoch ever seen is obeyed, on one connection. A process that this
 //! keeper itself started (a step, an agent) is never obeyed, whatever epoch it claims.
@@ -20,11 +20,11 @@ use super::launch::{self, BaseEnv, Failure, Surroundings};
 use super::log_files::Output;
 use super::stamps;
 
-/// The longest a helper may take if it says nothing: a notification that hangs must not keep the
+/// The longest that a helper may take by default: a notification that hangs must not keep the
 /// keeper alive.
 const HELPER_TIMEOUT_MS: u64 = 60_000;
 
-/// How long a helper has between the polite signal and the kill.
+/// How long a helper has between SIGTERM and SIGKILL.
 const HELPER_GRACE_MS: u64 = 2_000;
 
 impl Hold {
@@ -84,7 +84,7 @@ impl Hold {
             return self.refuse(id);
         }
         if self.shutdown.is_some() {
-            // Closed without a word: the client comes back until there is no keeper, then reads
+            // Closed without an answer: the client tries again until there is no keeper, then reads
             // the journal and starts a new one.
             if let Some(index) = index {
                 self.connections[index].closing = true;
@@ -93,7 +93,7 @@ impl Hold {
         }
         if let Some(other) = self.driver.filter(|&other| other != id) {
             if hello.epoch == self.epoch {
-                // The other may be gone without our having noticed; what it sent still counts.
+                // The other driver may be gone unnoticed; what it sent still counts.
                 self.serve(other);
                 if self.index(other).is_some_and(|index| !self.connections[index].is_over()) {
                     return self.refuse(id);
@@ -174,13 +174,13 @@ impl Hold {
     pub(super) fn start(&mut self, start: Start) {
         self.unprepare();
         if self.shutdown.is_some() {
-            // Told to end by a signal. The step did nothing wrong: the driver that loses us here
-            // comes back until we are gone, and starts it with a new keeper.
+            // A signal ends the keeper. The step is fine: the driver loses this connection, tries
+            // again until we are gone, and starts the step with a new keeper.
             return self.close_driver();
         }
         let key = start.key.clone();
         if let Err(reply) = self.try_start(start) {
-            // Why is for the driver to say: only it knows what is secret in a command.
+            // The driver reports the reason: only it knows what is secret in a command.
             self.diagnostics.say(&format!("{key}: not started; the driver got the reason"));
             self.say(&Reply::NotStarted(reply));
         }
@@ -226,8 +226,8 @@ impl Hold {
         self.attempts.push(attempt);
     }
 
-    /// Goes to the CPU of a driver that waits for one attempt alone, and away when there are more:
-    /// then everybody is better off wherever there is room.
+    /// Moves to the CPU of a driver that waits for only one attempt, and away when there are more:
+    /// then any free CPU is better.
     pub(super) fn approach(&mut self, near: Option<usize>) {
         match near.filter(|_| self.attempts.is_empty()) {
             Some(cpu) => drop(self.tether.hold(cpu)),
@@ -273,7 +273,7 @@ impl Hold {
         make(start, part, &around)
     }
 
-    /// Goes on with the next part after one that exited with 0.
+    /// Continues with the next part after one that exited with 0.
     pub(super) fn start_next_part(&mut self, index: usize) {
         let attempt = &mut self.attempts[index];
         attempt.part += 1;
@@ -315,7 +315,7 @@ impl Hold {
         let key = start.key.clone();
         match self.launch(start, true) {
             Ok((mut attempt, ..)) => {
-                // Only one whose end is told has nobody who was told of it yet.
+                // Only a helper whose end is reported has not been reported yet.
                 attempt.told = !spawn.tell;
                 self.attempts.push(attempt);
             }

@@ -1,8 +1,8 @@
 //! How the keeper itself ends: attempts first, then what steps left behind, then helpers.
 //!
-//! Asked for by the driver, by a signal, or by having had nothing to do. Programs that a step
-//! lists in `keep` are left alone with everything below them; all others that steps left are
-//! ended and named. Nothing that runs is left without somebody who limits it.
+//! It ends because of the driver, a signal, or idleness. Programs that a step lists in `keep` are
+//! left alone with everything below them; all others that steps left are ended and named. No
+//! process keeps running without limits.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -20,24 +20,24 @@ use super::hold::Hold;
 /// How long a process may take from its start to its own name, where names decide what is kept.
 const NAME_WAIT: Duration = Duration::from_millis(200);
 
-/// How long what steps left behind has between the polite signal and the kill: they are daemons,
-/// and somebody waits for the run to end.
+/// How long leftovers have between SIGTERM and SIGKILL: they are daemons, and somebody waits for
+/// the run to end.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
 
 /// How long killed leftovers are waited for before the keeper ends without them.
 const LEFTOVER_KILL: Duration = Duration::from_secs(5);
 
-/// How long helpers may still take once all else is done: a hanging notification must not keep
-/// the next driver waiting.
+/// How long helpers may still take once everything else is done: a hanging notification must not
+/// keep the next driver waiting.
 const HELPERS_WAIT: Duration = Duration::from_secs(10);
 
-/// The keeper on its way out.
+/// A keeper that is ending.
 pub(super) struct Shutdown {
     /// The connection that asked, to be answered.
     asked_by: Option<u64>,
-    /// When the polite signal was first sent, also in ticks since boot; none while attempts end.
+    /// When SIGTERM was first sent, also in ticks since boot; `None` while attempts end.
     since: Option<(Instant, u64)>,
-    /// When leftovers were first looked at.
+    /// When leftovers were first checked.
     looked: Option<Instant>,
     told: HashSet<(Pid, u64)>,
     leftovers: Vec<Leftover>,
@@ -48,7 +48,7 @@ pub(super) struct Shutdown {
 }
 
 impl Hold {
-    /// Begins to end; a second wish only adds who is answered.
+    /// Starts to end; a second request only adds another connection to answer.
     pub(super) fn begin_shutdown(&mut self, asked_by: Option<u64>) {
         if let Some(shutdown) = &mut self.shutdown {
             shutdown.asked_by = asked_by.or(shutdown.asked_by);
@@ -89,7 +89,7 @@ impl Hold {
         }
         let over = shutdown.swept.is_some() && self.attempts.is_empty();
         if over {
-            // First the name, then the lock: who finds neither starts a new keeper.
+            // First the name, then the lock: a driver that finds neither starts a new keeper.
             let _ = std::fs::remove_file(SOCKET);
         }
         self.shutdown = Some(shutdown);
@@ -105,8 +105,8 @@ impl Hold {
         if left.is_empty() {
             return true;
         }
-        // What a step has just started still has the name of who started it: where some are to be
-        // kept, it gets the time to become what it will be.
+        // A new process still has the name of its parent. If some programs are kept, it gets time
+        // to execute its own.
         let looked = *shutdown.looked.get_or_insert(now);
         if !self.keep.is_empty() && now < looked + NAME_WAIT {
             return false;
@@ -122,7 +122,7 @@ impl Hold {
                     key: os::variable(process.pid, crate::protocol::ATTEMPT_VARIABLE)
                         .or_else(|| self.owner(process)),
                 });
-                // Who started later was started to tidy up, and is left in peace until the kill.
+                // Processes that started later tidy up, and are left alone until the kill.
                 if first || process.start < ticks {
                     os::signal(process, Signal::TERM);
                     os::signal(process, Signal::CONT);
@@ -135,7 +135,7 @@ impl Hold {
         waited >= LEFTOVER_GRACE + LEFTOVER_KILL
     }
 
-    /// The living processes below the keeper that belong to no helper and are not to be kept.
+    /// The living processes below the keeper that do not belong to a helper and are not kept.
     fn left_behind(&self) -> Vec<Process> {
         let table = Table::now();
         let own = own_pid();
@@ -147,7 +147,7 @@ impl Hold {
         left.into_iter().filter(|process| !process.zombie).cloned().collect()
     }
 
-    /// Whether the driver was told that it is the one to remove the run's cgroup.
+    /// Whether the driver will remove the run's cgroup.
     pub(super) fn is_tidied_by_driver(&self) -> bool {
         self.shutdown.as_ref().is_some_and(|shutdown| shutdown.driver_tidies)
     }

@@ -50,7 +50,7 @@ pub(crate) struct Process {
     pub(crate) session: Pid,
     /// When it started, in the kernel's clock ticks since boot: with the pid, its identity.
     pub(crate) start: u64,
-    /// Dead but not yet waited for: nothing runs, nothing can be signalled.
+    /// A zombie: nothing runs, nothing can be signalled.
     pub(crate) zombie: bool,
     /// The kernel's short name of the program, at most 15 bytes.
     pub(crate) name: String,
@@ -65,6 +65,6 @@ pub(crate) struct Command<'a> {
     pub(crate) stdin: BorrowedFd<'a>,
     pub(crate) stdout: BorrowedFd<'a>,
     pub(crate) stderr: BorrowedFd<'a>,
-    /// What it gets back before its program, if the keeper is held.
+    /// What is restored before its program, if the keeper is held on a CPU.
     pub(crate) free: Option<Free>,
 }

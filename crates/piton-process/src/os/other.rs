@@ -1,7 +1,7 @@
 //! Systems without a keeper yet: everything builds, nothing starts.
 //!
-//! The table of processes is empty here and the keeper refuses to run, so that nobody takes half
-//! the promises for all of them.
+//! The table of processes is empty here and the keeper refuses to run: it could not keep all
+//! promises.
 
 use std::ffi::CString;
 use std::fs::File;
