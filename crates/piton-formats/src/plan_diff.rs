@@ -327,7 +327,7 @@ fn rule_changes(old: &LaneRules, new: &LaneRules) -> impl Iterator<Item = String
     .map(|(rule, was, is)| format!("{rule} {was} is now {is}"))
 }
 
-/// The word that stands for a choice in a plan.
+/// The word for a choice in a plan.
 fn word(choice: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(choice).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

@@ -137,7 +137,7 @@ impl Group {
 
 fn enter(dir: &Path, mark: &str, record: &mut Record) -> Result<Group, Unused> {
     let group = match target(mark)? {
-        // Born here, or started from here by what a step was allowed to leave.
+        // Started here, or started from here by a program that a step was allowed to leave.
         Target::Here(group) => {
             if record.unused.is_some() || !record.groups.contains(&group) {
                 let added = record.add(dir, &group);

@@ -390,7 +390,7 @@ mod tests {
         Ok(())
     }
 
-    /// A long line must stay one for whoever reads it, and its characters whole.
+    /// A long line must stay one line for readers, with complete characters.
     #[test]
     fn a_line_is_whole_or_says_that_it_goes_on() -> io::Result<()> {
         let dir = tempfile::tempdir()?;

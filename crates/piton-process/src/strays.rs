@@ -41,7 +41,8 @@ pub struct Stray {
 
 /// Finds the processes of a run by its cgroup and its mark. Left out are this process and its
 /// ancestors; if a keeper is named (one that lives), that keeper and all it holds; and daemons with
-/// a name in `keep`, with all below them. What still has a parent in the run is no daemon.
+/// a name in `keep`, with all below them. A process that still has a parent in the run is not a
+/// daemon.
 pub fn find(mark: &str, keeper: Option<u32>, keep: &[String]) -> Vec<Stray> {
     let own = own_pid();
     let excluded: Vec<Pid> = ancestors(own).map(|process| process.pid).chain([own]).collect();

@@ -40,19 +40,19 @@ pub fn bullet(text: &str) -> Option<&str> {
 /// A box at the start of a list item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkbox<'a> {
-    /// What stands between the brackets.
+    /// The text between the brackets.
     pub mark: &'a str,
     /// What follows the box.
     pub rest: &'a str,
 }
 
 impl Checkbox<'_> {
-    /// Tells whether it is ticked.
+    /// Whether it is ticked.
     pub fn is_ticked(&self) -> bool {
         matches!(self.mark.trim(), "x" | "X")
     }
 
-    /// Tells whether it is plainly ticked or not, rather than marked in some other way.
+    /// Whether it is plainly ticked or not, rather than marked in some other way.
     pub fn is_plain(&self) -> bool {
         self.is_ticked() || self.mark.trim().is_empty()
     }
@@ -64,7 +64,7 @@ pub fn checkbox(item: &str) -> Option<Checkbox<'_>> {
     (mark.chars().count() <= 1).then(|| Checkbox { mark, rest: rest.trim_start() })
 }
 
-/// The code spans of a line, as ranges of what stands between the backquotes.
+/// The code spans of a line, as ranges of the text between the backquotes.
 pub fn code_spans(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -104,7 +104,7 @@ fn blanked(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Splits at any of the characters, where they stand outside of brackets and code spans.
+/// Splits at any of the characters, outside of brackets and code spans.
 pub fn split_outside<'a>(text: &'a str, separators: &[u8]) -> Vec<&'a str> {
     let bytes = blanked(text);
     let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0_u32);
@@ -123,7 +123,7 @@ pub fn split_outside<'a>(text: &'a str, separators: &[u8]) -> Vec<&'a str> {
     parts
 }
 
-/// The text without what stands in round brackets outside of code spans.
+/// The text without parentheses and their content, outside of code spans.
 pub fn without_brackets(text: &str) -> String {
     let bytes = blanked(text);
     let mut depth = 0_u32;
@@ -139,7 +139,7 @@ pub fn without_brackets(text: &str) -> String {
     out.trim().to_owned()
 }
 
-/// Tells whether a value says that there is nothing: `-`, `none`, `(none - why)`, `n/a`, empty.
+/// Whether a value means nothing: `-`, `none`, `(none - why)`, `n/a`, empty.
 pub fn is_none(text: &str) -> bool {
     let plain = plain(text).to_lowercase();
     let bare = plain.trim_start_matches('(').trim_end_matches(')').trim().trim_end_matches('.');

@@ -1,7 +1,7 @@
-//! Markdown as lines with a place each: heading, fence, comment, front matter or text.
+//! Markdown as lines, each with its kind: heading, fence, comment, front matter or text.
 //!
 //! Not a Markdown parser: the documents of the protocols are read line by line, because a problem
-//! must name its line and an edit must keep every other byte. What a line says is the readers' part.
+//! must name its line and an edit must keep every other byte. The readers decide what a line means.
 
 pub mod inline;
 pub mod table;
@@ -15,7 +15,7 @@ const HEADING_LEVEL_MAX: usize = 6;
 /// Fewest marks that open a fence.
 const FENCE_MARKS_MIN: usize = 3;
 
-/// Where a line stands.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Ordinary text; may be a heading.
@@ -37,7 +37,7 @@ pub struct Line<'a> {
     pub start: usize,
     /// Its text, without the line ending.
     pub text: &'a str,
-    /// Where it stands.
+    /// Its kind.
     pub place: Place,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Line<'a> {
         self.start..self.start + self.text.len()
     }
 
-    /// Level and text, when it is a heading.
+    /// Level and text, if it is a heading.
     pub fn heading(&self) -> Option<(usize, &'a str)> {
         if self.place != Place::Text {
             return None;
@@ -71,7 +71,7 @@ impl<'a> Line<'a> {
         lead.map(|c| if c == '\t' { 4 } else { 1 }).sum()
     }
 
-    /// Tells whether it holds document text: plain or within a fence.
+    /// Whether it contains document text: plain or within a fence.
     pub fn is_content(&self) -> bool {
         matches!(self.place, Place::Text | Place::Fence(_))
     }
@@ -80,7 +80,7 @@ impl<'a> Line<'a> {
 /// A part of a document under one heading, deeper headings included.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'d, 'a> {
-    /// What stands below the heading.
+    /// The lines below the heading.
     pub lines: &'d [Line<'a>],
 }
 
@@ -89,7 +89,7 @@ pub struct Section<'d, 'a> {
 pub struct Document<'a> {
     /// Its lines.
     pub lines: Vec<Line<'a>>,
-    /// The language of each fenced block, in lower case; empty where none is named.
+    /// The language of each fenced block, in lower case; empty if none is named.
     pub languages: Vec<String>,
     /// The line (by position) of a fence or comment that is never closed.
     pub unclosed: Option<usize>,
@@ -112,7 +112,7 @@ impl<'a> Document<'a> {
         let unclosed = match scan.state {
             State::Text => None,
             State::Fence { opened, .. } | State::Comment { opened } => Some(opened),
-            // Metadata that never ends was a rule, and what follows is the document.
+            // Front matter that never ends is a rule, and the document follows.
             State::FrontMatter => {
                 let rest = Self::without_front_matter(lines);
                 return Self { lines: rest.0, languages: rest.1, unclosed: rest.2 };
@@ -127,7 +127,7 @@ impl<'a> Document<'a> {
     ) -> (Vec<Line<'a>>, Vec<String>, Option<usize>) {
         let mut scan = Scan { state: State::Text, languages: Vec::new() };
         for (index, line) in lines.iter_mut().enumerate() {
-            // No line is the first here, so none opens metadata.
+            // No line is the first here, so none opens front matter.
             line.place = scan.place(line.text, index + 1);
         }
         let unclosed = match scan.state {
@@ -162,7 +162,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// What the scan is within.
+/// What the current line is in.
 enum State {
     Text,
     Fence { mark: char, length: usize, opened: usize },

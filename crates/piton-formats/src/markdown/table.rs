@@ -1,7 +1,7 @@
 //! Tables of Markdown: a header, a line of dashes, rows; bars within cells are escaped.
 //!
-//! Gives cells as they are written, only `\|` becomes a bar. What a column means is the readers'
-//! part.
+//! Returns cells as they are written, except that `\|` becomes a bar. The readers decide what a
+//! column means.
 
 use super::{Line, Place};
 
@@ -37,7 +37,7 @@ pub fn column(cell: &str) -> String {
     words.join(" ").trim_end_matches(':').to_owned()
 }
 
-/// The tables of some lines; none is looked for within fences.
+/// The tables of some lines, outside of fences.
 pub fn tables(lines: &[Line<'_>]) -> Vec<Table> {
     let mut found = Vec::new();
     let mut index = 1;
@@ -68,7 +68,7 @@ fn is_delimiter(line: &Line<'_>) -> bool {
     is_row(line) && cells(line.text).iter().all(dashes)
 }
 
-/// The cells of a row; bars at its ends make none.
+/// The cells of a row; bars at its ends are ignored.
 pub fn cells(text: &str) -> Vec<String> {
     let text = text.trim();
     let text = text.strip_prefix('|').unwrap_or(text);

@@ -106,7 +106,7 @@ pub struct Lanes {
     pub merge_rounds: u32,
     /// The folder of the worktrees.
     pub worktrees: String,
-    /// Whether tasks of phase documents get worktrees of their own.
+    /// Whether tasks of phase documents get their own worktrees.
     pub task_worktrees: TaskWorktrees,
     /// Whether views are written.
     pub views: Views,

@@ -272,7 +272,7 @@ impl Hold {
             return self.start_anew(index);
         }
         if attempt.ending.is_some() {
-            // Whether its tree is gone too is looked at in this turn's tick.
+            // This turn's tick checks whether its tree is gone too.
             return;
         }
         let more = attempt.part + 1 < attempt.spec.parts.len();
@@ -335,7 +335,7 @@ impl Hold {
             if let Ok(connection) = Connection::new(self.connections_count, stream) {
                 let id = connection.id;
                 self.connections.push(connection);
-                // A client sends its greeting at once: often it is there already.
+                // A client sends its greeting at once: often it has already arrived.
                 self.serve(id);
             }
         }

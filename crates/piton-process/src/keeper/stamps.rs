@@ -1,16 +1,16 @@
 //! The clock that files are stamped with.
 //!
-//! A kernel stamps a file with the time of its last tick. So that what one part of an attempt wrote
-//! can be told from what the next one writes, a tick is awaited between them.
+//! A kernel stamps a file with the time of its last tick. Waiting for a tick between two parts of
+//! an attempt makes the files of one distinguishable from those of the next.
 
 use std::thread;
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// The pause between two looks at the clock; a tick takes one to ten milliseconds.
+/// The pause between two reads of the clock; a tick takes one to ten milliseconds.
 const PAUSE: Duration = Duration::from_micros(500);
-/// Looks at most: a clock that is set back would be waited for.
+/// Most reads: a clock that is set back must not be waited for.
 const LOOKS_MAX: u32 = 60;
 
 /// Waits for a stamp that is later than every one given so far, and gives it, in nanoseconds since

@@ -1,14 +1,14 @@
 //! Linux: where a thread may run, and holding it on one CPU for a moment.
 //!
 //! Driver and keeper take turns: while one works the other sleeps. The kernel wakes the sleeper on
-//! an idle CPU rather than on the waker's, and waking an idle CPU costs more than either of them has
-//! to do. Held on the same CPU they hand over without that. What a thread was allowed before is
+//! an idle CPU rather than on the waker's, and waking an idle CPU costs more than either of them
+//! has to do. Held on the same CPU they hand over without that. What a thread was allowed before is
 //! looked up each time, so a change made by a person or a container manager holds.
 
 use super::linux::{interrupt_again, let_finish};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// What a child of a held thread gets back before its program.
+/// What is restored for a child of a held thread before its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Free {
     /// Where it may run.
@@ -115,7 +115,7 @@ mod tests {
         Ok(())
     }
 
-    /// Whoever moves a held thread is right.
+    /// If another process moves a held thread, that wins.
     #[test]
     fn what_a_person_says_meanwhile_holds() -> rustix::io::Result<()> {
         let mut tether = Tether::default();

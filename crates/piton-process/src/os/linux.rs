@@ -43,7 +43,7 @@ struct CloneArguments {
     cgroup: u64,
 }
 
-/// Lets the child be born in the cgroup given; the kernel knows it since 5.7.
+/// Starts the child in the given cgroup; since Linux 5.7.
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
 
 /// Starts a program (by its path) in a cgroup, with our environment and these standard streams.
@@ -64,7 +64,7 @@ pub(crate) fn spawn_into(
     };
     let size = size_of::<CloneArguments>();
     // SAFETY: without CLONE_VM this is a fork: the child has a copy of everything, and of all
-    // threads only this one. The structure is the kernel's, and its size is told.
+    // threads only this one. The structure is the kernel's, and its size is passed.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size) };
     if pid == 0 {
         // SAFETY: in the child, only calls that are safe after a fork of a process with threads:
@@ -160,7 +160,7 @@ struct Scheduling {
     period: u64,
 }
 
-/// The longest slice there is: whoever has a shorter one, as everybody has, goes first.
+/// The longest slice there is: threads with a shorter one, which all others have, go first.
 const SLICE_MAX_NS: u64 = 100_000_000;
 
 /// Lets the calling thread not interrupt who wakes it, and give way to who wakes up; false if it is
@@ -185,7 +185,7 @@ fn schedule(policy: i32, slice: u64) -> bool {
     let nice = 20 - i32::try_from(nice).unwrap_or(20);
     let policy = u32::try_from(policy).unwrap_or(0);
     let how = Scheduling { size, policy, nice, slice, ..Scheduling::default() };
-    // SAFETY: the structure is the kernel's, and its size is told in it.
+    // SAFETY: the structure is the kernel's, and contains its size.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const how, 0) == 0 }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn all() -> Vec<Process> {
         .collect()
 }
 
-/// The name of the pid namespace that this process lives in; empty where it is not told.
+/// The name of the pid namespace of this process; empty if it is unknown.
 pub(crate) fn namespace() -> String {
     let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     link.to_string_lossy().into_owned()
@@ -56,8 +56,8 @@ fn parse(pid: Pid, line: &[u8]) -> Option<Process> {
     })
 }
 
-/// Whether a process is on its way out and runs nothing of its own any more; its environment and
-/// arguments are gone before it counts as dead.
+/// Whether a process is exiting and runs no more code of its own; its environment and arguments are
+/// gone before it counts as dead.
 pub(crate) fn is_exiting(pid: Pid) -> bool {
     /// The kernel's flag of such a process.
     const EXITING: u64 = 4;
@@ -110,14 +110,14 @@ fn open(process: &Process) -> Option<OwnedFd> {
     (now.start == process.start).then_some(fd)
 }
 
-/// Signals exactly this process; one that is gone is no error.
+/// Signals exactly this process; it is not an error if it is gone.
 pub(crate) fn signal(process: &Process, signal: Signal) {
     if let Some(fd) = open(process) {
         let _ = pidfd_send_signal(&fd, signal);
     }
 }
 
-/// Waits until these processes are dead, at most so long; says whether all are.
+/// Waits until these processes are dead, up to a limit; returns whether all are.
 pub(crate) fn wait_gone(processes: &[Process], limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     processes.iter().all(|process| {
@@ -153,7 +153,7 @@ mod tests {
         );
     }
 
-    /// A process at work must not be passed over as one that ends by itself.
+    /// A running process must not be mistaken for one that is exiting.
     #[test]
     fn only_the_dying_exit() {
         assert!(!is_exiting(rustix::process::getpid().as_raw_nonzero().get()));

@@ -1,4 +1,4 @@
-//! A child between its clone and its exec: started at once, or made ready and let go later.
+//! A child between its clone and its exec: started at once, or prepared and started later.
 //!
 //! It shares the keeper's memory until its exec, as with `posix_spawn`: a fork or a `pre_exec` hook
 //! costs two to four times as much. It is not `posix_spawn` itself because that cannot say on which
@@ -119,8 +119,8 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// Makes the child of a command, and lets it wait.
     pub(crate) fn new(command: &Command<'_>) -> io::Result<Self> {
-        // Of our own, for the child may need them when whoever called has dropped theirs; all in one
-        // piece, for there are dozens of variables.
+        // Our own copies, because the child may need them after the caller has dropped its own; all
+        // in one piece, because there are dozens of variables.
         let words = || {
             let fixed = [command.program, command.dir].into_iter();
             fixed.chain(command.argv.iter().map(AsRef::as_ref)).chain(command.env.iter().copied())
@@ -282,7 +282,7 @@ fn await_word(word: &AtomicU32, parent: Pid) -> rustix::io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let here = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
     if here != Some(parent) {
-        // Dead before we asked to be told of it.
+        // The parent died before we asked for a signal.
         // SAFETY: ends the calling process, a child before its exec, and touches nothing.
         unsafe { libc::_exit(0) }
     }
