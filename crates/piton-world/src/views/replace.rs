@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use piton_core::hash::Sha;
 use piton_protocols::files::Wanted;
-use piton_workspace::files::beneath::{LinkLeadsOut, AnchoredPath};
+use piton_workspace::files::beneath::{AnchoredPath, LinkLeadsOut};
 use rustix::fs::{OFlags, RenameFlags};
 use rustix::io::Errno;
 

@@ -11,8 +11,8 @@ use piton_core::{Plan, RunState};
 use piton_formats::markdown::inline::{bullet, checkbox};
 use piton_formats::{Input, read_plan};
 use piton_protocols::Protocol;
-use piton_protocols::protocol::{Claim, Finding, Reader, Reading, Source, Start, Unreadable};
 use piton_protocols::files::{Around, Edit, Files, Run, Wanted};
+use piton_protocols::protocol::{Claim, Finding, Reader, Reading, Source, Start, Unreadable};
 
 /// The checklist protocol.
 #[derive(Debug)]

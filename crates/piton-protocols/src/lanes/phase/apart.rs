@@ -34,8 +34,9 @@ impl Builder<'_> {
     pub(super) fn check_task_worktrees(&mut self) {
         let asked = self.defaults.task_worktrees == TaskWorktrees::On;
         if asked && self.defaults.rules.isolation.is_in_place() {
-            let message = "tasks can have worktrees only if their lanes do, and these lanes work in place"
-                .to_owned();
+            let message =
+                "tasks can have worktrees only if their lanes do, and these lanes work in place"
+                    .to_owned();
             let hint = "leave out `--task-worktrees on`, or set isolation = \"worktree\"";
             self.error(code::BAD_VALUE, self.phase.line, message, hint);
         }
