@@ -104,7 +104,7 @@ fn attempts(events: &[(u64, Event)]) -> BTreeMap<String, BTreeMap<u32, Attempt>>
                 let how = match e.outcome {
                     Outcome::Succeeded => Attempt::Succeeded,
                     Outcome::Interrupted { .. } => Attempt::Interrupted,
-                    _ => Attempt::Other,
+                    Outcome::Failed { .. } => Attempt::Other,
                 };
                 (&e.step, e.attempt, how)
             }
