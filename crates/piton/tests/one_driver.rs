@@ -345,11 +345,11 @@ fn a_run_id_is_given_once() {
     project
         .piton(&["run", "other.toml", "--run-id", "r", "--fresh"])
         .exits(2)
-        .says("r exists already");
+        .says("run r already exists");
     // From a linked worktree and from a subdirectory it is the same ledger, so the same refusal.
     std::fs::create_dir(project.root().join("sub")).unwrap();
     let mut command = project.command(PITON);
     command.current_dir(project.root().join("sub"));
     command.args(["run", "../other.toml", "--run-id", "r", "--fresh"]);
-    project.finish(&mut command).exits(2).says("r exists already");
+    project.finish(&mut command).exits(2).says("run r already exists");
 }

@@ -107,7 +107,8 @@ fn ctrl_c_ends_the_waiting_for_a_keeper_on_its_way_out() {
     driver.kill();
     kill(project.read("keeper").trim().parse().unwrap(), Signal::TERM);
     let log = project.state_dir().join("runs").join(RUN).join("keeper.log");
-    let told = || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("told to end"));
+    let told =
+        || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("received a signal"));
     wait_until("the keeper is on its way out", told);
     let waiting = project.spawn(&["resume", RUN]);
     wait_until("it drives", || waiting.stderr().contains("driven by process"));
