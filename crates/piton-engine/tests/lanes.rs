@@ -41,6 +41,18 @@ fn three_lanes_reach_base_one_after_the_other() {
     }
 }
 
+/// Lost: a run whose repository is gone would end in an error that names no lane and no way on.
+#[test]
+fn without_a_repository_a_lane_in_a_worktree_is_blocked() {
+    let rig = rig(plan(vec![lane("A", 0)]), Script::default());
+    rig.machine.borrow_mut().repo = None;
+    let ending = run(&rig);
+    assert_eq!(ending.verdict, Verdict::Blocked);
+    let (why, fix) = work(&ending.state, "P/A").blocked.clone().unwrap_or_default();
+    assert_eq!(why, "lanes in worktrees need a git repository");
+    assert!(fix.contains("git init"), "{fix}");
+}
+
 #[test]
 fn the_scenario_falls_in_the_middle_of_everything() {
     let names = points(&three);
