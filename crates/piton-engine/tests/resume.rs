@@ -10,8 +10,16 @@ use piton_ledger::Acquire;
 use piton_testkit::{Behaviour, Care, CrashPoint, Rig, Script, Side, SimWorld, Stop, plans};
 
 /// Rows about processes and places, which the program adds and its own tests show.
-const BY_THE_PROGRAM: [&str; 6] =
-    ["root-moved", "worktree-gone", "step-running", "step-lost", "step-removed", "strays"];
+const BY_THE_PROGRAM: [&str; 8] = [
+    "root-moved",
+    "worktree-gone",
+    "step-running",
+    "step-lost",
+    "step-removed",
+    "strays",
+    "protocol-refuses",
+    "protocol-warns",
+];
 
 fn files_step() -> Step {
     Step {

@@ -70,13 +70,14 @@ impl Protocol for Checklist {
     fn checks(&self, state: &RunState, read: &Reader<'_>) -> Vec<Finding> {
         let text = read(&state.plan_path).unwrap_or_default();
         let is_done = |phase: &str| state.phase(phase).is_some_and(PhaseState::satisfies);
-        let early = items(&text).filter_map(|item| match item {
-            Item::Work { phase, ticked: true, .. } if !is_done(phase) => {
-                Some(Finding { stops: true, message: format!("{phase} is ticked and not done") })
+        let differs = items(&text).filter_map(|item| match item {
+            Item::Work { phase, ticked, .. } if ticked != is_done(phase) => {
+                let words = if ticked { "ticked and not done" } else { "done and not ticked" };
+                Some(Finding { stops: ticked, message: format!("{phase} is {words}") })
             }
             _ => None,
         });
-        early.collect()
+        differs.collect()
     }
 
     fn inputs(&self, plan_path: &str, read: &Reader<'_>) -> Option<(Vec<String>, Sha)> {
