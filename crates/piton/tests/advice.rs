@@ -19,12 +19,12 @@ use piton_core::Event;
 /// Where commands with names or paths in them are worded, and what shows that they work.
 const SHOWN: [(&str, &str, fn()); 18] = [
     ("piton-engine/src/driver/reopen.rs", "rebase", a_conflict),
-    ("piton-workspace/src/checks.rs", "", a_merge_under_way),
-    ("piton-workspace/src/checks.rs", "config", a_repository_of_somebody_else),
-    ("piton-workspace/src/checks.rs", "branch", a_base_that_only_a_remote_has),
+    ("piton-workspace/src/checks/mod.rs", "", a_merge_under_way),
+    ("piton-workspace/src/checks/mod.rs", "config", a_repository_of_somebody_else),
+    ("piton-workspace/src/checks/mod.rs", "branch", a_base_that_only_a_remote_has),
     ("piton-workspace/src/checks/repository.rs", "config", a_remote_that_gets_everything),
     ("piton-workspace/src/merge/sides.rs", "show", a_conflict_of_binary_files),
-    ("piton-workspace/src/merge/would.rs", "update-index", a_hidden_change),
+    ("piton-workspace/src/merge/preview.rs", "update-index", a_hidden_change),
     ("piton-workspace/src/worktree/mod.rs", "worktree", a_locked_worktree),
     ("piton/src/commands/doctor/snapshots.rs", "fetch", snapshots_that_are_gone),
     ("piton/src/commands/import.rs", "branch", an_imported_base_that_is_not_here),
