@@ -2,8 +2,10 @@
 //!
 //! One table for the whole program. A test searches the sources and fails if a code is missing.
 
+use serde::Serialize;
+
 /// One error that a user can meet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Entry {
     /// The code, as printed.
     pub code: &'static str,

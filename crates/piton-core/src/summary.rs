@@ -81,7 +81,8 @@ pub fn step_status(
     lane: &LaneState,
     step: &StepState,
 ) -> Status {
-    if lane.is_running() && lane.work.as_ref().is_some_and(|w| w.blocked.is_some()) {
+    // In this order: each look at whether it runs goes through all its steps.
+    if lane.work.as_ref().is_some_and(|w| w.blocked.is_some()) && lane.is_running() {
         let ended = matches!(step.progress, Progress::Running { .. });
         return if ended { Status::Blocked } else { unless_ended(state, step.status()) };
     }

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use piton_core::error_codes::Entry;
+use serde::Serialize;
 use unicode_width::UnicodeWidthChar as _;
 
 /// Fewest columns for a source line: with fewer, an underline shows nothing useful.
@@ -20,7 +21,8 @@ const TAB_COLUMNS: usize = 4;
 const QUOTE_CHARS_MAX: usize = 60;
 
 /// How serious a problem is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The document is refused.
     Error,
@@ -39,7 +41,7 @@ impl Severity {
 }
 
 /// A problem at one place of a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// How serious it is.
     pub severity: Severity,
@@ -52,6 +54,7 @@ pub struct Diagnostic {
     /// Column in characters, from 1.
     pub column: usize,
     /// The offending bytes of the document.
+    #[serde(skip)]
     pub span: Range<usize>,
     /// What is wrong.
     pub message: String,

@@ -44,7 +44,6 @@ pub use rewind::Preview;
 pub use stays::held_alone;
 use taken::noted;
 pub use taken::recorded;
-pub use whole::removed_by_hand;
 
 use super::hands::{Hands, Held};
 

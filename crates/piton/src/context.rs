@@ -7,15 +7,17 @@ mod lost;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use piton_core::RunState;
 use piton_core::redact::{Names, Redactor};
-use piton_engine::Store;
+use piton_core::{RunState, Timestamp};
+use piton_engine::{Loaded, Store};
 use piton_formats::diagnostic::Diagnostic;
 use piton_formats::settings::Settings;
 use piton_formats::sink;
 use piton_formats::template::quote_for_shell;
 use piton_ledger::{Liveness, Open, Owner, RunRow, Sqlite, owner_liveness};
 use piton_protocols::{Protocol, Table, find};
+use piton_view::run::Driver;
+use piton_view::{RunView, Seen};
 use piton_workspace::Project;
 
 use crate::error::{CommandError, Kind, Result};
@@ -272,6 +274,28 @@ impl Context {
                 ))
             }
         }
+    }
+
+    /// What is seen of a run beside its state.
+    pub fn seen(loaded: &Loaded) -> Seen<'_> {
+        let driver = loaded.row.owner.as_ref().map(|lease| {
+            let alive = Self::driver_lives(&loaded.row);
+            Driver {
+                pid: lease.owner.pid,
+                host: lease.owner.host.clone(),
+                alive,
+                stopped: alive && lease.owner.is_stopped(),
+                heard_at: Timestamp(lease.heartbeat_at),
+            }
+        });
+        let (run_id, seq, place) = (&loaded.row.run_id, loaded.seq, crate::ui::place());
+        let (rerun, left, moved, snapshot_bytes, now) = (&[], &[], &[], None, now());
+        Seen { run_id, seq, driver, rerun, left, moved, snapshot_bytes, now, place }
+    }
+
+    /// What a run looks like.
+    pub fn view(loaded: &Loaded) -> RunView<'_> {
+        RunView::new(&loaded.state, Self::seen(loaded))
     }
 
     /// Whether a process advances a run now.

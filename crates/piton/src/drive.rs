@@ -17,6 +17,8 @@ use piton_engine::store::Loaded;
 use piton_engine::{Drive, Driver, Ending, Leased, Observer, Options, Store, World as _};
 use piton_ledger::{HEARTBEAT_EVERY_MS, Lease};
 use piton_protocols::files::Occasion;
+use piton_view::answers::Answer;
+use piton_view::{RunView, Tally};
 use piton_workspace::snapshot::Rules;
 
 pub use self::questions::{carry_out, questions};
@@ -61,8 +63,8 @@ pub fn root_of(context: &Context, state: &RunState) -> PathBuf {
 
 /// How the world shows what it waits for.
 pub const TERMINAL: Terminal = Terminal {
-    hashing: |hashing| ui::say(&ui::words::hashing("comparing files", hashing)),
-    utc_offset_secs: ui::time::utc_offset_secs,
+    hashing: |hashing| ui::say(&piton_view::words::hashing("comparing files", hashing)),
+    utc_offset_secs: |at| ui::place().utc_offset_secs(at),
 };
 
 /// The world of a run.
@@ -180,17 +182,17 @@ pub fn drive(
         notify: true,
     };
     let is_archived = matches!(leased.drive, Drive::Abort { archives: true, .. });
-    let mut tally = ui::Tally::default();
+    let mut tally = Tally::default();
     tally.no_way_on = is_archived;
     // A command that ends a run answers with one object; its events are no answer.
     let streams = context.json && !matches!(leased.drive, Drive::Abort { .. });
     let draws = !context.json && ui::draws(&std::io::stderr());
     let mut screen: Box<dyn Observer> = if streams {
-        Box::new(ui::JsonStream::new())
+        Box::new(ui::Stream::json())
     } else if draws {
         Box::new(live(&world, &run_dir, &leased.live, retries, &options.redactor))
     } else {
-        Box::new(ui::Plain::new())
+        Box::new(ui::Stream::words())
     };
     let mut both = ui::Both(screen.as_mut(), &mut tally);
     let ending = Driver::drive(store, &mut world, &mut both, leased, options);
@@ -199,11 +201,14 @@ pub fn drive(
     let logs = run_dir.join("logs");
     if ending.refused.is_some() {
         // Nothing happened: the error says why.
-    } else if streams {
-        ui::drive_json(&tally.summary_json(&ending.state, ending.verdict, &logs));
+        return Ok(ending);
+    }
+    let view = RunView::by_driver(&ending.state, now(), ui::place());
+    let summary = tally.summary(&view, ending.verdict, &logs);
+    if streams {
+        ui::drive_json(&Answer::Summary(summary));
     } else {
-        let look = ui::Look::stderr();
-        ui::say_as_is(tally.render(&ending.state, ending.verdict, &logs, &look).trim_end());
+        ui::say_as_is(summary.render(&ui::stderr()).trim_end());
         if ending.verdict != Verdict::RolledBack && !is_archived {
             say_words(context, &ending.state, Occasion::Stopped);
         }

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use piton_protocols::Table;
+use piton_view::answers::Answer;
 
 use crate::context::Context;
 use crate::error::{CommandError, Result};
@@ -42,14 +43,13 @@ fn told(error: &clap::Error) -> ExitCode {
     let hidden = format!(", {}", cli::KEEPER);
     let json = std::env::args_os().any(|arg| arg == "--json");
     if json && error.kind() == clap::error::ErrorKind::DisplayVersion {
-        ui::data_json(&serde_json::json!({"version": env!("CARGO_PKG_VERSION")}));
+        ui::data_json(&Answer::Version(env!("CARGO_PKG_VERSION")));
         return ExitCode::SUCCESS;
     }
     if !error.use_stderr() || !json {
         if error.kind() == clap::error::ErrorKind::MissingSubcommand {
             let text = error.render();
-            let text =
-                if ui::Look::stderr().color { text.ansi().to_string() } else { text.to_string() };
+            let text = if ui::stderr().color { text.ansi().to_string() } else { text.to_string() };
             ui::say_as_is(text.replace(&hidden, "").trim_end());
         } else {
             // A terminal that is gone is no reason to say more.
@@ -83,7 +83,7 @@ fn folder(directory: Option<PathBuf>) -> Result<PathBuf> {
         })
     };
     let Some(dir) = directory else { return here() };
-    ui::here::works_in(&dir);
+    ui::works_in(&dir);
     dir.canonicalize()
         .map_err(|e| CommandError::usage("directory", format!("{}: {e}", dir.display())))
 }

@@ -75,7 +75,7 @@ fn what_a_resume_says_will_run_is_what_runs() {
         .says("wave 1\n  P1/A/one")
         .silent_about("nothing runs");
     let json = project.piton(&["resume", "--json"]).exits(1);
-    json.says(r#""rerun":[{"reason":"#);
+    json.says(r#""rerun":[{"step":"P1/A/one","reason":"#);
     assert_eq!(project.lines("ran.txt"), ["one"]);
 }
 

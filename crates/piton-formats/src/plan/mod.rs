@@ -52,6 +52,12 @@ pub struct Input<'a> {
     pub read: &'a dyn Fn(&str) -> io::Result<String>,
 }
 
+/// A text as a plan writes it.
+pub fn quoted(text: &str) -> String {
+    // What JSON writes between quotes, TOML reads.
+    serde_json::Value::from(text).to_string()
+}
+
 /// Reads a plan: the plan and its warnings, or all problems (errors and warnings).
 pub fn read_plan(input: &Input<'_>) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut sink = Sink::new(input.file, input.text);

@@ -131,7 +131,7 @@ impl GitRooms {
 }
 
 /// What to do with a worktree that holds what is nowhere else.
-pub fn removed_by_hand(dir: &Path) -> String {
+pub(super) fn removed_by_hand(dir: &Path) -> String {
     let dir = dir.display();
     format!("move that out of {dir}, push it or delete it, then `piton gc` removes the worktree")
 }

@@ -11,6 +11,7 @@ use piton_core::{Plan, Status};
 use piton_engine::store::{Asked, Loaded};
 use piton_engine::{Drive, Store};
 use piton_ledger::{RunRow, owner_liveness};
+use piton_view::answers::Ended;
 
 use super::resume::acquire;
 use crate::cli::AbortArgs;
@@ -60,12 +61,8 @@ pub fn run(context: &Context, args: &AbortArgs) -> Result<()> {
     }
 }
 
-fn said(context: &Context, run_id: &str, what: &str) {
-    if context.json {
-        ui::data_json(&serde_json::json!({"run_id": run_id, "answer": what}));
-    } else {
-        ui::say(&format!("{run_id}: {what}"));
-    }
+fn said(context: &Context, run_id: &str, answer: &str) {
+    ui::tell(context.json, &Ended { run_id, answer });
 }
 
 /// Asks the driver to end the run; if it goes without having seen that, ends the run here.

@@ -24,7 +24,8 @@ use crate::cli::RunName;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::redactor_of_run;
-use crate::ui::{self, JsonStream, Live, Plain};
+use crate::ui::{self, Live, Stream};
+use piton_view::answers::Complete;
 use piton_world::last_line;
 
 /// The pause between two looks: asking whether anything was committed is nearly free.
@@ -51,11 +52,9 @@ pub fn run(context: &Context, args: &RunName) -> Result<()> {
     if !Context::driver_lives(&row) {
         // Whoever starts a run in the background and then watches it may come too late.
         if row.status == Status::Complete.as_str() {
-            if context.json {
-                ui::data_json(&serde_json::json!({ "run_id": run_id, "status": row.status }));
-            } else {
-                ui::say(&format!("run {run_id} is complete; `piton show {run_id}` tells of it"));
-            }
+            let words = format!("run {run_id} is complete; `piton show {run_id}` tells of it");
+            let (run_id, status) = (&run_id, Status::Complete);
+            ui::tell(context.json, &Complete { run_id, status, words });
             return Ok(());
         }
         return Err(not_driven(&store.load_row(row)?));
@@ -106,8 +105,7 @@ fn not_driven(loaded: &Loaded) -> CommandError {
         let hint = format!("it is {}; `piton show {run}` tells of it", row.status);
         return error(Kind::Blocked).hint(hint);
     }
-    let next = ui::summary::next_commands(&loaded.state, verdict).into_iter().next();
-    let next = next.unwrap_or_else(|| format!("piton status {run}"));
+    let next = Context::view(loaded).next_typed(verdict).swap_remove(0);
     error(kind).hint(format!("next: {next}"))
 }
 
@@ -130,10 +128,10 @@ fn observer(
     ends: &Ends,
 ) -> Box<dyn Observer> {
     if context.json {
-        return Box::new(JsonStream::new());
+        return Box::new(Stream::json());
     }
     if !std::io::stderr().is_terminal() {
-        return Box::new(Plain::new());
+        return Box::new(Stream::words());
     }
     let run_dir = context.run_dir(&loaded.row.run_id);
     let redactor = redactor_of_run(context, &loaded.row.run_id, &loaded.state.plan_path);
@@ -246,9 +244,8 @@ fn finish(loaded: &Loaded, end: End) -> Result<()> {
                 .hint(format!("`piton resume {run}` goes on with it")))
         }
         End::Left(left) => {
-            let next = ui::summary::next_commands(&loaded.state, left.verdict);
-            for command in next {
-                ui::say(&format!("next: {command}"));
+            for command in Context::view(loaded).next_typed(left.verdict) {
+                ui::say_as_is(&format!("next: {command}"));
             }
             exit(&left)
         }

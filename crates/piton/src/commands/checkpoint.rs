@@ -3,6 +3,7 @@
 //! Allowed from inside a step too: it records, it decides nothing.
 
 use piton_core::request::Request;
+use piton_view::answers::Outcome;
 
 use super::request::{self, Target};
 use crate::cli::CheckpointArgs;
@@ -36,10 +37,10 @@ pub fn run(context: &Context, args: &CheckpointArgs) -> Result<()> {
     request::refuse_moved(there, &loaded)?;
     let (head, snapshots) = (there.project.head(), super::look::all(there, &loaded)?);
     let asked = Request::Checkpoint { message: message.clone(), head, snapshots };
-    let mut sent = request::send(context, &mut store, &loaded, &asked, Target::Run)?;
+    let sent = request::send(context, &mut store, &loaded, &asked, Target::Run)?;
     // Found by its message: the same command given twice records one.
     let now = store.load(&loaded.row.run_id)?.state;
     let named = now.checkpoints.into_iter().rev().find(|c| c.message == message);
-    sent.checkpoint = named.filter(|_| sent.outcome == "done").map(|c| c.name);
-    request::report(context, &mut store, &loaded.row.run_id, &[sent])
+    let named = named.filter(|_| sent.outcome == Outcome::Done).map(|c| c.name);
+    request::report(context, &mut store, &loaded.row.run_id, &[sent], named)
 }

@@ -2,6 +2,7 @@
 
 use clap::CommandFactory as _;
 use clap_complete::Shell as Generator;
+use piton_view::answers::Answer;
 
 use crate::cli::{Cli, CompletionsArgs, Shell};
 use crate::error::Result;
@@ -11,11 +12,7 @@ use crate::ui;
 #[expect(clippy::unnecessary_wraps, reason = "all commands have one form")]
 pub fn run(as_json: bool, args: &CompletionsArgs) -> Result<()> {
     let script = script(args.shell);
-    if as_json {
-        ui::data_json(&serde_json::json!({ "script": script }));
-    } else {
-        ui::data(script.trim_end());
-    }
+    ui::show(as_json, &Answer::Script(&script), || script.clone());
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use piton_protocols::Table;
+use piton_view::answers::{Demo, Ran};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cli::DemoArgs;
@@ -64,25 +65,11 @@ pub fn run(context: &Context, args: &DemoArgs) -> Result<()> {
     scratch.resume("demo-2")?;
     let all_rounds = scratch.count("demo-2");
 
-    if context.json {
-        let count = |step: &String| all_rounds.get(step).copied().unwrap_or(0);
-        let steps: Vec<_> = driver_rounds
-            .iter()
-            .map(|(step, first)| {
-                let second = count(step);
-                serde_json::json!({"step": step, "driver_killed": first, "everything_killed": second})
-            })
-            .collect();
-        ui::data_json(&serde_json::json!({ "ran": steps }));
-        return Ok(());
-    }
-    ui::say("\n== What ran how often");
-    ui::say("   step                 driver killed   everything killed");
-    for step in driver_rounds.keys() {
-        let (first, second) = (driver_rounds[step], all_rounds.get(step).copied().unwrap_or(0));
-        ui::say(&format!("   {step:<20} {first:>6}x         {second:>6}x"));
-    }
-    ui::say("\nA killed driver costs nothing; a fallen machine at most the steps in flight.");
+    let ran = driver_rounds.into_iter().map(|(step, driver_killed)| {
+        let everything_killed = all_rounds.get(&step).copied().unwrap_or(0);
+        Ran { step, driver_killed, everything_killed }
+    });
+    ui::tell(context.json, &Demo { ran: ran.collect() });
     Ok(())
 }
 

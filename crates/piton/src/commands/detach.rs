@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use piton_view::answers::Detached;
+
 use crate::cli::DriveArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
@@ -101,14 +103,7 @@ pub fn spawn(context: &Context, run_id: &str, args: &DriveArgs) -> Result<()> {
         }
         std::thread::sleep(PAUSE);
     }
-    if context.json {
-        ui::data_json(&serde_json::json!({"run_id": run_id, "pid": pid, "log": log_path}));
-    } else {
-        ui::say(&format!("run {run_id} goes on in the background (process {pid})"));
-        ui::say(&format!(
-            "hint: watch it with `piton attach {run_id}`, end it with `piton abort {run_id}`"
-        ));
-    }
+    ui::tell(context.json, &Detached { run_id, pid, log: &log_path });
     Ok(())
 }
 

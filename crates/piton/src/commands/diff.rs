@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use piton_core::LanePath;
 use piton_engine::store::Loaded;
+use piton_view::answers;
+use piton_view::show::Point;
 use piton_workspace::Git;
 use piton_workspace::restore::{self, Change, ChangeKind};
 
-use super::rewind::{self, Point};
+use super::rewind;
 use crate::cli::DiffArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
@@ -50,14 +52,12 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
     let (a, b) = (first.commit(), second.commit());
     let changes = restore::diff(root, a, b).map_err(|e| failed(e.to_string()))?;
     if context.json {
-        let rows: Vec<_> = changes
-            .iter()
-            .map(|c| {
-                let path = String::from_utf8_lossy(&c.path).into_owned();
-                serde_json::json!({"path": path, "kind": format!("{:?}", c.kind).to_lowercase()})
-            })
-            .collect();
-        ui::data_json(&serde_json::json!({"from": a, "to": b, "changes": rows}));
+        let change = |c: &Change| answers::Change {
+            path: String::from_utf8_lossy(&c.path).into_owned(),
+            kind: format!("{:?}", c.kind).to_lowercase(),
+        };
+        let changes = changes.iter().map(change).collect();
+        ui::data_json(&answers::Diff { from: a, to: b, changes });
         return Ok(());
     }
     let tree = |side: &Side| match side {
@@ -73,7 +73,7 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<()> {
     let text = String::from_utf8_lossy(&text);
     if !text.is_empty() {
         let text = text.trim_end_matches('\n');
-        ui::data(&ui::text::sanitize_lines(&context.redactor.redact(text)));
+        ui::data(&piton_view::text::sanitize_lines(&context.redactor.redact(text)));
     }
     if changes.is_empty() {
         ui::say("nothing differs");
@@ -96,7 +96,7 @@ fn say_unseen(unseen: &[&Change]) {
         ChangeKind::Modified | ChangeKind::Type => "changed:",
     };
     for change in unseen.iter().take(UNSEEN_MAX) {
-        let path = ui::text::sanitize(&String::from_utf8_lossy(&change.path));
+        let path = piton_view::text::sanitize(&String::from_utf8_lossy(&change.path));
         ui::say(&format!("not shown by git: {} {path}", word(change)));
     }
     if let Some(more) = unseen.len().checked_sub(UNSEEN_MAX).filter(|more| *more > 0) {

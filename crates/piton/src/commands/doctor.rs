@@ -10,64 +10,14 @@ mod checks;
 mod restored;
 mod snapshots;
 
-use std::fmt::Write as _;
-
-use piton_core::Status;
 use piton_core::shell::quoted;
-use serde::Serialize;
+use piton_view::answers::{Answer, Finding, Findings, Health};
+use piton_view::text::count;
 
 use crate::cli::DoctorArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
-use crate::ui::{self, Look, look, text};
-
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// As it should be, or taken care of.
-    Ok,
-    /// Works, but a person should look.
-    Warning,
-    /// Does not work.
-    Error,
-}
-
-/// Something that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// How bad it is.
-    pub severity: Severity,
-    /// What was found.
-    pub what: String,
-    /// What to do; empty where there is nothing to do.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub next: String,
-}
-
-impl Finding {
-    /// All is well.
-    pub fn ok(what: impl Into<String>) -> Self {
-        Self { severity: Severity::Ok, what: what.into(), next: String::new() }
-    }
-
-    /// A person should look.
-    pub fn warning(what: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::ok(what) }
-    }
-
-    /// Something does not work.
-    pub fn error(what: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, ..Self::ok(what) }
-    }
-
-    /// Adds what to do.
-    #[must_use]
-    pub fn next(mut self, next: impl Into<String>) -> Self {
-        self.next = ui::here::told(&next.into()).into_owned();
-        self
-    }
-}
+use crate::ui;
 
 /// Looks at everything, or copies the ledger.
 pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
@@ -94,12 +44,15 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
     findings.push(checks::disk(context));
     findings.push(checks::git(context));
     findings.extend(checks::place(context));
+    for finding in &mut findings {
+        finding.next = ui::place().told(&finding.next).into_owned();
+    }
     report(context, &findings);
     // A ledger that must not be touched holds everything back; other errors are plain failures.
     if !readable {
         return Err(CommandError::silent(Kind::Blocked));
     }
-    if findings.iter().any(|f| f.severity == Severity::Error) {
+    if findings.iter().any(|f| f.severity == Health::Error) {
         return Err(CommandError::silent(Kind::Failed));
     }
     Ok(())
@@ -119,7 +72,7 @@ fn backup(context: &Context, to: &std::path::Path) -> Result<()> {
         done => done?,
     }
     if context.json {
-        ui::data_json(&serde_json::json!({ "backup": to }));
+        ui::data_json(&Answer::Backup(to));
     } else {
         ui::say(&format!("copied the ledger to {}", to.display()));
     }
@@ -140,45 +93,16 @@ fn unwritable(to: &std::path::Path, why: &std::io::Error) -> CommandError {
 }
 
 fn report(context: &Context, findings: &[Finding]) {
-    let clean = findings.iter().all(|f| f.severity == Severity::Ok);
-    if context.json {
-        ui::data_json(&serde_json::json!({ "clean": clean, "findings": findings }));
-        return;
-    }
-    let look = Look::stdout();
-    let lines: Vec<String> = findings.iter().map(|f| line(f, &look)).collect();
-    ui::data(&lines.join("\n"));
-    let count = |severity| findings.iter().filter(|f| f.severity == severity).count();
-    if clean {
+    let clean = findings.iter().all(|f| f.severity == Health::Ok);
+    let look = ui::stdout();
+    ui::show(context.json, &Findings { clean, findings }, || {
+        findings.iter().map(|f| f.render(&look)).collect::<Vec<_>>().join("\n")
+    });
+    let number = |severity| findings.iter().filter(|f| f.severity == severity).count();
+    if !context.json && clean {
         ui::say("all is well");
-    } else {
-        let warnings = text::count(count(Severity::Warning), "warning");
-        ui::say(&format!("{}, {warnings}", text::count(count(Severity::Error), "error")));
-    }
-}
-
-fn line(finding: &Finding, look: &Look) -> String {
-    let (word, style) = match finding.severity {
-        Severity::Ok => ("ok", look::style_of(Status::Complete)),
-        Severity::Warning => ("warning", look::NOTE),
-        Severity::Error => ("error", look::BAD),
-    };
-    let mut line =
-        format!("{} {}", look.paint(style, &format!("{word}:")), text::sanitize(&finding.what));
-    if !finding.next.is_empty() {
-        let _ = write!(line, "\n  next: {}", text::sanitize(&finding.next));
-    }
-    line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_finding_reads_without_colour_and_says_what_to_do() {
-        let finding = Finding::warning("little space").next("free some");
-        assert_eq!(line(&finding, &Look::plain(80)), "warning: little space\n  next: free some");
-        assert_eq!(line(&Finding::ok("fine"), &Look::plain(80)), "ok: fine");
+    } else if !context.json {
+        let warnings = count(number(Health::Warning), "warning");
+        ui::say(&format!("{}, {warnings}", count(number(Health::Error), "error")));
     }
 }

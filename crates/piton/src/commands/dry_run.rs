@@ -1,179 +1,95 @@
 //! What a run would do, without doing it: waves, commands, and what is skipped and why.
 
-use piton_core::decide::{Unmet, held, unmet};
+use piton_core::decide::{held, unmet};
 use piton_core::event::BudgetExhausted;
-use piton_core::evidence::Rerun;
-use piton_core::lane::{Merge, PULL_REQUEST_WORDS, Role, TaskOf};
-use piton_core::plan::{Command, Lane, OnFailure, Work};
+use piton_core::lane::{PULL_REQUEST_WORDS, Role, TaskOf};
+use piton_core::plan::{self, Command, OnFailure, Work};
 use piton_core::state::{LaneState, Progress, StepState};
-use piton_core::{Action, GateRef, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
-
-use piton_formats::template::quote_for_shell;
-use piton_formats::template::{self, Vars};
+use piton_core::{Action, LanePath, Limits, Plan, RunState, StepPath, Timestamp, decide};
+use piton_formats::template::{self, Vars, quote_for_shell};
 use piton_protocols::lanes::branch;
+use piton_view::dry_run::{DryRun, Gate, Lane, Room, Skipped, Start, Unmet};
+use piton_view::resume::Resume;
+use piton_view::words;
 
 use super::request::names;
 use crate::cli::DriveArgs;
 use crate::context::Context;
-use crate::drive;
-use crate::ui::text::sanitize;
-use crate::ui::{self, words};
+use crate::{drive, ui};
 
-/// What a dry run is of: a new run, or one that would go on.
-#[derive(Debug, Default)]
-pub struct Found<'a> {
-    /// What would run again.
-    pub reruns: &'a [Rerun],
-    /// What a resume has to say first, for programs.
-    pub resume: Option<serde_json::Value>,
-}
-
-/// Prints the waves of a plan from where a state stands.
-pub fn print(context: &Context, plan: &Plan, state: &RunState, found: Found<'_>, args: &DriveArgs) {
-    let Found { reruns, resume } = found;
-    let finished: Vec<(StepPath, &'static str)> = state
-        .steps()
-        .filter_map(|(path, step)| match step.progress {
-            Progress::Done => Some((path, "finished before")),
-            Progress::Skipped { .. } => Some((path, "left out on a person's word")),
-            _ => None,
-        })
-        .collect();
+/// Prints the waves of a plan from where a state stands; `resume` is what was said first.
+pub fn print(
+    context: &Context,
+    plan: &Plan,
+    state: &RunState,
+    resume: Option<&Resume<'_>>,
+    args: &DriveArgs,
+) {
+    let finished = state.steps().filter_map(|(step, found)| match found.progress {
+        Progress::Done => Some((step, "finished before".to_owned())),
+        Progress::Skipped { .. } => Some((step, "left out on a person's word".to_owned())),
+        _ => None,
+    });
     let Course { waves, unmet, held, exhausted } = waves(plan, state, args);
-    let failed = names::failed(state);
-    let why = |why: String| exhausted.as_ref().map_or(why, |b| format!("the {}", words::budget(b)));
-    let skipped: Vec<(StepPath, String)> = finished
-        .into_iter()
-        .map(|(path, why)| (path, why.to_owned()))
-        .chain(held.into_iter().map(|(path, held)| (path, why(held))))
-        .collect();
+    let budget = exhausted.as_ref().map(words::budget);
+    let why = |why: String| budget.as_ref().map_or(why, |budget| format!("the {budget}"));
+    let held = held.into_iter().map(|(step, held)| (step, why(held)));
+    let skipped = finished.chain(held).map(|(step, reason)| Skipped { step, reason }).collect();
     let gates = gates(plan, state, &waves);
-    let shown = |path: &StepPath| Shown::of(context, plan, state, path);
-    if context.json {
-        let steps = |wave: &Vec<StepPath>| {
-            let step = |p: &StepPath| {
-                let Shown { command, argv, test } = shown(p);
-                serde_json::json!({"step": p, "command": command, "argv": argv, "test": test})
-            };
-            wave.iter().map(step).collect::<Vec<_>>()
-        };
-        ui::data_json(&serde_json::json!({
-            "resume": resume,
-            "waves": waves.iter().map(steps).collect::<Vec<_>>(),
-            "unmet": unmet.iter().map(|u| serde_json::json!({"lane": u.lane, "why": u.why})).collect::<Vec<_>>(),
-            "skipped": skipped.iter().map(|(p, why)| serde_json::json!({"step": p, "reason": why})).collect::<Vec<_>>(),
-            "rerun": reruns,
-            "failed": failed,
-            "budget": exhausted.as_ref().map(words::budget),
-            "lanes": lanes(plan).map(|(path, lane)| lane_json(context, &path, lane)).collect::<Vec<_>>(),
-            "gates": gates.iter().map(|(g, n)| serde_json::json!({"gate": g, "name": n})).collect::<Vec<_>>(),
-        }));
-        return;
-    }
-    for (number, wave) in waves.iter().enumerate() {
-        ui::data(&format!("wave {}", number + 1));
-        for path in wave {
-            let why = reruns.iter().find(|r| &r.step == path);
-            let why = why.map(|r| format!("  (again: {})", r.reason)).unwrap_or_default();
-            let Shown { command, test, .. } = shown(path);
-            ui::data(&format!("  {path}: {}{why}", lines(&command)));
-            if let Some(test) = test {
-                ui::data(&format!("    then the test: {}", lines(&test)));
-            }
-        }
-    }
-    for path in &failed {
-        let run = words::run_id(state);
-        let next =
-            format!("`piton retry {run} {path}`, `piton skip {run} {path}` or `piton abort {run}`");
-        let next = ui::here::told(&next);
-        ui::data(&format!("failed {path}: does not run by itself; {next}"));
-    }
-    if let Some(budget) = &exhausted {
-        ui::data(&format!("stopped: {}: raise it in the plan", words::budget(budget)));
-    }
-    for Unmet { lane, why, .. } in unmet {
-        ui::data(&format!("lane {lane} cannot begin: {why}"));
-    }
-    for (path, lane) in lanes(plan).filter(|(_, lane)| !lane.rules.isolation.is_in_place()) {
-        let then = match lane.rules.merge {
-            Merge::Queue => "merged in turn",
-            Merge::PullRequest => "merged by pull request",
-            Merge::None => "not merged",
-        };
-        let then =
-            lane.rules.task.as_ref().map_or(then.to_owned(), |t| format!("{then} into {}", t.lane));
-        let (dir, branch) = room(context, &path, lane);
-        ui::data(&format!("lane {path}: worktree {dir}, branch {branch}, {then}"));
-    }
-    for (gate, name) in gates {
-        let name = sanitize(&name);
-        ui::data(&format!("gate {gate}: \"{name}\" must be approved first"));
-    }
-    for (path, why) in skipped {
-        ui::data(&format!("skipped {path}: {why}"));
-    }
+    let start = |path: &StepPath| start(context, plan, state, path);
+    let answer = DryRun {
+        resume,
+        waves: waves.iter().map(|wave| wave.iter().map(start).collect()).collect(),
+        unmet: unmet
+            .into_iter()
+            .map(|decide::Unmet { lane, why, .. }| Unmet { lane, why })
+            .collect(),
+        skipped,
+        rerun: resume.map_or(&[], |resume| &resume.rerun),
+        failed: names::failed(state),
+        budget,
+        lanes: lanes(context, plan),
+        gates,
+        run_id: piton_view::run::run_id(state),
+    };
+    ui::show(context.json, &answer, || answer.render(ui::place()));
 }
 
 /// The gates that keep something of these waves from starting.
-fn gates(plan: &Plan, state: &RunState, waves: &[Vec<StepPath>]) -> Vec<(GateRef, String)> {
-    let guards = |gate: &GateRef| {
+fn gates(plan: &Plan, state: &RunState, waves: &[Vec<StepPath>]) -> Vec<Gate> {
+    let guards = |gate: &Gate| {
         let mut steps = waves.iter().flatten();
-        steps.any(|s| s.phase == gate.0 || s.lane().to_string() == gate.0)
+        steps.any(|s| s.phase == gate.gate.0 || s.lane().to_string() == gate.gate.0)
     };
-    let mut gates = plan.gates();
-    gates.retain(|(gate, _)| !state.approved(gate) && guards(gate));
-    gates
+    let all = plan.gates().into_iter().map(|(gate, name)| Gate { gate, name });
+    all.filter(|gate| !state.approved(&gate.gate) && guards(gate)).collect()
 }
 
-/// A command for the eye: harmless to a terminal, and its further lines set off from the next step. A
-/// carriage return hides nothing of what stands before it.
-fn lines(command: &str) -> String {
-    let line = |line: &str| sanitize(&line.replace('\r', " "));
-    command.trim_end().lines().map(line).collect::<Vec<_>>().join("\n    ")
-}
-
-/// What a step would run, its templates filled in as far as is known before a run.
-struct Shown {
-    /// As a shell would take it.
-    command: String,
-    /// The program and its arguments, where no shell takes them apart.
-    argv: Option<Vec<String>>,
-    /// What must succeed after it.
-    test: Option<String>,
-}
-
-impl Shown {
-    fn of(context: &Context, plan: &Plan, state: &RunState, path: &StepPath) -> Self {
-        let Some(step) = plan.step(path) else {
-            return Self { command: String::new(), argv: None, test: None };
-        };
-        let vars = vars(context, plan, state, path);
-        let test = step.test.as_ref().map(|test| typed(&filled(test, &vars)));
-        if step.role == Role::PullRequest {
-            return Self { command: PULL_REQUEST_WORDS.to_owned(), argv: None, test };
+fn start(context: &Context, plan: &Plan, state: &RunState, path: &StepPath) -> Start {
+    let mut start = Start { step: path.clone(), command: String::new(), argv: None, test: None };
+    let Some(step) = plan.step(path) else { return start };
+    let vars = vars(context, plan, state, path);
+    start.test = step.test.as_ref().map(|test| typed(&filled(test, &vars)));
+    start.command = match &step.work {
+        _ if step.role == Role::PullRequest => PULL_REQUEST_WORDS.to_owned(),
+        Work::Run(command) => {
+            let command = filled(command, &vars);
+            let line = typed(&command);
+            if let Command::Args(args) = command {
+                start.argv = Some(args);
+            }
+            line
         }
-        let run = match &step.work {
-            Work::Run(command) => Some(filled(command, &vars)),
-            _ => None,
-        };
-        let command = match (&run, &step.work) {
-            (Some(command), _) => typed(command),
-            (None, Work::Tests(tests)) => {
-                tests.iter().map(|t| typed(&filled(t, &vars))).collect::<Vec<_>>().join(" && ")
-            }
-            (None, Work::Prompt { agent, command, prompt }) => {
-                let (agent, command) = (agent.clone(), command.clone());
-                Work::Prompt { agent, command, prompt: text(prompt, &vars) }.display()
-            }
-            (None, work) => work.display(),
-        };
-        let argv = run.and_then(|command| match command {
-            Command::Args(args) => Some(args),
-            Command::Shell(_) => None,
-        });
-        Self { command, argv, test }
-    }
+        Work::Tests(tests) => {
+            tests.iter().map(|t| typed(&filled(t, &vars))).collect::<Vec<_>>().join(" && ")
+        }
+        Work::Prompt { agent, command, prompt } => {
+            let (agent, command) = (agent.clone(), command.clone());
+            Work::Prompt { agent, command, prompt: text(prompt, &vars) }.display()
+        }
+        work @ Work::Tasks(_) => work.display(),
+    };
+    start
 }
 
 /// What templates stand for; a run that is not there yet has no id.
@@ -214,43 +130,40 @@ fn typed(command: &Command) -> String {
     }
 }
 
-fn lanes(plan: &Plan) -> impl Iterator<Item = (LanePath, &Lane)> {
-    plan.phases.iter().flat_map(|phase| {
-        phase
-            .lanes
-            .iter()
-            .map(|lane| (LanePath { phase: phase.id.clone(), lane: lane.id.clone() }, lane))
-    })
+fn lanes(context: &Context, plan: &Plan) -> Vec<Lane> {
+    let of_phase = |phase: &plan::Phase| -> Vec<Lane> {
+        let lane = |lane: &plan::Lane| {
+            let path = LanePath { phase: phase.id.clone(), lane: lane.id.clone() };
+            let isolation = lane.rules.isolation;
+            let room = (!isolation.is_in_place()).then(|| room(context, &path, lane));
+            Lane { lane: path, isolation, room }
+        };
+        phase.lanes.iter().map(lane).collect()
+    };
+    plan.phases.iter().flat_map(of_phase).collect()
 }
 
 /// Where a lane would work: both get another name where somebody else already has this one.
-fn room(context: &Context, path: &LanePath, lane: &Lane) -> (String, String) {
-    let worktrees = &context.settings.lanes.worktrees;
-    let task = lane.rules.task.as_ref();
+fn room(context: &Context, path: &LanePath, lane: &plan::Lane) -> Room {
+    let (worktrees, task) = (&context.settings.lanes.worktrees, lane.rules.task.as_ref());
     let dir = match task {
         Some(TaskOf { lane, task, .. }) => format!("{}/{lane}/tasks/{task}", path.phase),
         None => path.to_string(),
     };
-    (format!("{worktrees}/{dir}"), branch(path, task))
-}
-
-fn lane_json(context: &Context, path: &LanePath, lane: &Lane) -> serde_json::Value {
-    let rules = &lane.rules;
-    if rules.isolation.is_in_place() {
-        return serde_json::json!({"lane": path, "isolation": rules.isolation});
+    let whole = |task: &TaskOf| LanePath { phase: path.phase.clone(), lane: task.lane.clone() };
+    Room {
+        worktree: format!("{worktrees}/{dir}"),
+        branch: branch(path, task),
+        merge: lane.rules.merge,
+        task_of: task.map(whole),
     }
-    let (dir, branch) = room(context, path, lane);
-    serde_json::json!({
-        "lane": path, "isolation": rules.isolation, "worktree": dir, "branch": branch, "merge": rules.merge,
-        "task_of": rules.task.as_ref().map(|t| LanePath { phase: path.phase.clone(), lane: t.lane.clone() }),
-    })
 }
 
 /// What would run, and what keeps the rest from it.
 struct Course {
     waves: Vec<Vec<StepPath>>,
     /// Lanes that need something that nobody does.
-    unmet: Vec<Unmet>,
+    unmet: Vec<decide::Unmet>,
     /// Steps that would not run, and why.
     held: Vec<(StepPath, String)>,
     /// The budget that stops the rest.

@@ -2,10 +2,11 @@
 
 use piton_core::error_codes::{Entry, TABLE};
 use piton_formats::diagnostic::CODES;
+use piton_view::text;
 
 use crate::cli::ExplainArgs;
 use crate::error::{CommandError, Result};
-use crate::ui::{self, Look, text};
+use crate::ui;
 
 /// Explains one code, or lists all.
 pub fn run(as_json: bool, args: &ExplainArgs) -> Result<()> {
@@ -16,11 +17,7 @@ pub fn run(as_json: bool, args: &ExplainArgs) -> Result<()> {
     // A code may be pasted with what stands around it.
     let wanted = wanted.trim().trim_start_matches("error").trim_matches(['[', ']', ':']);
     let entry = find(wanted).ok_or_else(|| unknown(wanted))?;
-    if as_json {
-        ui::data_json(&json(entry));
-    } else {
-        ui::data(&explained(entry, Look::stdout().width));
-    }
+    ui::show(as_json, entry, || explained(entry, ui::stdout().width));
     Ok(())
 }
 
@@ -43,21 +40,10 @@ fn explained(entry: &Entry, width: usize) -> String {
 }
 
 fn list(as_json: bool) {
-    if as_json {
-        let all: Vec<_> = entries().into_iter().map(json).collect();
-        ui::data_json(&all);
-        return;
-    }
     let all = entries();
     let wide = all.iter().map(|e| e.code.len()).max().unwrap_or(0);
-    let lines: Vec<String> = all.iter().map(|e| format!("{:wide$}  {}", e.code, e.title)).collect();
-    ui::data(&lines.join("\n"));
-}
-
-fn json(entry: &Entry) -> serde_json::Value {
-    serde_json::json!({
-        "code": entry.code, "title": entry.title, "cause": entry.cause, "next": entry.next,
-    })
+    let line = |e: &&Entry| format!("{:wide$}  {}\n", e.code, e.title);
+    ui::show(as_json, &all, || all.iter().map(line).collect());
 }
 
 fn unknown(wanted: &str) -> CommandError {

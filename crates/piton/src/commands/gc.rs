@@ -19,17 +19,17 @@ use piton_core::{Status, Timestamp};
 use piton_engine::Store;
 use piton_ledger::{RunRow, owner_liveness};
 use piton_process::cgroup;
-use serde::Serialize;
+use piton_view::At;
+use piton_view::gc::{Chaff, Gone, Run};
+use piton_view::text::count;
+use piton_workspace::refs::{self, Ref};
 
-use super::log::size;
 use super::{leftovers, request};
 use crate::cli::GcArgs;
 use crate::context::{Context, now};
 use crate::error::{CommandError, Kind, Result};
 use crate::ui;
-use piton_workspace::refs::Ref;
-use repository::{Chaff, Left, Tree};
-pub use repository::{is_clean, is_named, refs, starting_with};
+pub use repository::{is_clean, is_named, standing, starting_with};
 
 /// A day in milliseconds.
 const DAY_MS: i64 = 86_400_000;
@@ -56,40 +56,39 @@ struct Candidate {
     lives: bool,
 }
 
-/// What will go.
-#[derive(Debug, Default, Serialize)]
+/// What will go, and what it takes to delete it.
+#[derive(Debug, Default)]
 struct Doomed {
-    runs: Vec<DoomedRun>,
-    /// Folders whose run is gone already.
-    folders: Vec<PathBuf>,
-    /// What runs that are gone left in the repository.
-    #[serde(flatten)]
-    left: Left,
+    told: Gone,
+    /// The rows of its runs.
+    rows: Vec<RunRow>,
+    /// The refs of its runs, then those of its snapshots without a run.
+    refs: Vec<Vec<Ref>>,
 }
 
 impl Doomed {
-    fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.folders.is_empty() && self.left.is_empty()
-    }
-
     /// Spares what is left of runs that the ledger does not know and that no `gc` deleted: they may be
     /// in another ledger, one that was lost or that this is an older copy of.
     fn keep_unknown(&mut self, known: &BTreeSet<String>) {
-        let folders = self.folders.len();
-        self.folders.retain(|dir| {
+        let Gone { runs, folders, snapshots, worktrees, .. } = &mut self.told;
+        let before = [folders.len(), snapshots.len(), worktrees.len()];
+        folders.retain(|dir| {
             dir.file_name().and_then(|name| name.to_str()).is_some_and(|name| known.contains(name))
         });
-        let (snapshots, worktrees) = self.left.keep_unknown(known);
-        let count = ui::text::count;
-        let kinds = [
-            (folders - self.folders.len(), "folder", ""),
-            (snapshots, "run", "the snapshots of "),
-            (worktrees, "worktree", ""),
-        ];
-        let kept: Vec<String> = kinds
-            .iter()
-            .filter(|(number, ..)| *number > 0)
-            .map(|(number, what, of)| format!("{of}{}", count(*number, what)))
+        let names: BTreeSet<String> = known.iter().map(|run_id| refs::component(run_id)).collect();
+        let mut orphans = self.refs.split_off(runs.len()).into_iter();
+        snapshots.retain(|orphan| {
+            let (is_known, refs) = (names.contains(&orphan.run_id), orphans.next());
+            self.refs.extend(refs.filter(|_| is_known));
+            is_known
+        });
+        worktrees.retain(|tree| known.contains(&tree.run_id));
+        let after = [folders.len(), snapshots.len(), worktrees.len()];
+        let what = [("folder", ""), ("run", "the snapshots of "), ("worktree", "")];
+        let kept = before.iter().zip(after).map(|(before, after)| before - after).zip(what);
+        let kept: Vec<String> = kept
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, (what, of))| format!("{of}{}", count(number, what)))
             .collect();
         if !kept.is_empty() {
             ui::say(&format!(
@@ -101,27 +100,11 @@ impl Doomed {
     }
 }
 
-/// A run that will go.
-#[derive(Debug, Serialize)]
-struct DoomedRun {
-    run_id: String,
-    status: String,
-    plan: String,
-    updated_at: String,
-    bytes: u64,
-    /// What its snapshots take beyond everything else.
-    snapshot_bytes: u64,
-    #[serde(skip)]
-    row: RunRow,
-    #[serde(skip)]
-    refs: Vec<Ref>,
-}
-
 /// Deletes what the policy does not keep.
 pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
     let mut store = if args.dry_run { context.read_store()? } else { request::open(context)? };
     let policy = policy(context, args);
-    let refs = repository::refs(context);
+    let refs = repository::standing(context);
     let candidates = candidates(context, &mut store)?;
     if !args.dry_run {
         // Those that were still in use when their run ended: by a daemon that was to be kept, say.
@@ -130,39 +113,48 @@ pub fn run(context: &Context, args: &GcArgs) -> Result<()> {
     }
     let chosen = choose(&candidates, policy, now());
     let ids: BTreeSet<&str> = chosen.iter().map(|c| c.row.run_id.as_str()).collect();
+    let (snapshots, orphaned) = repository::orphans(context, &refs, &candidates);
+    let of_runs = chosen.iter().map(|c| repository::of_run(&refs, &c.row.run_id));
     let mut doomed = Doomed {
-        left: repository::left(context, &refs, &candidates, &ids),
-        runs: chosen.into_iter().map(|c| doomed_run(context, &refs, c)).collect(),
-        folders: orphans(context, &candidates),
+        refs: of_runs.chain(orphaned).collect(),
+        rows: chosen.iter().map(|c| c.row.clone()).collect(),
+        told: Gone {
+            dry_run: args.dry_run,
+            runs: chosen.iter().map(|c| doomed_run(context, c)).collect(),
+            folders: orphans(context, &candidates),
+            snapshots,
+            worktrees: repository::trees(context, &candidates, &ids),
+            ..Gone::default()
+        },
     };
     if !args.unknown {
         let ids = candidates.iter().map(|c| c.row.run_id.clone());
         doomed.keep_unknown(&ids.chain(deleted(context)).collect());
     }
-    repository::measure(context, &refs, &mut doomed);
-    let mut chaff = repository::chaff(context, &mut store, &refs, &candidates);
-    chaff.branches = leftovers::find(context, &mut store, &refs);
+    repository::measure(context, &refs, &doomed.refs, &mut doomed.told);
+    let chaff = repository::chaff(context, &mut store, &refs, &candidates);
+    doomed.told.chaff = Chaff { count: chaff.count(), bytes: chaff.bytes() };
+    doomed.told.branches = leftovers::find(context, &mut store, &refs);
     if !context.json {
-        print(&doomed, &chaff, candidates.len());
+        print(&doomed.told, candidates.len());
     }
     if args.dry_run {
-        return report(context, &doomed, &chaff, true);
-    }
-    // Base contains them, so nothing is lost; before their run goes, which knows whose they are.
-    leftovers::remove(context, &chaff.branches);
-    if doomed.is_empty() {
-        sweep_plans(&mut store);
-        chaff.delete(context);
-        return report(context, &doomed, &chaff, false);
-    }
-    if !context.yes && !confirmed(context, args)? {
-        ui::say("nothing was deleted");
+        report(context, &doomed.told);
         return Ok(());
     }
-    let done = execute(context, &mut store, doomed)?;
+    // Base contains them, so nothing is lost; before their run goes, which knows whose they are.
+    leftovers::remove(context, &doomed.told.branches);
+    if !doomed.told.is_empty() {
+        if !context.yes && !confirmed(context, args)? {
+            ui::say("nothing was deleted");
+            return Ok(());
+        }
+        execute(context, &mut store, &mut doomed)?;
+    }
     sweep_plans(&mut store);
     chaff.delete(context);
-    report(context, &done, &chaff, false)
+    report(context, &doomed.told);
+    Ok(())
 }
 
 /// Deletes recorded plans that no run refers to; what can't go now goes with the next gc.
@@ -221,17 +213,14 @@ fn choose(runs: &[Candidate], policy: Policy, now: Timestamp) -> Vec<&Candidate>
     doomed
 }
 
-fn doomed_run(context: &Context, refs: &[Ref], run: &Candidate) -> DoomedRun {
-    let run_id = &run.row.run_id;
-    DoomedRun {
-        snapshot_bytes: 0,
-        refs: repository::of_run(refs, run_id),
+fn doomed_run(context: &Context, run: &Candidate) -> Run {
+    Run {
         run_id: run.row.run_id.clone(),
-        status: run.status.to_string(),
+        status: run.status,
         plan: run.row.plan.clone(),
-        updated_at: ui::time::rfc3339(Timestamp(run.row.updated_at)),
+        updated_at: At(Timestamp(run.row.updated_at)),
         bytes: bytes_in(&context.run_dir(&run.row.run_id)),
-        row: run.row.clone(),
+        snapshot_bytes: 0,
     }
 }
 
@@ -266,40 +255,13 @@ fn orphans(context: &Context, runs: &[Candidate]) -> Vec<PathBuf> {
     found
 }
 
-fn print(doomed: &Doomed, chaff: &Chaff, all: usize) {
-    for run in &doomed.runs {
-        let plan = ui::text::sanitize(&run.plan);
-        let DoomedRun { run_id, status, updated_at, bytes, snapshot_bytes, .. } = run;
-        let snapshots = match snapshot_bytes {
-            0 => String::new(),
-            bytes => format!(", {} of snapshots", size(*bytes)),
-        };
-        ui::data(&format!(
-            "delete run {run_id} ({status}, {updated_at}, {plan}): {}{snapshots}",
-            size(*bytes)
-        ));
+fn print(gone: &Gone, all: usize) {
+    let (goes, stays) = gone.plan(ui::place());
+    if !goes.is_empty() {
+        ui::data(goes.trim_end());
     }
-    for folder in &doomed.folders {
-        ui::data(&format!("delete folder {} (its run is gone)", folder.display()));
-    }
-    doomed.left.print();
-    if chaff.count() > 0 {
-        let bytes = size(chaff.bytes());
-        ui::data(&format!("delete {} of old looks, caches and trash: {bytes}", chaff.count()));
-    }
-    for left in &chaff.branches {
-        let (branch, base) = (ui::text::sanitize(&left.branch), ui::text::sanitize(&left.base));
-        if left.contained && left.holds.is_none() {
-            ui::data(&format!("delete branch {branch} ({base} contains it)"));
-        } else if let (true, Some(tree)) = (left.goes(), &left.worktree) {
-            let tree = tree.display();
-            ui::data(&format!("delete worktree {tree} (it is merged; {branch} stays)"));
-        } else {
-            ui::say(&format!("{}; {}", left.words(), left.next()));
-        }
-    }
-    let kept = all - doomed.runs.len();
-    ui::say(&format!("{} kept, {} to delete", ui::text::count(kept, "run"), doomed.runs.len()));
+    let kept = count(all - gone.runs.len(), "run");
+    ui::say_as_is(&format!("{stays}{kept} kept, {} to delete", gone.runs.len()));
 }
 
 fn confirmed(context: &Context, args: &GcArgs) -> Result<bool> {
@@ -325,42 +287,45 @@ fn typed(args: &GcArgs) -> String {
     line
 }
 
-fn execute(context: &Context, store: &mut Store, mut doomed: Doomed) -> Result<Doomed> {
-    let mut done = Doomed::default();
-    for run in std::mem::take(&mut doomed.runs) {
+/// Deletes; what is left of the plan is what went.
+fn execute(context: &Context, store: &mut Store, doomed: &mut Doomed) -> Result<()> {
+    let Doomed { told, rows, refs } = doomed;
+    let orphans = refs.split_off(rows.len());
+    let (mut runs, mut gone) = (Vec::new(), Vec::new());
+    for ((run, row), refs) in told.runs.drain(..).zip(rows.drain(..)).zip(refs.drain(..)) {
         // Since the plan was made somebody may have taken the run up again.
-        let same = store.ledger().run(&run.run_id)?.is_some_and(|row| row.seq == run.row.seq);
+        let same = store.ledger().run(&run.run_id)?.is_some_and(|now| now.seq == row.seq);
         if !same {
             ui::say(&format!("run {} has changed meanwhile and is kept", run.run_id));
             continue;
         }
         // First: what a `gc` that is killed leaves of it is known to be nobody's.
         note_deleted(context, &run.run_id)?;
-        let deleted = store.ledger().delete_run(run.row.run, now().0, &owner_liveness);
+        let deleted = store.ledger().delete_run(row.run, now().0, &owner_liveness);
         if let Err(piton_ledger::Error::Held { owner }) = &deleted {
             ui::say(&format!("run {} is driven by {owner} now and is kept", run.run_id));
             continue;
         }
         deleted?;
-        done.runs.push(run);
+        runs.push(run);
+        gone.push(refs);
     }
     // The ledger goes first: a folder or refs without a run are harmless and go with the next gc.
-    let refs: Vec<&[Ref]> = done.runs.iter().map(|run| run.refs.as_slice()).collect();
-    repository::delete_refs(context, &refs);
-    for run in &done.runs {
+    repository::delete_refs(context, &gone);
+    for run in &runs {
         remove(&context.run_dir(&run.run_id))?;
     }
-    for folder in std::mem::take(&mut doomed.folders) {
-        remove(&folder)?;
-        done.folders.push(folder);
+    for folder in &told.folders {
+        remove(folder)?;
     }
-    let gone = |tree: &Tree| {
-        // The run of a worktree may have been kept after all.
-        store.ledger().run(tree.run_id()).is_ok_and(|row| row.is_none())
-    };
-    doomed.left.worktrees.retain(gone);
-    done.left = repository::execute(context, doomed.left);
-    Ok(done)
+    // The run of a worktree may have been kept after all.
+    told.worktrees.retain(|tree| {
+        store.ledger().run(&tree.run_id).is_ok_and(|row| row.is_none())
+            && repository::remove_tree(context, tree)
+    });
+    repository::delete_refs(context, &orphans);
+    told.runs = runs;
+    Ok(())
 }
 
 /// The runs that were deleted here, for what is left of them.
@@ -394,28 +359,12 @@ fn remove(dir: &Path) -> Result<()> {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "ends the command")]
-fn report(context: &Context, done: &Doomed, chaff: &Chaff, dry_run: bool) -> Result<()> {
+fn report(context: &Context, gone: &Gone) {
     if context.json {
-        let (runs, folders, left) = (&done.runs, &done.folders, &done.left);
-        ui::data_json(&serde_json::json!({
-            "dry_run": dry_run, "runs": runs, "folders": folders,
-            "snapshots": left.snapshots, "worktrees": left.worktrees,
-            "chaff": { "count": chaff.count(), "bytes": chaff.bytes() },
-            "branches": chaff.branches,
-        }));
-    } else if !dry_run && !done.is_empty() {
-        let bytes = done.runs.iter().map(|r| r.bytes).sum();
-        let runs = ui::text::count(done.runs.len(), "run");
-        ui::say(&format!("deleted {runs}, {} of logs", size(bytes)));
-        let orphans = done.left.snapshots.iter().map(|o| o.bytes);
-        let freed: u64 = done.runs.iter().map(|r| r.snapshot_bytes).chain(orphans).sum();
-        if freed > 0 {
-            let freed = size(freed);
-            ui::say(&format!("git gives {freed} of snapshots back with its next `git gc`"));
-        }
+        ui::data_json(gone);
+    } else if !gone.dry_run && !gone.is_empty() {
+        ui::say(&gone.done());
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -18,9 +18,10 @@ use piton_formats::template::quote_for_shell;
 use piton_ledger::{Lease, NewRun, RunRow};
 use piton_protocols::Protocol;
 use piton_protocols::import::{ForeignLane, ForeignRun};
+use piton_view::answers::{Imported, Taken};
+use piton_view::text::sanitize;
 use piton_workspace::Git;
 use piton_workspace::refs::{self, Fence};
-use serde::Serialize;
 
 use super::inspect::FILE_BYTES_MAX;
 use crate::cli::{DriveArgs, ImportArgs};
@@ -28,22 +29,13 @@ use crate::context::{Context, now};
 use crate::drive;
 use crate::error::{CommandError, Kind, Result};
 use crate::plan_file::PlanFile;
-use crate::ui::{self, text::sanitize};
+use crate::ui;
 use piton_world::read;
 
 /// Most runs of one id that may be taken over.
 const SAME_ID_MAX: u32 = 100;
 /// Runs that are named where none is left to be taken over: more would drown the rest.
 const KNOWN_TOLD_MAX: usize = 3;
-
-/// A lane that was taken over, as told.
-#[derive(Debug, Serialize)]
-struct Taken {
-    lane: LanePath,
-    stage: Option<&'static str>,
-    goes_on: String,
-    unknown: Vec<String>,
-}
 
 /// Takes a run over.
 pub fn run(context: &Context, args: &ImportArgs) -> Result<()> {
@@ -319,19 +311,10 @@ fn report(
     taken: &[Taken],
     remarks: &[String],
 ) {
+    let imported = Imported { run_id, plan: &plan.path, lanes: taken, remarks };
+    ui::show(context.json, &imported, || imported.to_string());
     if context.json {
-        ui::data_json(&serde_json::json!({
-            "run_id": run_id, "plan": plan.path, "lanes": taken, "remarks": remarks,
-        }));
         return;
-    }
-    ui::data(&format!("imported {run_id} (plan {})", sanitize(&plan.path)));
-    for lane in taken {
-        let stage = lane.stage.unwrap_or("not begun");
-        ui::data(&format!("  {}: {stage}; {}", lane.lane, lane.goes_on));
-        for unknown in &lane.unknown {
-            ui::data(&format!("    not known: {}", sanitize(unknown)));
-        }
     }
     for remark in remarks {
         ui::say(&format!("note: {}", sanitize(remark)));

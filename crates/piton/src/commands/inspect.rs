@@ -1,11 +1,12 @@
 //! `piton inspect`: what a file of a protocol is and says. Reads, and changes nothing.
 
 use piton_protocols::inspect::inspect;
+use piton_view::text;
 
 use crate::cli::InspectArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
-use crate::ui::{self, text};
+use crate::ui;
 use piton_world::read;
 
 /// Largest file that is looked at: more than the largest that any format reads.

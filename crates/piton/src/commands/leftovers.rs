@@ -5,111 +5,20 @@
 //! Only branches on record as a lane's own are looked at, and one goes only when base contains it, or
 //! when its commits change nothing; a worktree goes only when nothing is lost with it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use piton_core::RunState;
 use piton_core::event::MergedBy;
 use piton_core::lane_state::LaneWork;
-use piton_core::shell::git;
 use piton_core::state::LaneState;
-use piton_core::{LanePath, RunState};
 use piton_engine::Store;
+use piton_view::Leftover;
 use piton_workspace::refs::{self, Fence, Ref};
 use piton_workspace::{merge, missed, worktree};
-use serde::Serialize;
 
 use crate::context::Context;
-use crate::ui::{self, here, text::sanitize};
-use piton_world::rooms::{held_alone, removed_by_hand};
-
-/// A branch that is left of a merged lane, perhaps with its worktree.
-#[derive(Clone, Debug, Serialize)]
-pub struct Leftover {
-    /// Its run.
-    pub run_id: String,
-    /// Its lane.
-    pub lane: LanePath,
-    /// The branch.
-    pub branch: String,
-    /// Where it stands.
-    pub head: String,
-    /// The branch its work goes to.
-    pub base: String,
-    /// Its worktree, if that is left too.
-    pub worktree: Option<PathBuf>,
-    /// Whether base contains it by now.
-    pub contained: bool,
-    /// Whether it stands where it was merged: its worktree is nobody's need any more.
-    #[serde(skip)]
-    pub merged: bool,
-    /// Whether its commits change nothing: base needs none of them.
-    #[serde(skip)]
-    pub empty: bool,
-    /// What in its worktree is nowhere else, in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub holds: Option<String>,
-}
-
-impl Leftover {
-    /// What is left and why, in words.
-    pub fn words(&self) -> String {
-        let Self { lane, branch, base, .. } = self;
-        if let (Some(holds), Some(tree)) = (&self.holds, &self.worktree) {
-            let tree = sanitize(&tree.display().to_string());
-            return format!(
-                "worktree {tree} of {lane} is left: {} is nowhere else",
-                sanitize(holds)
-            );
-        }
-        let (branch, base) = (sanitize(branch), sanitize(base));
-        let tree = match &self.worktree {
-            Some(tree) => {
-                format!(" and its worktree {} are", sanitize(&tree.display().to_string()))
-            }
-            None => " is".to_owned(),
-        };
-        let why = match (self.contained, self.empty) {
-            (true, _) => format!("{base} contains it by now"),
-            (false, true) => "it changes nothing".to_owned(),
-            (false, false) => format!("{base} does not contain it yet"),
-        };
-        format!("branch {branch} of {lane}{tree} left: {why}")
-    }
-
-    /// What to do about it.
-    pub fn next(&self) -> String {
-        if let (Some(_), Some(tree)) = (&self.holds, &self.worktree) {
-            return here::told(&removed_by_hand(tree)).into_owned();
-        }
-        if self.contained || self.empty {
-            return here::told("`piton gc` removes it").into_owned();
-        }
-        let mut commands = Vec::new();
-        match &self.worktree {
-            Some(_) if self.merged => return here::told("`piton gc` removes its worktree").into(),
-            Some(tree) => {
-                // It is locked, so that nobody removes it by mistake.
-                let tree = tree.display().to_string();
-                commands.push(git(None, &["worktree", "unlock", &tree]));
-                commands.push(git(None, &["worktree", "remove", &tree]));
-            }
-            None => {}
-        }
-        commands.push(git(None, &["branch", "-D", &self.branch]));
-        let next = format!(
-            "update {}, then `piton gc` removes it; if it was merged as another commit: `{}`",
-            self.base,
-            commands.join(" && ")
-        );
-        let next = sanitize(&next);
-        here::told(&next).into_owned()
-    }
-
-    /// Whether something of it can go now.
-    pub fn goes(&self) -> bool {
-        let merged = self.merged && self.worktree.is_some();
-        self.holds.is_none() && (self.contained || self.empty || merged)
-    }
-}
+use crate::ui;
+use piton_world::rooms::held_alone;
 
 /// Whether a lane may have left something.
 fn is_merged(lane: &LaneState) -> Option<&LaneWork> {
@@ -245,8 +154,12 @@ fn goes(root: &Path, left: &Leftover) -> bool {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use super::*;
     use std::process::Command;
+
+    use piton_core::LanePath;
+    use piton_core::shell::git;
+
+    use super::*;
 
     /// Lost: a person could not remove what is left, for our own lock is in the way.
     #[test]
@@ -281,7 +194,7 @@ mod tests {
             empty: false,
             holds: None,
         };
-        sh(left.next().rsplit('`').nth(1).unwrap());
+        sh(left.next(ui::place()).rsplit('`').nth(1).unwrap());
         assert!(!tree.exists());
         sh(&format!("! {}", git(None, &["rev-parse", "-q", "--verify", branch])));
     }

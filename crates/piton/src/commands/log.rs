@@ -6,8 +6,6 @@
 mod attempts;
 mod print;
 
-pub use piton_core::budget::size;
-
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};

@@ -3,33 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use piton_core::lane_state::base_moved;
-use piton_core::{LanePath, RunState};
+use piton_core::RunState;
+use piton_view::Moved;
 use piton_workspace::refs;
-use serde::Serialize;
-
-use crate::ui::text::sanitize;
-
-/// A lane whose base moved while it is under way.
-#[derive(Clone, Debug, Serialize)]
-pub struct Moved {
-    /// The lane.
-    pub lane: LanePath,
-    /// The branch its work goes to.
-    pub base: String,
-    /// The commit of it that the lane works on.
-    pub from: String,
-    /// Where it stands.
-    pub to: String,
-}
-
-impl Moved {
-    /// What moved, in words.
-    pub fn words(&self) -> String {
-        let moved = base_moved(&self.base, &self.from, &self.to).unwrap_or_default();
-        format!("{}: {}", self.lane, sanitize(&moved))
-    }
-}
 
 /// Those of a run. Tasks are not among them: their lane moves with each that is done.
 pub fn of_run(root: &Path, state: &RunState) -> Vec<Moved> {

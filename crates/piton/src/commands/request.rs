@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use piton_core::event::Event;
 use piton_core::lane_state::LaneWork;
 use piton_core::request::{Refusal, Request};
-use piton_core::summary::run_status;
 use piton_core::{GateRef, Status, StepPath};
 use piton_engine::store::Asked;
 use piton_engine::{Answer, Loaded, Store};
 use piton_ledger::{DATABASE_FILE, RunRow, owner_liveness};
 use piton_process::protocol::MARK_VARIABLE;
 use piton_process::{Fact, Journal};
-use serde::Serialize;
+use piton_view::RunView;
+use piton_view::answers::{Outcome, Requests, Sent};
 
 use crate::cli::{DriveArgs, ResumeArgs};
 use crate::context::{Context, now};
@@ -45,23 +45,6 @@ pub enum Target<'a> {
     Gate(&'a GateRef),
     /// The run as a whole.
     Run,
-}
-
-/// What came of one request.
-#[derive(Clone, Debug, Serialize)]
-pub struct Sent {
-    /// The step, gate or run that was meant.
-    pub target: String,
-    /// `done`, `asked` (in the inbox, not answered yet) or `refused`.
-    pub outcome: &'static str,
-    /// The answer in words.
-    pub answer: String,
-    /// What depends on a step that was left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dependents: Option<Vec<String>>,
-    /// The checkpoint that was recorded.
-    #[serde(skip)]
-    pub checkpoint: Option<String>,
 }
 
 /// Opens the ledger for asking; unlike a run, a request never makes one.
@@ -269,13 +252,14 @@ pub fn send(
     };
     let answer = store.ask(&loaded.row.run_id, &asked);
     let (outcome, answer) = match answer.map_err(|e| refused(context, loaded, e))? {
-        Answer::Done(answer) => ("done", answer),
+        Answer::Done(answer) => (Outcome::Done, answer),
         Answer::Asked(id) => match wait_for_answer(store, &loaded.row.run_id, id, asked)? {
-            Some(answer) if answer.starts_with(REFUSED) => (REFUSED, answer),
-            Some(answer) => ("done", answer),
-            None => {
-                ("asked", format!("in the inbox; the run takes it when {}", looks(&loaded.row)))
-            }
+            Some(answer) if answer.starts_with(REFUSED) => (Outcome::Refused, answer),
+            Some(answer) => (Outcome::Done, answer),
+            None => (
+                Outcome::Asked,
+                format!("in the inbox; the run takes it when {}", looks(&loaded.row)),
+            ),
         },
     };
     let target = match target {
@@ -283,7 +267,7 @@ pub fn send(
         Target::Gate(gate) => gate.to_string(),
         Target::Run => loaded.row.run_id.clone(),
     };
-    Ok(Sent { target, outcome, answer, dependents: None, checkpoint: None })
+    Ok(Sent { target, outcome, answer, dependents: None })
 }
 
 /// Why a request was not carried out, as a person sees it. A step that no outcome is recorded of is at
@@ -385,19 +369,18 @@ fn concerns(event: &Event, target: Target<'_>) -> bool {
 }
 
 /// The next command where nobody drives the run.
-fn next(loaded: &Loaded) -> Option<String> {
-    if can_resume(loaded) {
-        return Some(format!("piton resume {}", loaded.row.run_id));
+fn next(view: &RunView<'_>) -> Option<String> {
+    match view.status {
+        status if status.is_final() => None,
+        _ if can_resume(view) => Some(view.place.piton(format_args!("resume {}", view.run_id))),
+        _ => view.next_standing(),
     }
-    let is_final = run_status(&loaded.state, false).is_final();
-    if is_final { None } else { ui::tree::next_commands(loaded).into_iter().next() }
 }
 
 /// Whether going on with a run may bring it further. What failed or is blocked would only be met again;
 /// a gate that is still open holds nothing but what comes after it.
-fn can_resume(loaded: &Loaded) -> bool {
-    let status = run_status(&loaded.state, false);
-    !status.is_final() && !matches!(status, Status::Failed | Status::Blocked)
+fn can_resume(view: &RunView<'_>) -> bool {
+    !view.status.is_final() && !matches!(view.status, Status::Failed | Status::Blocked)
 }
 
 /// The same, and goes on with the run where a person sits at the terminal and nobody drives it.
@@ -409,10 +392,11 @@ pub fn report_and_resume(
     resumes: bool,
 ) -> Result<()> {
     let loaded = store.load(run_id)?;
-    let is_open = !Context::driver_lives(&loaded.row) && can_resume(&loaded);
-    let is_done = sent.iter().all(|one| one.outcome != REFUSED);
+    let view = Context::view(&loaded);
+    let is_open = !view.driver_lives() && can_resume(&view);
+    let is_done = sent.iter().all(|one| one.outcome != Outcome::Refused);
     if !(resumes && is_open && is_done && context.interactive && !context.json) {
-        return report(context, &mut store, run_id, sent);
+        return report(context, &mut store, run_id, sent, None);
     }
     drop(store);
     for one in sent {
@@ -423,25 +407,23 @@ pub fn report_and_resume(
 }
 
 /// Tells what came of the requests, and the next command where nobody drives the run.
-pub fn report(context: &Context, store: &mut Store, run_id: &str, sent: &[Sent]) -> Result<()> {
+pub fn report(
+    context: &Context,
+    store: &mut Store,
+    run_id: &str,
+    requests: &[Sent],
+    checkpoint: Option<String>,
+) -> Result<()> {
     let loaded = store.load(run_id)?;
-    let lives = Context::driver_lives(&loaded.row);
-    let next = (!lives).then(|| next(&loaded)).flatten();
-    if context.json {
-        let mut said = serde_json::json!({ "run_id": run_id, "requests": sent, "next": next });
-        if let Some(checkpoint) = sent.iter().find_map(|s| s.checkpoint.as_deref()) {
-            said["checkpoint"] = checkpoint.into();
-        }
-        ui::data_json(&said);
-    } else {
-        for one in sent {
-            ui::data(&one.answer);
-        }
-        if let Some(next) = &next {
-            ui::say(&format!("next: {next}"));
-        }
+    let view = Context::view(&loaded);
+    let next = if view.driver_lives() { None } else { next(&view) };
+    let answer = Requests { run_id, requests, next, checkpoint };
+    let words = || requests.iter().map(|s| s.answer.as_str()).collect::<Vec<_>>().join("\n");
+    ui::show(context.json, &answer, words);
+    if let Some(next) = answer.next.filter(|_| !context.json) {
+        ui::say_as_is(&format!("next: {next}"));
     }
-    if sent.iter().any(|s| s.outcome == REFUSED) {
+    if requests.iter().any(|s| s.outcome == Outcome::Refused) {
         return Err(CommandError::silent(Kind::Usage));
     }
     Ok(())

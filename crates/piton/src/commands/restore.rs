@@ -5,16 +5,18 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use piton_core::event::RewindKind;
+use piton_core::text::first_few;
 use piton_engine::world::{Rewind, RoomTarget};
+use piton_view::answers::{Exported, Restored};
+use piton_view::show::Point;
+use piton_view::text::sanitize;
 use piton_workspace::restore;
 
-use super::rewind::{self, Point};
+use super::rewind;
 use crate::cli::RestoreArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
-use crate::ui::text::sanitize;
-use piton_core::text::first_few;
 use piton_world::rooms::names;
 
 /// Most files that are named; the rest are counted.
@@ -74,9 +76,9 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
         }
     }
     if !planned.tell(context, args.dry_run)? {
-        if !planned.something && planned.keeps() {
+        if !planned.plan.something_to_do && planned.keeps() {
             ui::say("nothing to restore: what differs stays as it is");
-        } else if !planned.something {
+        } else if !planned.plan.something_to_do {
             ui::say(&format!("nothing to restore: all that is meant is as {} has it", point.name));
         }
         return Ok(());
@@ -84,15 +86,9 @@ pub fn run(context: &Context, args: &RestoreArgs) -> Result<()> {
     rewind::confirm(context, &format!("Restore {}?", point.name))?;
     let run_id = loaded.row.run_id.clone();
     rewind::drive(context, &mut store, &run_id, made, args.takeover)?;
-    if context.json {
-        let paths = &planned.paths();
-        let answer = serde_json::json!({"run_id": run_id, "restored": point.name, "paths": paths});
-        ui::data_json(&answer);
-    } else {
-        let files = first_few(planned.paths().into_iter(), FILES_NAMED_MAX).unwrap_or_default();
-        let (files, name) = (sanitize(&files), &point.name);
-        ui::say(&format!("restored {files} from {name}; take it back with: piton undo {run_id}"));
-    }
+    let paths = planned.paths();
+    let files = first_few(paths.iter().cloned(), FILES_NAMED_MAX).unwrap_or_default();
+    ui::tell(context.json, &Restored { run_id: &run_id, restored: &point.name, paths, files });
     Ok(())
 }
 
@@ -116,18 +112,8 @@ fn export(
     if let (true, Some(path)) = (none, paths.first()) {
         return Err(nowhere(point, path));
     }
-    let (name, dir) = (&point.name, to.display().to_string());
-    if context.json {
-        let count = files.len();
-        ui::data_json(&serde_json::json!({
-            "checkpoint": name, "to": dir, "files": count, "dry_run": dry_run,
-        }));
-    } else if dry_run {
-        let count = ui::text::count(files.len(), "file");
-        ui::say(&format!("{count} of {name} would be put into {}", sanitize(&dir)));
-    } else {
-        ui::say(&format!("{name} is in {}", sanitize(&dir)));
-    }
+    let (checkpoint, to, files) = (&*point.name, to.display().to_string(), files.len());
+    ui::tell(context.json, &Exported { checkpoint, to, files, dry_run });
     Ok(())
 }
 

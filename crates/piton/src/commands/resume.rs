@@ -12,8 +12,9 @@ use piton_engine::resume::{Accepts, Check, Severity, check};
 use piton_engine::store::Loaded;
 use piton_engine::{Drive, Gates, Leased, Store, World as _};
 use piton_ledger::{Acquire, Lease, RunRow, owner_liveness};
+use piton_view::answers::{Answer, Complete};
 
-use self::report::{all_reruns, report};
+use self::report::report;
 use super::request::unfinished;
 use super::{detach, dry_run};
 use crate::cli::{DriveArgs, ResumeArgs};
@@ -186,8 +187,9 @@ fn prepare(
     if again {
         check.events.extend(retries(context, &loaded.state, args)?);
     }
-    if let Some(resume) = report(context, &loaded, &check, args) {
-        ui::drive_json(&serde_json::json!({ "resume": resume }));
+    let resume = report(context, &loaded, &check, args);
+    if context.json {
+        ui::drive_json(&Answer::Resume(resume));
     }
     if check.stops() {
         let mut error = CommandError::new(
@@ -401,13 +403,12 @@ fn lost_its_room(state: &RunState, lane: &LanePath) -> bool {
 
 fn say_complete(context: &Context, state: &RunState) {
     let run_id = state.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
-    if context.json {
-        ui::data_json(&serde_json::json!({"run_id": run_id, "status": "complete"}));
-        return;
-    }
-    ui::say(&format!("run {run_id} is complete: nothing to do"));
     let typed = context.plan_argument(&state.plan_path);
-    ui::say(&format!("hint: run it anew with `piton run {typed} --fresh`"));
+    let words = format!(
+        "run {run_id} is complete: nothing to do\nhint: run it anew with `piton run {typed} --fresh`"
+    );
+    let (run_id, status) = (&run_id, Status::Complete);
+    ui::tell(context.json, &Complete { run_id, status, words });
 }
 
 fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs) -> Result<()> {
@@ -433,7 +434,6 @@ fn look(context: &Context, store: &mut Store, loaded: &Loaded, args: &DriveArgs)
             step.progress = Progress::Done;
         }
     }
-    let found = dry_run::Found { reruns: &all_reruns(&loaded.state, &check), resume };
-    dry_run::print(context, &check.plan, &state, found, args);
+    dry_run::print(context, &check.plan, &state, Some(&resume), args);
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! What rollback, restore and undo share: finding checkpoints, saying what will change, asking, and
 //! driving the run just far enough to carry it out.
 
-mod base;
 mod head;
 mod plan;
 mod points;
@@ -13,9 +12,9 @@ use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
 use piton_engine::{Drive, Ending, Store};
 
-pub use head::HeadLeft;
+pub use head::head_left;
 pub use plan::Planned;
-pub use points::{Point, is_lane, lane_and_stage, named, none, of_stage, one, points, stage_of};
+pub use points::{is_lane, lane_and_stage, named, none, of_stage, one, points, stage_of};
 
 use super::resume::acquire;
 use crate::context::Context;

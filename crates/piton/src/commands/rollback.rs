@@ -11,15 +11,17 @@ use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_engine::world::{Rewind, RoomTarget};
 use piton_protocols::files::Occasion;
+use piton_view::answers::RolledBack;
+use piton_view::show::Point;
 use piton_workspace::worktree::Identity;
 use piton_workspace::{checks, merge};
 
-use super::rewind::{self, Point};
+use super::rewind;
 use crate::cli::RollbackArgs;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::ui;
-use crate::ui::text::sanitize;
+use piton_view::text::sanitize;
 use piton_world::rooms::names;
 
 /// Rolls back.
@@ -42,12 +44,12 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     super::look::rooms(context, &loaded)?;
     let made = plan(&mut store, &loaded, args)?;
     let mut planned = rewind::Planned::of(context, &loaded, &made)?;
-    planned.head = rewind::HeadLeft::of(context, &mut store, &loaded, &made)?;
+    planned.plan.head = rewind::head_left(context, &mut store, &loaded, &made)?;
     let asked = args.to.as_deref().is_some_and(|to| !to.ends_with(Stage::BeforeLaneStart.as_str()));
-    planned.to_the_start = asked;
-    planned.driver = Context::driver_here(&loaded.row).map(ToString::to_string);
+    planned.plan.to_the_start = asked;
+    planned.plan.driven_by = Context::driver_here(&loaded.row).map(ToString::to_string);
     if !planned.tell(context, args.dry_run)? {
-        if !planned.something {
+        if !planned.plan.something_to_do {
             ui::say("nothing to roll back");
         }
         return Ok(());
@@ -57,7 +59,7 @@ pub fn run(context: &Context, args: &RollbackArgs) -> Result<()> {
     let run_id = loaded.row.run_id.clone();
     // Whoever wants the work taken back wants it to stop. What nobody here can look at, and end, is
     // only taken over when that is said.
-    let takeover = args.takeover || planned.driver.is_some();
+    let takeover = args.takeover || planned.plan.driven_by.is_some();
     let ending = rewind::drive(context, &mut store, &run_id, made, takeover)?;
     prompt(context, &run_id, &ending.state, &planned);
     Ok(())
@@ -68,19 +70,23 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, planned: &rewind::P
     let last = state.undo.last();
     let rooms = last.map(|u| u.rooms.as_slice()).unwrap_or_default();
     let kept: Vec<String> = rooms.iter().flat_map(|r| &r.keep).map(|k| names::shown(k)).collect();
-    let (head, stays) = (planned.head.as_ref(), planned.stays());
+    let (head, stays) = (planned.plan.head.as_ref(), planned.stays());
     if context.json {
-        let kept: Vec<&String> = kept.iter().chain(stays.iter().map(|(path, _)| path)).collect();
-        ui::data_json(&serde_json::json!({
-            "run_id": run_id,
-            "rolled_back": last.map(|u| u.words.clone()),
-            "kept": kept,
-            "head": head.map(rewind::HeadLeft::json),
-            "approvals_taken_back": planned.taken_back,
-            "resume_hint": ui::here::told(&format!("piton resume {run_id}")),
-            "rollback_hint": ui::here::told(&format!("piton rollback {run_id}")),
-            "undo_hint": ui::here::told(&format!("piton undo {run_id}")),
-        }));
+        let hint = |command: &str| ui::place().piton(format_args!("{command} {run_id}"));
+        ui::data_json(&RolledBack {
+            run_id,
+            rolled_back: last.map(|u| u.words.as_str()),
+            kept: kept
+                .iter()
+                .chain(stays.iter().map(|(path, _)| path))
+                .map(String::as_str)
+                .collect(),
+            head,
+            approvals_taken_back: &planned.plan.approvals_taken_back,
+            resume_hint: hint("resume"),
+            rollback_hint: hint("rollback"),
+            undo_hint: hint("undo"),
+        });
         return;
     }
     for (path, lane) in state.lanes() {
@@ -102,14 +108,14 @@ fn prompt(context: &Context, run_id: &str, state: &RunState, planned: &rewind::P
     }
     crate::drive::say_words(context, state, Occasion::RolledBack);
     for path in kept {
-        let path = ui::text::sanitize(&path);
+        let path = piton_view::text::sanitize(&path);
         ui::say(&format!("  stays:           {path} (not made by this run; --exact removes it)"));
     }
     for (path, why) in stays {
-        ui::say(&format!("  stays:           {} ({why})", ui::text::sanitize(&path)));
+        ui::say(&format!("  stays:           {} ({why})", piton_view::text::sanitize(&path)));
     }
     if let Some(head) = head {
-        ui::say(&head.words());
+        ui::say(&head.to_string());
     }
     ui::say(&format!("  next:            piton resume {run_id}"));
     ui::say(&format!("  to the start:    piton rollback {run_id} --to before_lane_start"));

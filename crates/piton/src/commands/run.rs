@@ -250,8 +250,7 @@ pub fn dry_run(context: &Context, plan: &PlanFile, args: &DriveArgs) {
     if let Err(missing) = see_spec(context, plan) {
         ui::say(&format!("warning: {missing}: a run would be refused"));
     }
-    let found = super::dry_run::Found::default();
-    super::dry_run::print(context, &plan.recorded, &state, found, args);
+    super::dry_run::print(context, &plan.recorded, &state, None, args);
 }
 
 /// The event that creates a run.

@@ -1,18 +1,16 @@
 //! `piton show`: a run, or one phase, lane, step or checkpoint of it, with its history.
 
-mod point_view;
-mod run_view;
-mod step_view;
-
 use piton_core::{LanePath, StepPath};
 use piton_engine::{Loaded, Store};
+use piton_view::{show, tree};
+use piton_workspace::{refs, snapshot};
 
 use super::request::names;
 use super::rewind;
 use crate::cli::ShowArgs;
-use crate::context::{Context, now};
+use crate::context::Context;
 use crate::error::{CommandError, Result};
-use crate::ui::{self, Look};
+use crate::ui;
 
 /// What is to be shown of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +27,11 @@ pub fn run(context: &Context, args: &ShowArgs) -> Result<()> {
     let mut store = context.read_store()?;
     let (loaded, part) = find(&mut store, args.what.as_deref(), args.lane.as_deref())?;
     match &part {
-        Part::Run => run_view::show(context, &mut store, &loaded),
+        Part::Run => whole(context, &mut store, &loaded),
         Part::Checkpoint(name) => {
-            point_view::show(context, &mut store, &loaded, name, args.lane.as_deref())
+            checkpoint(context, &mut store, &loaded, name, args.lane.as_deref())
         }
-        Part::Step(step) => step_view::show(context, &mut store, &loaded, step),
+        Part::Step(path) => step(context, &mut store, &loaded, path),
         Part::Phase(phase) => subtree(context, &loaded, phase, None),
         Part::Lane(lane) => subtree(context, &loaded, &lane.phase, Some(&lane.lane)),
     }
@@ -101,28 +99,89 @@ fn part(store: &mut Store, loaded: &Loaded, text: &str, lane: Option<&str>) -> R
 }
 
 fn subtree(context: &Context, loaded: &Loaded, phase: &str, lane: Option<&str>) -> Result<()> {
-    if !context.json {
-        let lives = Context::driver_lives(&loaded.row);
-        let tree = ui::tree::subtree(loaded, lives, &[], phase, lane, now(), &Look::stdout());
-        ui::data(tree.trim_end());
-        return Ok(());
+    let view = Context::view(loaded);
+    let run_id = view.run_id;
+    match view.part(phase, lane) {
+        None => {
+            return Err(CommandError::usage("no-step", format!("there is no {phase} in this run"))
+                .hint(format!("`piton status {run_id}` shows what there is")));
+        }
+        Some((phase, lane)) if !context.json => {
+            ui::data(tree::subtree(&view, phase, lane, &ui::stdout()).trim_end());
+        }
+        Some((_, Some(part))) => ui::data_json(&show::Part { part, run_id }),
+        Some((part, None)) => ui::data_json(&show::Part { part, run_id }),
     }
-    let document = ui::status_json::status(loaded, Context::driver_lives(&loaded.row), &[]);
-    let document = serde_json::to_value(document).unwrap_or_default();
-    let id = |value: &serde_json::Value, wanted: &str| value["id"] == wanted;
-    let found = document["phases"].as_array().into_iter().flatten().find(|p| id(p, phase));
-    let found = match lane {
-        None => found,
-        Some(lane) => found
-            .and_then(|p| p["lanes"].as_array())
-            .and_then(|lanes| lanes.iter().find(|l| id(l, lane))),
+    Ok(())
+}
+
+/// A run in full.
+fn whole(context: &Context, store: &mut Store, loaded: &Loaded) -> Result<()> {
+    let (history, points) = (history_of(store, loaded)?, rewind::points(store, loaded)?);
+    let plan = store.plan(&loaded.state).ok();
+    let (view, logs) = (Context::view(loaded), context.run_dir(&loaded.row.run_id).join("logs"));
+    let costs = snapshot_costs(context, loaded);
+    let full = show::FullRun::new(view, &history, plan.as_ref(), &points, costs, logs);
+    ui::show(context.json, &full, || full.render(&ui::stdout()));
+    Ok(())
+}
+
+fn history_of(store: &mut Store, loaded: &Loaded) -> Result<show::History> {
+    let mut told = show::History::default();
+    store.each_event(&loaded.row, 0, |_, at, event| told.take(at, event))?;
+    Ok(told)
+}
+
+/// What the snapshots of a run take beyond everything else; nothing where it has none.
+fn snapshot_costs(context: &Context, loaded: &Loaded) -> Option<show::Costs> {
+    context.project.git_dir.as_ref()?;
+    let prefix = refs::run_prefix(&loaded.row.run_id);
+    let snapshot::Costs { objects, bytes } =
+        snapshot::costs(&context.project.root, &prefix).ok()?;
+    (objects > 0).then_some(show::Costs { objects, bytes })
+}
+
+fn checkpoint(
+    context: &Context,
+    store: &mut Store,
+    loaded: &Loaded,
+    name: &str,
+    lane: Option<&str>,
+) -> Result<()> {
+    let history = history_of(store, loaded)?;
+    let remark = history.remarks().into_iter().find(|p| p.name == name);
+    let all = rewind::points(store, loaded)?;
+    let found = rewind::named(&all, &loaded.state, name, lane);
+    let run = &loaded.row.run_id;
+    if remark.is_none() && found.is_empty() {
+        let message = format!("run {run} has no checkpoint `{name}`");
+        return Err(CommandError::usage("no-step", message)
+            .hint(format!("`piton show {run}` lists its checkpoints")));
+    }
+    let snapshots = found.iter().map(|point| {
+        let there = snapshot::is_there(&context.project.root, &point.commit);
+        show::Snapshot { point, gone: there.is_ok_and(|there| !there) }
+    });
+    let view = show::PointView::new(run, name, remark, snapshots.collect());
+    ui::show(context.json, &view, || view.render(ui::place()));
+    Ok(())
+}
+
+fn step(context: &Context, store: &mut Store, loaded: &Loaded, path: &StepPath) -> Result<()> {
+    let mut happened = Vec::new();
+    store.each_event(&loaded.row, 0, |_, at, event| {
+        if event.step() == Some(path) {
+            show::take(&mut happened, at, event);
+        }
+    })?;
+    let plan = store.plan(&loaded.state).ok();
+    let definition = plan.as_ref().and_then(|p| p.step(path));
+    let view = Context::view(loaded);
+    let shown = show::StepView::new(&view, path, definition, &context.redactor, &happened);
+    let Some(shown) = shown else {
+        return Err(CommandError::usage("no-step", format!("there is no step {path} in this run"))
+            .hint(format!("`piton status {}` shows its steps", loaded.row.run_id)));
     };
-    let Some(found) = found else {
-        return Err(CommandError::usage("no-step", format!("there is no {phase} in this run"))
-            .hint(format!("`piton status {}` shows what there is", loaded.row.run_id)));
-    };
-    let mut found = found.clone();
-    found["run_id"] = loaded.row.run_id.clone().into();
-    ui::data_json(&found);
+    ui::show(context.json, &shown, || shown.render());
     Ok(())
 }

@@ -37,7 +37,7 @@ pub fn run(context: &Context, args: &SkipArgs) -> Result<()> {
     }
     let mut sent = request::send(context, &mut store, &loaded, &asked, Target::Step(&step))?;
     sent.dependents = Some(dependents(&loaded.state, &step));
-    request::report(context, &mut store, &loaded.row.run_id, &[sent])
+    request::report(context, &mut store, &loaded.row.run_id, &[sent], None)
 }
 
 fn confirmed(step: &StepPath) -> bool {

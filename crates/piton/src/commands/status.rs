@@ -12,17 +12,16 @@ use piton_core::summary::run_status;
 use piton_core::{RunState, Status, StepPath};
 use piton_engine::resume::leave_out_unrecorded;
 use piton_engine::{Loaded, Store, World as _};
+use piton_view::frame::glance;
+use piton_view::{RunView, Seen, tree};
 
-use super::leftovers::{self, Leftover};
-use super::log::size;
-use super::moved::{self, Moved};
+use super::{leftovers, moved};
 use crate::cli::StatusArgs;
-use crate::context::{Context, now};
+use crate::context::Context;
 use crate::drive;
 use crate::error::Result;
-use crate::ui::glance::glance;
+use crate::ui;
 use crate::ui::picture::Picture;
-use crate::ui::{self, Look};
 
 /// The pause between two looks: a clock that shows seconds needs no more.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
@@ -42,7 +41,7 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
     }
     if !args.watch {
         let rerun = rerun(context, &mut store, &loaded, &in_flight, lives)?;
-        print(context, &loaded, lives, &rerun);
+        print(context, &loaded, &rerun);
         // The process ends here: taking a large state apart first would only take time.
         std::mem::forget(loaded);
         return Ok(());
@@ -56,9 +55,9 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<()> {
         if draws || shown != Some(version) {
             let rerun = rerun(context, &mut store, &loaded, &in_flight, lives)?;
             if draws {
-                draw(context, &loaded, lives, &rerun, &mut picture);
+                draw(context, &loaded, &rerun, &mut picture);
             } else {
-                print(context, &loaded, lives, &rerun);
+                print(context, &loaded, &rerun);
             }
             shown = Some(version);
         }
@@ -115,11 +114,9 @@ pub fn shown_step<'a>(state: &'a mut RunState, path: &StepPath) -> Option<&'a mu
 }
 
 /// Draws where a run stands over what was drawn before, as much as the screen has room for.
-fn draw(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], picture: &mut Picture) {
-    let look = Look::stdout();
-    let room = Picture::room(&look);
-    let full = text(context, loaded, lives, rerun, &room);
-    let lines = glance(&full, loaded, lives, now(), &room);
+fn draw(context: &Context, loaded: &Loaded, rerun: &[Rerun], picture: &mut Picture) {
+    let look = ui::stdout();
+    let lines = shown(context, loaded, rerun, |view| glance(view, &Picture::room(&look)));
     let bytes = picture.draw(lines, &look);
     if !bytes.is_empty() {
         ui::data_bytes(&bytes);
@@ -161,36 +158,26 @@ fn rerun(
     Ok(evidence::stale(&plan, state, &files, &inputs))
 }
 
-fn print(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun]) {
-    if !context.json {
-        ui::data(&text(context, loaded, lives, rerun, &Look::stdout()));
-        return;
-    }
-    let root = drive::root_of(context, &loaded.state);
-    let left = leftovers::of_run(&root, &loaded.state, false);
-    let moved = moved::of_run(&root, &loaded.state);
-    let status = ui::status_json::status(loaded, lives, rerun);
-    let status = status.with_snapshot_bytes(snapshot_bytes(context));
-    ui::data_json(&status.with_left(&left).with_moved(&moved));
+fn print(context: &Context, loaded: &Loaded, rerun: &[Rerun]) {
+    shown(context, loaded, rerun, |view| {
+        ui::show(context.json, view, || tree::render(view, &ui::stdout()));
+    });
 }
 
-/// All there is to say, without a newline at its end.
-fn text(context: &Context, loaded: &Loaded, lives: bool, rerun: &[Rerun], look: &Look) -> String {
+/// Shows a run with what the repository has to say about it.
+fn shown<T>(
+    context: &Context,
+    loaded: &Loaded,
+    rerun: &[Rerun],
+    show: impl FnOnce(&RunView<'_>) -> T,
+) -> T {
     let root = drive::root_of(context, &loaded.state);
     let left = leftovers::of_run(&root, &loaded.state, false);
-    let mut tree = ui::tree::render(loaded, lives, rerun, now(), look);
-    if let Some(bytes) = snapshot_bytes(context).filter(|bytes| *bytes > 0) {
-        // The blank line ends the header.
-        let line = format!("disk     {} of snapshots, of all runs", size(bytes));
-        let line = ui::text::wrap(&line, look.width, ui::tree::HANG);
-        tree = tree.replacen("\n\n", &format!("\n{line}\n\n"), 1);
-    }
-    let line = |left: &Leftover| format!("\nleft     {}; {}", left.words(), left.next());
-    let left: String = left.iter().map(line).collect();
     let moved = moved::of_run(&root, &loaded.state);
-    let words = |moved: &Moved| format!("\nbase     {}", moved.words());
-    let moved: String = moved.iter().map(words).collect();
-    format!("{}{moved}{left}", tree.trim_end())
+    let snapshot_bytes = snapshot_bytes(context);
+    let (left, moved) = (&left, &moved);
+    let seen = Seen { rerun, left, moved, snapshot_bytes, ..Context::seen(loaded) };
+    show(&RunView::new(&loaded.state, seen))
 }
 
 /// What snapshots take here, from file sizes; nothing without git.

@@ -5,6 +5,7 @@ use piton_core::event::{Revert, RewindKind};
 use piton_core::lane_state::{Act, Undoable};
 use piton_core::undo::{self, Refused};
 use piton_engine::world::{Rewind, RoomTarget};
+use piton_view::answers::{Acts, Undone};
 
 use super::rewind;
 use crate::cli::UndoArgs;
@@ -48,7 +49,7 @@ pub fn run(context: &Context, args: &UndoArgs) -> Result<()> {
     let run_id = loaded.row.run_id.clone();
     let ending = rewind::drive(context, &mut store, &run_id, made, args.takeover)?;
     if context.json {
-        ui::data_json(&serde_json::json!({"run_id": run_id, "undone": words}));
+        ui::data_json(&Undone { run_id: &run_id, undone: &words });
     } else {
         ui::say(&format!("undone: {shown}"));
         ui::say(&format!("  and back again: piton undo {run_id}"));
@@ -91,39 +92,28 @@ fn picked(acts: &[Undoable], number: Option<u64>) -> Result<&Undoable> {
 fn told(act: &Undoable) -> String {
     let lanes: Vec<String> = act.lanes.iter().map(|(lane, _)| lane.to_string()).collect();
     let is_named = |lane: &String| act.words.contains(lane.as_str());
-    let words = ui::text::sanitize(&act.words);
+    let words = piton_view::text::sanitize(&act.words);
     if lanes.is_empty() || lanes.iter().any(is_named) {
         return words;
     }
     if lanes.len() > LANES_NAMED_MAX {
         return format!("{words}, of {} lanes", lanes.len());
     }
-    format!("{words}, of {}", ui::text::sanitize(&lanes.join(" and ")))
+    format!("{words}, of {}", piton_view::text::sanitize(&lanes.join(" and ")))
 }
 
 /// Lists the acts, the newest first.
 fn list(context: &Context, run_id: &str, acts: &[Undoable]) {
-    let newest = acts.iter().rev();
     if context.json {
-        let one = |act: &Undoable| {
-            serde_json::json!({
-                "act": act.id,
-                "at": ui::time::rfc3339(act.at),
-                "what": act.words,
-                "undoes": act.undoes,
-                "undone": act.undone,
-            })
-        };
-        let all: Vec<_> = newest.map(one).collect();
-        ui::data_json(&serde_json::json!({"run_id": run_id, "acts": all}));
+        ui::data_json(&Acts::new(run_id, acts));
         return;
     }
     if acts.is_empty() {
         ui::say("there is nothing to undo");
     }
-    for act in newest {
+    for act in acts.iter().rev() {
         let undone = if act.undone { " (undone)" } else { "" };
-        ui::data(&format!("{:>6}  {}  {}{undone}", act.id, ui::time::local(act.at), told(act)));
+        ui::data(&format!("{:>6}  {}  {}{undone}", act.id, ui::place().local(act.at), told(act)));
     }
 }
 

@@ -54,7 +54,7 @@ fn writer(context: &Context, state: &RunState) -> Option<Writer> {
 pub fn say_words(context: &Context, state: &RunState, occasion: Occasion) {
     let files = files(context, state);
     for line in files.map(|files| files.words(state, occasion)).unwrap_or_default() {
-        ui::say(&ui::text::sanitize(&line));
+        ui::say(&piton_view::text::sanitize(&line));
     }
 }
 

@@ -5,7 +5,8 @@ use piton_protocols::protocol::{Need, Otherwise, Reading};
 use super::is_news;
 use crate::context::Context;
 use crate::error::{CommandError, Kind, Result};
-use crate::ui::{self, text::sanitize};
+use crate::ui;
+use piton_view::text::sanitize;
 
 /// The plan as a person wants it; `asks` lets them be asked.
 pub fn settled(context: &Context, mut reading: Reading, asks: bool) -> Result<Reading> {

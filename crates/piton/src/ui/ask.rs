@@ -10,7 +10,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush};
 
-use super::look::{self, Look};
+use piton_view::look::{self, Look};
+
+use super::terminal;
 
 /// How often `until` is asked: soon enough for a person, rare enough for an idle machine.
 const POLL_NS: i64 = 300_000_000;
@@ -27,7 +29,7 @@ pub fn ask(
     default: Option<char>,
     until: &mut dyn FnMut() -> bool,
 ) -> Option<char> {
-    let look = Look::stderr();
+    let look = terminal::stderr();
     let prompt = prompt(question, choices, default, &look);
     loop {
         write(&prompt);

@@ -1,6 +1,6 @@
 //! The live tree on a terminal: drawn over itself on stderr, without the alternate screen.
 //!
-//! Draws what [`super::frame`] made, with [`super::picture`]; decides when to draw and what stays
+//! Draws what [`piton_view::frame`] made, with [`super::picture`]; decides when to draw and what stays
 //! above the tree. What a person must be able to scroll back to (failures, reasons, questions) is
 //! printed above as plain lines; the tree itself goes when the driver leaves or this value is dropped.
 
@@ -12,14 +12,18 @@ use piton_core::event::Outcome;
 use piton_core::{Event, Plan, RunState, StepPath, Timestamp};
 use piton_engine::{Note, Observer};
 
-use super::frame::{Scene, Tail, closing, frame};
-use super::look::{self, Look};
+use piton_view::frame::{closing, frame};
+use piton_view::{Look, RunView, look, tree, words};
+
 use super::picture::Picture;
-use super::{plain, text, time, words};
+use super::terminal::{self, place};
 
 /// Least time between two frames: ten a second look smooth, and a thousand steps a second must not
 /// become a thousand frames.
 const FRAME_EVERY: Duration = Duration::from_millis(95);
+
+/// Gives the last line of output of a running step.
+pub type Tail = Box<dyn Fn(&StepPath) -> Option<String>>;
 
 /// Draws a run while it is driven.
 pub struct Live {
@@ -35,7 +39,7 @@ pub struct Live {
 impl Live {
     /// Draws on stderr; `tail` gives the last output line of a running step.
     pub fn new(tail: Tail) -> Self {
-        let mut live = Self::to(Box::new(std::io::stderr()), Look::stderr(), tail);
+        let mut live = Self::to(Box::new(std::io::stderr()), terminal::stderr(), tail);
         live.measured = true;
         live
     }
@@ -63,7 +67,7 @@ impl Live {
 
     fn measure(&mut self) {
         if self.measured {
-            self.look.measure();
+            terminal::measure(&mut self.look);
         }
     }
 
@@ -87,16 +91,17 @@ impl Live {
         }
         self.measure();
         let room = Picture::room(&self.look);
-        let scene =
-            Scene { state, now, look: &room, tail: self.tail.as_ref(), retries: &self.retries };
-        let bytes = self.picture.draw(frame(&scene), &self.look);
+        let view = &RunView::by_driver(state, now, place());
+        let live = tree::Live { look: &room, tail: self.tail.as_ref(), retries: &self.retries };
+        let bytes = self.picture.draw(frame(view, live), &self.look);
         self.write(&bytes);
         self.drawn_at = Some(Instant::now());
     }
 
     fn close(&mut self, state: &RunState) {
         self.clear();
-        let mut lines = closing(state, &self.look).join("\n");
+        let view = RunView::by_driver(state, state.last_at, place());
+        let mut lines = closing(&view, &self.look).join("\n");
         if !lines.is_empty() {
             lines.push('\n');
         }
@@ -117,15 +122,7 @@ impl Live {
             },
             _ => look::NOTE,
         };
-        let clock = self.look.paint(look::DIM, &time::clock(at));
-        let words = self.look.paint(style, &words::event(at, event, state));
-        let mut lines = format!("{clock} {words}\n");
-        for line in plain::output_of(event) {
-            let line = self.look.paint(look::DIM, &format!("         | {}", text::sanitize(line)));
-            lines.push_str(&line);
-            lines.push('\n');
-        }
-        Some(lines)
+        Some(words::lines(at, event, state, place(), (&self.look, style)))
     }
 }
 
@@ -142,7 +139,7 @@ impl Observer for Live {
     }
 
     fn note(&mut self, note: &Note) {
-        let line = self.look.paint(look::NOTE, &words::note(note));
+        let line = self.look.paint(look::NOTE, &words::note(note, place()));
         self.above(&format!("{line}\n"));
     }
 
@@ -167,8 +164,21 @@ impl Drop for Live {
 mod tests {
     use piton_core::event::{DriverLeft, StepReset, Verdict};
 
-    use super::super::fixture::{Screen, Shared, state};
+    use piton_core::state::{LaneState, PhaseState, Progress, StepState};
+
+    use super::super::fixture::{Screen, Shared};
     use super::*;
+
+    /// A run of one step, which runs for the second time.
+    fn state() -> RunState {
+        let (progress, attempts) = (Progress::Running { since: Timestamp(5_000) }, 2);
+        let step = StepState { id: "build".to_owned(), progress, attempts, ..StepState::default() };
+        let (id, steps) = ("A".to_owned(), vec![step]);
+        let lanes = vec![LaneState { id, steps, ..LaneState::default() }];
+        let phases = vec![PhaseState { id: "P1".to_owned(), lanes, ..PhaseState::default() }];
+        let title = "Authentication".to_owned();
+        RunState { title, driven: true, phases, ..RunState::default() }
+    }
 
     fn live(out: &Shared) -> Live {
         Live::to(Box::new(out.clone()), Look::plain(80), Box::new(|_| None))
@@ -185,10 +195,10 @@ mod tests {
         assert_eq!(out.text(), once, "a second frame at once");
         live.drawn_at = None;
         live.tick(Timestamp(18_000), &state());
-        assert!(out.text()[once.len()..].contains("\u{1b}[9A"), "{:?}", out.text());
+        assert!(out.text()[once.len()..].contains("\u{1b}[4A"), "{:?}", out.text());
         let mut screen = Screen::new(80, 24);
         screen.take(out.text().as_bytes());
-        assert!(screen.shown()[0].starts_with("Authentication") && screen.shown()[9].is_empty());
+        assert!(screen.shown()[0].ends_with("Authentication") && screen.shown()[4].is_empty());
     }
 
     #[test]

@@ -8,14 +8,13 @@ use crossterm::cursor::{MoveToColumn, MoveUp};
 use crossterm::queue;
 use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate};
 
-use super::look::Look;
+use piton_view::Look;
+use piton_view::frame::rows_of;
+use piton_view::text::Line;
 
 /// Rows of the screen that a picture leaves free: the cursor needs one below, and the newest line
 /// above it should be seen.
 const ROWS_FREE: usize = 2;
-
-/// A line with the columns it takes.
-pub type Line = (String, usize);
 
 /// What is on the screen.
 #[derive(Debug, Default)]
@@ -105,9 +104,7 @@ fn up(bytes: &mut Vec<u8>, rows: usize) {
 
 /// Rows that lines take on the screen as it is now: it may have become narrower or lower since.
 fn rows(lines: &[Line], look: &Look) -> usize {
-    let rows: usize =
-        lines.iter().map(|(_, columns)| columns.div_ceil(look.width.max(1)).max(1)).sum();
-    rows.min(look.height.saturating_sub(1))
+    rows_of(lines, look).min(look.height.saturating_sub(1))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 use std::fs;
 
 use piton_ledger::{DATABASE_FILE, Error, Open, Sqlite};
+use piton_view::answers::NewLedger;
 
 use crate::commands::gc::DELETED;
 use crate::commands::request;
@@ -49,13 +50,7 @@ pub fn begin(context: &Context) -> Result<()> {
     let _ = fs::remove_file(dir.join(DELETED));
     piton_ledger::accept(dir)?;
     Sqlite::open(dir, Open::ReadWrite)?;
-    if context.json {
-        ui::data_json(&serde_json::json!({ "ledger": dir.join(DATABASE_FILE), "aside": aside }));
-        return Ok(());
-    }
-    if let Some(aside) = aside {
-        ui::say(&format!("the old ledger is {} now", aside.display()));
-    }
-    ui::say(&format!("a new ledger was begun in {}", dir.display()));
+    let (ledger, aside) = (&dir.join(DATABASE_FILE), aside.as_deref());
+    ui::tell(context.json, &NewLedger { ledger, aside });
     Ok(())
 }

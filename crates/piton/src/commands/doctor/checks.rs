@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use piton_core::budget::size;
 use piton_core::lane_state::LaneWork;
 use piton_core::shell::quoted;
 use piton_core::summary::run_status;
@@ -10,17 +11,16 @@ use piton_core::{Plan, RunState, apply};
 use piton_engine::{Loaded, Store};
 use piton_ledger::{Liveness, RunRow, owner_liveness};
 use piton_process::{cgroup, strays};
+use piton_view::answers::Finding;
 use piton_workspace::worktree;
 
-use super::Finding;
 use super::snapshots::Snapshots;
 use crate::commands::gc::{self, folders_without_run};
 use crate::commands::leftovers;
-use crate::commands::log::size;
 use crate::context::Context;
 use crate::drive::epoch;
 use crate::error::CommandError;
-use crate::ui::lane_words;
+use crate::ui;
 
 /// Below this a long run may not even write its ledger and logs.
 const FREE_BYTES_MIN: u64 = 1_000_000_000;
@@ -115,12 +115,12 @@ pub fn runs(context: &Context, findings: &mut Vec<Finding>) -> bool {
             }
         }
     }
-    findings.push(Finding::ok(crate::ui::text::count(rows.len(), "run")));
+    findings.push(Finding::ok(piton_view::text::count(rows.len(), "run")));
     findings.extend(snapshots.gone(context));
-    let refs = gc::refs(context);
+    let refs = gc::standing(context);
     for left in leftovers::find(context, &mut store, &refs) {
         let what = format!("run {}: {}", left.run_id, left.words());
-        findings.push(Finding::ok(what).next(left.next()));
+        findings.push(Finding::ok(what).next(left.next(ui::place())));
     }
     let known: BTreeSet<&str> = rows.iter().map(|r| r.run_id.as_str()).collect();
     for folder in folders_without_run(context, &known) {
@@ -158,7 +158,7 @@ fn same_as_history(store: &mut Store, loaded: &Loaded) -> Option<(Finding, bool)
         _ if seen != loaded.seq => format!("its history ends at event {seen} of {}", loaded.seq),
         // What never began has no history that its row could differ from.
         _ if loaded.seq > 0 && state != loaded.state => {
-            let fields = differing(&state, &loaded.state).join(", ");
+            let fields = piton_view::json::differing(&state, &loaded.state).join(", ");
             format!("its cached state differs from its history ({fields})")
         }
         _ => return None,
@@ -201,22 +201,11 @@ fn recorded_plan(context: &Context, store: &mut Store, loaded: &Loaded) -> Optio
     Some(Finding::error(what).next(next))
 }
 
-/// The parts in which two states differ.
-fn differing(one: &RunState, other: &RunState) -> Vec<String> {
-    let value = |state| serde_json::to_value(state).unwrap_or_default();
-    let (one, other) = (value(one), value(other));
-    let fields = one.as_object().into_iter().flatten();
-    fields.filter(|(key, part)| other[key.as_str()] != **part).map(|(key, _)| key.clone()).collect()
-}
-
 /// Whether files of a run are half way between two checkpoints.
 fn cut_short(loaded: &Loaded) -> Option<Finding> {
-    let words = lane_words::cut_short(&loaded.state)?;
-    let lives = Context::driver_lives(&loaded.row);
-    let run = &loaded.row.run_id;
-    let finding =
-        || Finding::warning(format!("run {run}: {words}")).next(format!("`piton resume {run}`"));
-    (!lives).then(finding)
+    let view = Context::view(loaded);
+    let (run, words) = (view.run_id, view.cut_short().filter(|_| !view.driver_lives())?);
+    Some(Finding::warning(format!("run {run}: {words}")).next(format!("`piton resume {run}`")))
 }
 
 /// Worktrees of a run that git does not know any more: somebody pruned or deleted their entries.
@@ -407,16 +396,16 @@ pub fn git(context: &Context) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Severity;
     use super::*;
+    use piton_view::answers::Health;
 
     #[test]
     fn little_space_is_told_and_a_large_disk_is_not_scolded() {
         const GB: u64 = 1_000_000_000;
-        assert_eq!(space(GB / 2, 2 * GB).severity, Severity::Warning);
-        assert_eq!(space(4 * GB, 100 * GB).severity, Severity::Warning);
-        assert_eq!(space(40 * GB, 2000 * GB).severity, Severity::Ok);
-        assert_eq!(space(0, 0).severity, Severity::Warning);
+        assert_eq!(space(GB / 2, 2 * GB).severity, Health::Warning);
+        assert_eq!(space(4 * GB, 100 * GB).severity, Health::Warning);
+        assert_eq!(space(40 * GB, 2000 * GB).severity, Health::Ok);
+        assert_eq!(space(0, 0).severity, Health::Warning);
     }
 
     #[test]

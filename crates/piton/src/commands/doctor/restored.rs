@@ -5,6 +5,7 @@
 //! know is of the past from then on.
 
 use piton_ledger::{Acquire, Error, Open, Sqlite, owner_liveness};
+use piton_view::answers::AcceptedLedger;
 
 use crate::commands::request;
 use crate::context::{Context, now};
@@ -30,13 +31,6 @@ pub fn accept(context: &Context) -> Result<()> {
         runs.push(row.run_id);
     }
     let accepted = is_behind || !runs.is_empty();
-    if context.json {
-        ui::data_json(&serde_json::json!({ "ledger": dir, "accepted": accepted, "runs": runs }));
-    } else if accepted {
-        ui::say(&format!("the ledger in {} is gone on with as it is", dir.display()));
-        ui::say("what it does not have counts as never done: `piton resume RUN` runs it again");
-    } else {
-        ui::say(&format!("the ledger in {} is not behind; nothing was changed", dir.display()));
-    }
+    ui::tell(context.json, &AcceptedLedger { ledger: dir, accepted, runs });
     Ok(())
 }

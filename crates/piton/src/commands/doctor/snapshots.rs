@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use piton_core::Status;
 use piton_core::shell::git;
 use piton_engine::{Loaded, Store};
+use piton_view::answers::Finding;
+use piton_view::text;
 use piton_workspace::{refs, snapshot};
 
-use super::Finding;
 use crate::commands::rewind;
 use crate::context::Context;
-use crate::ui::text;
 
 /// The snapshots on record, run by run.
 #[derive(Debug, Default)]

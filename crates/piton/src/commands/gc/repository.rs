@@ -10,12 +10,11 @@ use std::path::{Path, PathBuf};
 use piton_core::hash::Sha;
 use piton_core::{RunState, Timestamp};
 use piton_engine::Store;
+use piton_view::gc::{Gone, Orphan, Tree};
 use piton_workspace::refs::{self, Fence, Ref};
 use piton_workspace::{Git, missed, snapshot, worktree};
-use serde::Serialize;
 
-use super::{Candidate, Doomed, bytes_in};
-use crate::commands::leftovers::Leftover;
+use super::{Candidate, bytes_in};
 use crate::context::{Context, now};
 use crate::ui;
 
@@ -26,89 +25,17 @@ const CACHE_NAME_LEN: usize = 64;
 /// Part of every ref that a look of a command made.
 const LOOK: &str = "/look/";
 
-/// Snapshots of a run that the ledger does not know any more.
-#[derive(Debug, Serialize)]
-pub struct Orphan {
-    /// The run, as its refs name it.
-    run_id: String,
-    /// What they take.
-    pub bytes: u64,
-    #[serde(skip)]
-    refs: Vec<Ref>,
-}
-
-/// A worktree whose run goes or is gone.
-#[derive(Debug, Serialize)]
-pub struct Tree {
-    /// Where it is.
-    path: PathBuf,
-    /// Its run.
-    run_id: String,
-    /// Its lane.
-    lane: String,
-}
-
-impl Tree {
-    /// Its run.
-    pub fn run_id(&self) -> &str {
-        &self.run_id
-    }
-}
-
-/// What goes only after a word of a person.
-#[derive(Debug, Default, Serialize)]
-pub struct Left {
-    /// Snapshots without a run.
-    pub snapshots: Vec<Orphan>,
-    /// Worktrees without a run.
-    pub worktrees: Vec<Tree>,
-}
-
-impl Left {
-    /// Whether there is nothing.
-    pub fn is_empty(&self) -> bool {
-        self.snapshots.is_empty() && self.worktrees.is_empty()
-    }
-
-    /// Spares what belongs to runs that are not known: how many chains of snapshots and worktrees.
-    pub fn keep_unknown(&mut self, known: &BTreeSet<String>) -> (usize, usize) {
-        let before = (self.snapshots.len(), self.worktrees.len());
-        let names: BTreeSet<String> = known.iter().map(|run_id| refs::component(run_id)).collect();
-        self.snapshots.retain(|orphan| names.contains(&orphan.run_id));
-        self.worktrees.retain(|tree| known.contains(&tree.run_id));
-        (before.0 - self.snapshots.len(), before.1 - self.worktrees.len())
-    }
-
-    /// Says what goes.
-    pub fn print(&self) {
-        for orphan in &self.snapshots {
-            let size = super::size(orphan.bytes);
-            ui::data(&format!(
-                "delete snapshots of {} (its run is gone): {size}",
-                ui::text::sanitize(&orphan.run_id)
-            ));
-        }
-        for tree in &self.worktrees {
-            let lane = ui::text::sanitize(&tree.lane);
-            let (path, run) = (tree.path.display(), ui::text::sanitize(&tree.run_id));
-            ui::data(&format!("delete worktree {path} (lane {lane} of {run}; its branch stays)"));
-        }
-    }
-}
-
 /// What goes without a question: nothing of it can be missed.
 #[derive(Debug, Default)]
 pub struct Chaff {
     looks: Vec<Ref>,
     caches: Vec<PathBuf>,
     trash: Vec<PathBuf>,
-    /// Branches of merged lanes; those that base contains go.
-    pub branches: Vec<Leftover>,
 }
 
 /// The refs of all runs. To be read before the list of runs: a run that begins in between then has
 /// no refs here, instead of refs without a run.
-pub fn refs(context: &Context) -> Vec<Ref> {
+pub fn standing(context: &Context) -> Vec<Ref> {
     if context.project.git_dir.is_none() {
         return Vec::new();
     }
@@ -130,45 +57,39 @@ pub fn starting_with<'a>(all: &'a [Ref], prefix: &'a str) -> impl Iterator<Item 
     all[from..].iter().take_while(move |r| r.name.starts_with(prefix))
 }
 
-/// What the snapshots of runs that go take beyond all that stays.
-pub fn measure(context: &Context, all: &[Ref], doomed: &mut Doomed) {
-    let runs = doomed.runs.iter().map(|run| run.refs.as_slice());
-    let orphans = doomed.left.snapshots.iter().map(|orphan| orphan.refs.as_slice());
-    let going: Vec<&[Ref]> = runs.chain(orphans).collect();
+/// What the snapshots of runs that go take beyond all that stays; `going` are their refs.
+pub fn measure(context: &Context, all: &[Ref], going: &[Vec<Ref>], gone: &mut Gone) {
+    let going: Vec<&[Ref]> = going.iter().map(Vec::as_slice).collect();
     let names: BTreeSet<&str> = going.iter().copied().flatten().map(|r| r.name.as_str()).collect();
     let staying: Vec<&Ref> = all.iter().filter(|r| !names.contains(r.name.as_str())).collect();
     // What git can't tell is not said.
     let bytes = snapshot::shares(&context.project.root, &going, &staying).unwrap_or_default();
-    let shown = doomed.runs.iter_mut().map(|run| &mut run.snapshot_bytes);
-    let shown = shown.chain(doomed.left.snapshots.iter_mut().map(|orphan| &mut orphan.bytes));
+    let shown = gone.runs.iter_mut().map(|run| &mut run.snapshot_bytes);
+    let shown = shown.chain(gone.snapshots.iter_mut().map(|orphan| &mut orphan.bytes));
     shown.zip(bytes).for_each(|(shown, bytes)| *shown = bytes);
 }
 
-/// Finds what belongs to no run that is kept.
-pub fn left(context: &Context, all: &[Ref], runs: &[Candidate], doomed: &BTreeSet<&str>) -> Left {
-    if context.project.git_dir.is_none() {
-        return Left::default();
-    }
+/// Snapshots of runs that the ledger does not know any more, with the refs of each.
+pub fn orphans(context: &Context, all: &[Ref], runs: &[Candidate]) -> (Vec<Orphan>, Vec<Vec<Ref>>) {
     let known: BTreeSet<String> = runs.iter().map(|run| refs::component(&run.row.run_id)).collect();
-    let mut orphans: BTreeMap<&str, Orphan> = BTreeMap::new();
-    for found in all {
+    let mut orphans: BTreeMap<&str, Vec<Ref>> = BTreeMap::new();
+    for found in all.iter().filter(|_| context.project.git_dir.is_some()) {
         let rest = found.name.strip_prefix(refs::PREFIX).unwrap_or_default();
-        let Some((run, _)) = rest.split_once('/').filter(|(run, _)| !known.contains(*run)) else {
-            continue;
-        };
-        let orphan = || Orphan { run_id: run.to_owned(), bytes: 0, refs: Vec::new() };
-        orphans.entry(run).or_insert_with(orphan).refs.push(found.clone());
+        if let Some((run, _)) = rest.split_once('/').filter(|(run, _)| !known.contains(*run)) {
+            orphans.entry(run).or_default().push(found.clone());
+        }
     }
-    let kept: BTreeSet<&str> = runs
-        .iter()
-        .map(|run| run.row.run_id.as_str())
-        .filter(|run_id| !doomed.contains(run_id))
-        .collect();
-    Left { snapshots: orphans.into_values().collect(), worktrees: trees(context, &kept) }
+    let orphan = |(run, refs): (&str, _)| (Orphan { run_id: run.to_owned(), bytes: 0 }, refs);
+    orphans.into_iter().map(orphan).unzip()
 }
 
 /// Worktrees of ours whose run is not kept; what is not committed in one keeps it.
-fn trees(context: &Context, kept: &BTreeSet<&str>) -> Vec<Tree> {
+pub fn trees(context: &Context, runs: &[Candidate], doomed: &BTreeSet<&str>) -> Vec<Tree> {
+    if context.project.git_dir.is_none() {
+        return Vec::new();
+    }
+    let ids = runs.iter().map(|run| run.row.run_id.as_str());
+    let kept: BTreeSet<&str> = ids.filter(|run_id| !doomed.contains(run_id)).collect();
     let root = &context.project.root;
     let entries = worktree::list(root).unwrap_or_else(|error| {
         ui::say(&format!("warning: worktrees are kept: {error}"));
@@ -231,7 +152,7 @@ pub fn is_named(dir: &Path) -> bool {
 
 /// Deletes the snapshots of runs that are gone; what can't go now goes with the next gc. All at once:
 /// each deletion may write the list of all packed refs anew.
-pub fn delete_refs(context: &Context, runs: &[&[Ref]]) {
+pub fn delete_refs(context: &Context, runs: &[Vec<Ref>]) {
     let root = &context.project.root;
     if refs::delete(root, &runs.concat()).is_ok() {
         return;
@@ -244,26 +165,16 @@ pub fn delete_refs(context: &Context, runs: &[&[Ref]]) {
     }
 }
 
-/// Deletes what belongs to no run; says what went.
-pub fn execute(context: &Context, left: Left) -> Left {
+/// Removes a worktree without a run; says why where it can't go.
+pub fn remove_tree(context: &Context, tree: &Tree) -> bool {
     let root = &context.project.root;
-    let mut done = Left::default();
-    for tree in left.worktrees {
-        let fence = Fence::current(root, &tree.run_id);
-        let gone = fence
-            .map_err(|e| e.to_string())
-            .and_then(|f| worktree::remove(root, &tree.path, &f).map_err(|e| e.to_string()));
-        match gone {
-            Ok(()) => done.worktrees.push(tree),
-            Err(why) => {
-                ui::say(&format!("the worktree {} is kept: {why}", tree.path.display()));
-            }
-        }
+    let gone = Fence::current(root, &tree.run_id)
+        .map_err(|e| e.to_string())
+        .and_then(|f| worktree::remove(root, &tree.path, &f).map_err(|e| e.to_string()));
+    if let Err(why) = &gone {
+        ui::say(&format!("the worktree {} is kept: {why}", tree.path.display()));
     }
-    let all: Vec<&[Ref]> = left.snapshots.iter().map(|o| o.refs.as_slice()).collect();
-    delete_refs(context, &all);
-    done.snapshots = left.snapshots;
-    done
+    gone.is_ok()
 }
 
 /// Finds what can go without a question.
@@ -301,7 +212,7 @@ fn old_looks(root: &Path, refs: &[Ref], state: &RunState, now: Timestamp) -> Vec
     if looks.is_empty() {
         return Vec::new();
     }
-    let Ok(recorded) = serde_json::to_string(state) else { return Vec::new() };
+    let recorded = format!("{state:?}");
     let unused = |r: &&&Ref| {
         let chain = Git::at(root).args(["rev-list", &r.value]).text();
         chain.is_ok_and(|chain| !chain.lines().any(|commit| recorded.contains(commit)))

@@ -11,6 +11,7 @@ use piton_core::StepPath;
 use piton_core::budget::size;
 use piton_core::redact::{Lines, Redactor};
 use piton_process::logs::Stream;
+use piton_view::answers::{LogLine, Output};
 
 use super::attempts::Attempt;
 use crate::ui;
@@ -88,12 +89,12 @@ impl<'a> Printer<'a> {
         let text = flow.lines.next(redactor, text.strip_suffix('\n').unwrap_or(&text), more);
         let goes_on = std::mem::replace(&mut flow.more, more);
         match self.form {
-            Form::Json => self.object(attempt, stream, "line", &(*text).into(), more),
+            Form::Json => self.object(attempt, stream, Output::Line(&text), more),
             // Of a line that is far wider than any terminal the beginning is shown.
             Form::Terminal if goes_on => {}
             Form::Terminal => {
                 // Once more: whatever is made of the line, what is shown holds no secret.
-                let shown = redactor.redact(&ui::text::sanitize(&text)).into_owned();
+                let shown = redactor.redact(&piton_view::text::sanitize(&text)).into_owned();
                 self.push(&shown);
             }
             Form::Plain => self.write(stream, &text, more),
@@ -105,7 +106,7 @@ impl<'a> Printer<'a> {
         self.end(attempt, stream);
         self.turn_to(attempt)[stream as usize].lines.skip();
         match self.form {
-            Form::Json => self.object(attempt, stream, "dropped", &bytes.into(), false),
+            Form::Json => self.object(attempt, stream, Output::Dropped(bytes), false),
             _ => self.push(&format!("… {} dropped …", size(bytes))),
         }
     }
@@ -156,26 +157,13 @@ impl<'a> Printer<'a> {
         &mut self.current.get_or_insert_with(|| (attempt.clone(), Default::default())).1
     }
 
-    fn object(
-        &mut self,
-        attempt: &Attempt,
-        stream: Stream,
-        key: &str,
-        value: &serde_json::Value,
-        more: bool,
-    ) {
-        let name = match stream {
+    fn object(&mut self, attempt: &Attempt, stream: Stream, output: Output<'_>, more: bool) {
+        let stream = match stream {
             Stream::Stdout => "stdout",
             Stream::Stderr => "stderr",
         };
-        let step = attempt.step.to_string();
-        let mut object = serde_json::json!(
-            { "step": step, "attempt": attempt.number, "stream": name, key: value }
-        );
-        if more {
-            object["more"] = true.into();
-        }
-        self.push(&object.to_string());
+        let (step, attempt) = (attempt.step.to_string(), attempt.number);
+        self.push(&LogLine { step, attempt, stream, output, more }.json());
     }
 
     /// Writes a line of its own.

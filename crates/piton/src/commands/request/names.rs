@@ -5,6 +5,7 @@
 
 use piton_core::request::{Refusal, find_gate};
 use piton_core::state::Progress;
+use piton_core::text::first_few;
 use piton_core::{GateRef, RunState, StepPath};
 use piton_engine::{Loaded, Store};
 
@@ -162,12 +163,7 @@ pub fn failed(state: &RunState) -> Vec<StepPath> {
 
 /// Names a few of many.
 pub fn listed(paths: &[StepPath]) -> String {
-    let mut names: Vec<String> =
-        paths.iter().take(CANDIDATES_MAX).map(ToString::to_string).collect();
-    if paths.len() > CANDIDATES_MAX {
-        names.push(format!("and {} more", paths.len() - CANDIDATES_MAX));
-    }
-    names.join(", ")
+    first_few(paths.iter().map(ToString::to_string), CANDIDATES_MAX).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,60 +2,32 @@
 //! there move it, and their commits are the user's to take back.
 
 use piton_core::Event;
-use piton_core::shell::git;
 use piton_engine::Store;
 use piton_engine::store::Loaded;
 use piton_engine::world::Rewind;
+use piton_view::rewind::HeadLeft;
 use piton_workspace::{Git, merge};
-use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::error::Result;
-use piton_core::text::short;
 
-/// HEAD moved since the checkpoint.
-pub struct HeadLeft {
-    then: String,
-    now: String,
-    /// Whether all that came since may go: nothing that a run merged is among it.
-    resets: bool,
-}
-
-impl HeadLeft {
-    /// Looks whether HEAD moved since the checkpoint to which the project's folder goes back.
-    pub fn of(
-        context: &Context,
-        store: &mut Store,
-        loaded: &Loaded,
-        rewind: &Rewind,
-    ) -> Result<Option<Self>> {
-        let (project, now) = (&context.project, context.project.head());
-        let (Some(now), true) = (now, rewind.targets.iter().any(|t| t.lane.is_none())) else {
-            return Ok(None);
-        };
-        let (then, branch) = seen_before(store, loaded, rewind.intent.after_event)?;
-        let Some(then) = then.filter(|then| *then != now) else { return Ok(None) };
-        let grew = branch == project.branch()
-            && merge::is_ancestor(&project.root, &then, &now).unwrap_or(false);
-        let resets = grew && !merged_between(context, store, &then, &now)?;
-        Ok(Some(Self { then, now, resets }))
-    }
-
-    /// For people.
-    pub fn words(&self) -> String {
-        let (then, now) = (short(&self.then), short(&self.now));
-        let how = if self.resets {
-            format!(": `{}` does that and leaves the files", git(None, &["reset", &then]))
-        } else {
-            String::new()
-        };
-        format!("  stays   HEAD at {now} (it was at {then}; commits are not taken back{how})")
-    }
-
-    /// As data.
-    pub fn json(&self) -> Value {
-        json!({"was": self.then, "stays": self.now})
-    }
+/// Looks whether HEAD moved since the checkpoint to which the project's folder goes back.
+pub fn head_left(
+    context: &Context,
+    store: &mut Store,
+    loaded: &Loaded,
+    rewind: &Rewind,
+) -> Result<Option<HeadLeft>> {
+    let (project, now) = (&context.project, context.project.head());
+    let (Some(stays), true) = (now, rewind.targets.iter().any(|t| t.lane.is_none())) else {
+        return Ok(None);
+    };
+    let (then, branch) = seen_before(store, loaded, rewind.intent.after_event)?;
+    let Some(was) = then.filter(|then| *then != stays) else { return Ok(None) };
+    let grew = branch == project.branch()
+        && merge::is_ancestor(&project.root, &was, &stays).unwrap_or(false);
+    let resets = grew && !merged_between(context, store, &was, &stays)?;
+    Ok(Some(HeadLeft { was, stays, resets }))
 }
 
 /// Whether a lane of any run was merged between two commits.

@@ -3,12 +3,14 @@
 //! A name that could mean several is never guessed at: all it could mean are told.
 
 use piton_core::event::Event;
-use piton_core::lane::{Missed, SnapshotRef, Stage};
+use piton_core::lane::{SnapshotRef, Stage};
 use piton_core::lane_state::{Act, StageRecord};
 use piton_core::state::LaneState;
 use piton_core::{LanePath, RunState, Timestamp};
 use piton_engine::Store;
 use piton_engine::store::Loaded;
+use piton_view::At;
+use piton_view::show::Point;
 
 use crate::error::{CommandError, Result};
 
@@ -16,27 +18,6 @@ use crate::error::{CommandError, Result};
 const COMMIT_CHARS_MIN: usize = 7;
 /// Checkpoints that are named where one is not known, the newest; more would drown the answer.
 const NAMES_TOLD_MAX: usize = 8;
-
-/// A point of a workspace that can be gone back to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Point {
-    /// The lane whose worktree it is of; none for the project's root.
-    pub lane: Option<LanePath>,
-    /// The snapshot.
-    pub commit: String,
-    /// Where the lane's branch stood, where that is known.
-    pub head: Option<String>,
-    /// The number of its event.
-    pub event: u64,
-    /// Its name.
-    pub name: String,
-    /// The stage, where it is one.
-    pub stage: Option<Stage>,
-    /// When it was recorded.
-    pub at: Timestamp,
-    /// What is not in it.
-    pub degraded: Vec<Missed>,
-}
 
 /// All points of a run, the oldest first.
 pub fn points(store: &mut Store, loaded: &Loaded) -> Result<Vec<Point>> {
@@ -54,7 +35,7 @@ fn of_event(state: &RunState, (seq, at): (u64, Timestamp), event: &Event, found:
     };
     let mut add = |lane: Option<LanePath>, s: &SnapshotRef, name, stage| {
         let (commit, head, degraded) = (s.commit.clone(), s.head.clone(), s.degraded.clone());
-        found.push(Point { lane, commit, head, event: seq, name, stage, at, degraded });
+        found.push(Point { lane, commit, head, event: seq, name, stage, at: At(at), degraded });
     };
     match event {
         Event::LaneBegun(e) => {
@@ -184,7 +165,7 @@ pub fn of_stage(all: &[Point], path: &LanePath, lane: &LaneState, stage: Stage) 
             event: record.event,
             name: format!("{path}@{stage}"),
             stage: Some(stage),
-            at: record.at,
+            at: At(record.at),
         });
     }
     let name = format!("{path}@{stage}");
@@ -194,7 +175,7 @@ pub fn of_stage(all: &[Point], path: &LanePath, lane: &LaneState, stage: Stage) 
     // A fresh worktree has the files of the point before it was made.
     let record = record.filter(|_| stage == Stage::BeforeLaneStart && room.is_some())?;
     let point = first_ready(all, path, record)?;
-    let (event, at) = (record.event, record.at);
+    let (event, at) = (record.event, At(record.at));
     Some(Point { event, at, name, stage: Some(stage), ..point.clone() })
 }
 

@@ -5,56 +5,7 @@ use std::path::Path;
 
 use piton_core::{LanePath, RunState};
 use piton_engine::world::{Rewind, RoomTarget};
-use serde_json::{Value, json};
-
-use crate::context::Context;
-use crate::ui;
-use piton_core::text::short;
-use piton_world::rooms::{GitRooms, Preview};
-
-/// A worktree that goes, with its branch.
-pub struct Leaving {
-    /// Where it is, as seen from the project.
-    pub dir: String,
-    branch: String,
-    head: Option<String>,
-    /// Why it can't go.
-    pub refused: Option<String>,
-}
-
-impl Leaving {
-    /// Looks at it; `present` is a snapshot of it, if it is there.
-    pub fn of(
-        context: &Context,
-        rooms: &GitRooms,
-        target: &RoomTarget,
-        present: Option<&str>,
-    ) -> Self {
-        let name = format!("refs/heads/{}", target.branch);
-        let below = Path::new(&target.dir).strip_prefix(&context.project.root);
-        Self {
-            dir: below.map_or(target.dir.clone(), |below| below.display().to_string()),
-            branch: target.branch.clone(),
-            head: piton_workspace::refs::value(&context.project.root, &name),
-            refused: present.and_then(|present| rooms.preview_leaving(target, present)),
-        }
-    }
-
-    /// For people.
-    pub fn say(&self, name: &str) {
-        let Self { dir, branch, head, .. } = self;
-        ui::say(&format!("{name}: its worktree {dir} is removed, with all that is in it"));
-        ui::say("  an undo brings it back, without the files that git ignores");
-        if let Some(head) = head {
-            ui::say(&format!("  branch  {branch} at {} is deleted", short(head)));
-        }
-    }
-
-    /// What happens to the branch, as data.
-    pub fn branch_json(&self) -> Value {
-        json!({"name": self.branch, "from": self.head, "to": null})
-    }
-}
+use piton_world::rooms::Preview;
 
 /// The lanes whose steps run again, with the tasks among them that ran.
 pub fn run_again(state: &RunState, rewind: &Rewind) -> Vec<LanePath> {

@@ -4,15 +4,15 @@
 
 use std::path::Path;
 
-use piton_core::state::Progress;
-use piton_core::summary::run_status;
-use piton_core::{RunState, Status};
+use piton_core::Status;
+use piton_engine::Loaded;
 use piton_formats::Severity;
 use piton_formats::plan::PLAN_BYTES_MAX;
-use piton_protocols::blockers;
 use piton_protocols::protocol::Unreadable;
+use piton_view::answers::Answer;
+use piton_view::{RunView, words};
 
-use crate::context::Context;
+use crate::context::{Context, now};
 use crate::error::CommandError;
 use crate::plan_file::{self, How};
 use crate::ui;
@@ -28,14 +28,10 @@ pub fn say(context: &Context, plan: &Path, next: &Path, error: Option<&CommandEr
     let stopped = stopped(context, plan, error).or_else(|| unreadable(context, next));
     let line = match stopped {
         // One line, whatever a plan or a system says.
-        Some(reason) => format!("{STOP}: {}", ui::text::sanitize(&reason)),
+        Some(reason) => format!("{STOP}: {}", piton_view::text::sanitize(&reason)),
         None => format!("{CONTINUE}: {}", next.display()),
     };
-    if context.json {
-        ui::data_json(&serde_json::json!({ "next_phase": line }));
-    } else {
-        ui::data(&line);
-    }
+    ui::show(context.json, &Answer::NextPhase(&line), || line.clone());
 }
 
 /// Why the phase is not complete.
@@ -43,37 +39,33 @@ fn stopped(context: &Context, plan: &Path, error: Option<&CommandError>) -> Opti
     if let Some(error) = error.filter(|e| !e.message.is_empty()) {
         return Some(error.message.clone());
     }
-    let state = newest_run(context, plan);
-    let Some((run_id, state)) = state else {
+    let Some(loaded) = newest_run(context, plan) else {
         return Some("the run could not start".to_owned());
     };
-    let status = run_status(&state, false);
-    if status == Status::Complete && error.is_none() {
-        return None;
-    }
-    let task = blockers(context.table, &state).into_iter().next();
-    Some(task.map_or_else(|| reason(&run_id, &state, status), |task| task.words()))
+    let view = RunView::by_driver(&loaded.state, now(), ui::place());
+    (view.status != Status::Complete || error.is_some()).then(|| reason(&view))
 }
 
 /// The newest run of a plan, as it stands.
-fn newest_run(context: &Context, plan: &Path) -> Option<(String, RunState)> {
+fn newest_run(context: &Context, plan: &Path) -> Option<Loaded> {
     let path = plan_file::recorded_path(&context.project.root, &context.cwd.join(plan));
     let mut store = context.read_store().ok()?;
     let row = store.runs().ok()?.into_iter().find(|row| row.plan == path)?;
-    let loaded = store.load_row(row).ok()?;
-    Some((loaded.row.run_id, loaded.state))
+    store.load_row(row).ok()
 }
 
 /// What keeps a run from being complete, in one line.
-fn reason(run_id: &str, state: &RunState, status: Status) -> String {
-    if let Some((path, step)) = state.steps().find(|(_, s)| s.progress == Progress::Failed) {
-        return format!("{path} failed: {}", ui::summary::why_failed(step));
+fn reason(view: &RunView<'_>) -> String {
+    if let Some(task) = view.fix_tasks.first() {
+        return task.words();
     }
-    let held = state.lanes().find_map(|(path, lane)| {
-        let (why, _) = lane.work.as_ref()?.blocked.as_ref()?;
-        Some(format!("{path} is blocked: {why}"))
-    });
-    held.unwrap_or_else(|| format!("run {run_id} is {status}"))
+    if let Some((path, step)) = view.failed().next() {
+        return format!("{path} failed: {}", words::why_failed(step));
+    }
+    let held = view
+        .lanes()
+        .find_map(|lane| Some(format!("{} is blocked: {}", lane.path, lane.work.blocked?.why)));
+    held.unwrap_or_else(|| format!("run {} is {}", view.run_id, view.status))
 }
 
 /// Why the plan of the next phase can't be run.

@@ -64,7 +64,7 @@ pub fn check_needed(
             continue;
         }
         let (run, status) = (&row.run_id, &row.status);
-        let (lane, shown) = (&need.lane, ui::text::sanitize(&need.name));
+        let (lane, shown) = (&need.lane, piton_view::text::sanitize(&need.name));
         let question = format!("{lane} depends on {shown}, and run {run} of it is {status}");
         if context.yes || context.confirms(&format!("{question}. Is it done all the same?")) {
             ui::say(&format!("{question}: taken for done"));

@@ -3,29 +3,25 @@
 //! Says what happened, not when: the observer puts the time in front. Every text that a person or a
 //! step wrote is sanitized here.
 
+use anstyle::Style;
 use piton_core::budget::{amount, size};
-use piton_core::decide::held_without;
 use piton_core::event::{
     BudgetExhausted, Class, Next, Outcome, StepFinished, StepStarted, Verdict,
 };
-use piton_core::state::{GateState, Progress, StepState};
-use piton_core::{Event, GateRef, Millis, RunState, StepPath, Timestamp};
+use piton_core::state::{GateState, StepState};
+use piton_core::text::first_few;
+use piton_core::{Event, GateRef, Millis, RunState, Timestamp};
 use piton_engine::Note;
 use piton_engine::world::Hashing;
 
-use super::text::{count, sanitize};
-use super::{here, time};
-
-/// Most process names in one line; the rest are counted.
-const NAMES_SHOWN_MAX: usize = 8;
-
-/// The name of a run in commands; before its first event there is none.
-pub fn run_id(state: &RunState) -> &str {
-    state.run_id.as_ref().map_or("RUN", |id| id.0.as_str())
-}
+use crate::lane_words;
+use crate::look::{DIM, Look};
+use crate::place::Place;
+use crate::run::{RunView, run_id};
+use crate::text::{count, sanitize};
 
 /// An event in words; `at` is when it happened.
-pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
+pub fn event(at: Timestamp, event: &Event, state: &RunState, place: &Place) -> String {
     let run = run_id(state);
     match event {
         Event::RunCreated(e) => {
@@ -36,9 +32,11 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
             let taken = if e.takeover { ", taken over" } else { "" };
             format!("run {run} driven by process {} on {}{taken}", e.pid, sanitize(&e.host))
         }
-        Event::DriverLeft(e) => format!("run {run} {}", verdict_of(e.verdict, state)),
+        Event::DriverLeft(e) => {
+            format!("run {run} {}", verdict(e.verdict, &RunView::by_driver(state, at, place)))
+        }
         Event::StepStarted(e) => started(e, state),
-        Event::StepFinished(e) => format!("{} {}", e.step, finished(at, e)),
+        Event::StepFinished(e) => format!("{} {}", e.step, finished(at, e, place)),
         Event::StepReset(e) => format!("{} is to run again: {}", e.step, sanitize(&e.reason)),
         Event::StepRetried(e) => format!("{} gets new attempts from {}", e.step, sanitize(&e.by)),
         Event::StepSkipped(e) => {
@@ -46,8 +44,8 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
             format!("{} skipped by {}{satisfy}", e.step, sanitize(&e.by))
         }
         Event::GateAsked(e) => {
-            let approve = format!("piton approve {run} {}", e.gate);
-            let (name, approve) = (sanitize(&e.name), here::told(&approve));
+            let approve = place.piton(format_args!("approve {run} {}", e.gate));
+            let name = sanitize(&e.name);
             format!("gate \"{name}\" ({}) waits for a person: {approve}", e.gate)
         }
         Event::GateDecided(e) => {
@@ -72,8 +70,8 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
         // The last step was dearer than it might be, and nothing is left to go on with.
         Event::BudgetExhausted(e) if state.is_over() => budget(e),
         Event::BudgetExhausted(e) => {
-            let resume = format!("`piton resume {run}`");
-            format!("{}: raise it in the plan and run {}", budget(e), here::told(&resume))
+            let resume = place.piton(format_args!("resume {run}"));
+            format!("{}: raise it in the plan and run `{resume}`", budget(e))
         }
         Event::TimeSkipped(e) => {
             format!("the machine slept, or its clock was set: {} count for no budget", e.ms)
@@ -83,8 +81,31 @@ pub fn event(at: Timestamp, event: &Event, state: &RunState) -> String {
             format!("run {run} {verb} by {}{}", sanitize(&e.by), said(&e.message))
         }
         Event::RunArchived(e) => format!("run {run} archived by {}", sanitize(&e.by)),
-        other => super::lane_words::event(other),
+        other => lane_words::event(other, place),
     }
+}
+
+/// An event as lines with the time in front, those of a failure with its last output; each ends in a
+/// newline.
+pub fn lines(
+    at: Timestamp,
+    event: &Event,
+    state: &RunState,
+    place: &Place,
+    (look, style): (&Look, Style),
+) -> String {
+    let words = self::event(at, event, state, place);
+    let mut out = format!("{} {}\n", look.paint(DIM, &place.clock(at)), look.paint(style, &words));
+    if let Event::StepFinished(e) = event
+        && let Outcome::Failed { lines, .. } = &e.outcome
+    {
+        for line in lines {
+            let line = look.paint(DIM, &format!("         | {}", sanitize(line)));
+            out.push_str(&line);
+            out.push('\n');
+        }
+    }
+    out
 }
 
 /// What is said of an attempt that is a test alone.
@@ -98,7 +119,7 @@ fn started(e: &StepStarted, state: &RunState) -> String {
     format!("{} started{why}{attempt}{only}", e.step)
 }
 
-fn finished(at: Timestamp, e: &StepFinished) -> String {
+fn finished(at: Timestamp, e: &StepFinished, place: &Place) -> String {
     match &e.outcome {
         Outcome::Succeeded => {
             let made = match e.artifacts.len() {
@@ -108,7 +129,7 @@ fn finished(at: Timestamp, e: &StepFinished) -> String {
             format!("finished in {}{made}", e.duration_ms)
         }
         Outcome::Failed { class, error, next, .. } => {
-            format!("failed: {}{}", failure(*class, e.exit_code, error), after(at, *next))
+            format!("failed: {}{}", failure(*class, e.exit_code, error), after(at, *next, place))
         }
         Outcome::Interrupted { why } => format!("interrupted: {}", sanitize(why)),
     }
@@ -129,6 +150,14 @@ pub fn failure(class: Class, exit_code: Option<i32>, error: &str) -> String {
     }
 }
 
+/// Why a step failed last, in words.
+pub fn why_failed(step: &StepState) -> String {
+    match step.failure_context.last() {
+        Some(f) => failure(f.class, step.exit_code, &f.error),
+        None => step.exit_code.map_or_else(|| "failed".to_owned(), |code| format!("exit {code}")),
+    }
+}
+
 /// A budget that is used up, in words.
 pub fn budget(e: &BudgetExhausted) -> String {
     let said = |value| amount(&e.budget, value);
@@ -146,13 +175,13 @@ pub fn rejected(state: &RunState) -> Vec<String> {
     state.gates.iter().filter_map(line).collect()
 }
 
-fn after(at: Timestamp, next: Next) -> String {
+fn after(at: Timestamp, next: Next, place: &Place) -> String {
     let until = |point: Timestamp| {
         let length = point.since(at);
         if length == Millis(0) {
             "at once".to_owned()
         } else {
-            format!("at {} (in {length})", time::ahead(point, at))
+            format!("at {} (in {length})", place.ahead(point, at))
         }
     };
     match next {
@@ -163,38 +192,27 @@ fn after(at: Timestamp, next: Next) -> String {
 }
 
 /// What is said of a run when its driver left, with what its lanes say about it.
-pub fn verdict_of(verdict: Verdict, state: &RunState) -> String {
-    let held = state.lanes().filter(|(_, l)| l.work.as_ref().is_some_and(|w| w.blocked.is_some()));
-    let pulls = state.lanes().filter(|(_, l)| {
-        l.work.as_ref().is_some_and(|w| w.pull_request.is_some() && w.merged.is_none())
-    });
-    match (verdict, held.count(), pulls.count()) {
+pub fn verdict(verdict: Verdict, view: &RunView<'_>) -> String {
+    let pulls = view.lanes().filter(|l| l.work.pull_request.is_some() && l.work.merged.is_none());
+    let words = match (verdict, view.blocked().count(), pulls.count()) {
         (Verdict::Blocked, held @ 1.., _) => {
-            format!("is blocked: {} can't go on before a person acts", count(held, "lane"))
+            return format!("is blocked: {} can't go on before a person acts", count(held, "lane"));
         }
-        (Verdict::Waiting, _, pulls @ 1..) if state.open_gates().next().is_none() => {
-            format!(
-                "waits until {} merged",
-                if pulls == 1 { "a pull request is" } else { "pull requests are" }
-            )
+        (Verdict::Waiting, _, pulls @ 1..) if view.state.open_gates().next().is_none() => {
+            let pulls = if pulls == 1 { "a pull request is" } else { "pull requests are" };
+            return format!("waits until {pulls} merged");
         }
-        _ => self::verdict(verdict).to_owned(),
-    }
-}
-
-/// What is said of a run when its driver left.
-fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Complete => "is complete",
-        Verdict::SelectionDone => "has done what was selected",
-        Verdict::Failed => "failed",
-        Verdict::Waiting => "waits for a person",
-        Verdict::Blocked => "is blocked: what remains depends on skipped or rejected work",
-        Verdict::Budget => "was stopped by a budget",
-        Verdict::Interrupted => "was interrupted",
-        Verdict::Aborted => "was ended by a person",
-        Verdict::RolledBack => "was taken back",
-    }
+        (Verdict::Complete, ..) => "is complete",
+        (Verdict::SelectionDone, ..) => "has done what was selected",
+        (Verdict::Failed, ..) => "failed",
+        (Verdict::Waiting, ..) => "waits for a person",
+        (Verdict::Blocked, ..) => "is blocked: what remains depends on skipped or rejected work",
+        (Verdict::Budget, ..) => "was stopped by a budget",
+        (Verdict::Interrupted, ..) => "was interrupted",
+        (Verdict::Aborted, ..) => "was ended by a person",
+        (Verdict::RolledBack, ..) => "was taken back",
+    };
+    words.to_owned()
 }
 
 fn said(message: &str) -> String {
@@ -202,7 +220,7 @@ fn said(message: &str) -> String {
 }
 
 /// A note in words.
-pub fn note(note: &Note) -> String {
+pub fn note(note: &Note, place: &Place) -> String {
     match note {
         Note::Draining { running } => format!(
             "stopping: {} may finish; press Ctrl-C again to end {}",
@@ -214,16 +232,23 @@ pub fn note(note: &Note) -> String {
             format!("{step} attempt {attempt} of the {fallen} before: {found}")
         }
         Note::StraysEnded { names } => {
-            format!("ended what a dead run had left running: {}", list(names))
+            format!("ended what a dead run had left running: {}", named(names))
         }
         Note::LeftoversEnded { names } => {
-            format!("ended what steps had left running: {}", list(names))
+            format!("ended what steps had left running: {}", named(names))
         }
         Note::KeeperReplaced => "the keeper died and was replaced".to_owned(),
-        Note::Request { answer } => format!("request: {}", here::told(&sanitize(answer))),
+        Note::Request { answer } => format!("request: {}", place.told(&sanitize(answer))),
         Note::Hashing { step, hashing: far } => hashing(&step.to_string(), *far),
-        Note::Warning(text) => format!("warning: {}", here::told(&sanitize(text))),
+        Note::Warning(text) => format!("warning: {}", place.told(&sanitize(text))),
     }
+}
+
+/// Most process names in one line; the rest are counted.
+const NAMES_SHOWN_MAX: usize = 8;
+
+fn named(names: &[String]) -> String {
+    sanitize(&first_few(names.iter().cloned(), NAMES_SHOWN_MAX).unwrap_or_default())
 }
 
 /// How far the hashing of files is, for whom.
@@ -246,18 +271,64 @@ pub fn note_kind(note: &Note) -> &'static str {
     }
 }
 
-fn list(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(NAMES_SHOWN_MAX).map(|n| sanitize(n)).collect();
-    let rest = names.len().saturating_sub(NAMES_SHOWN_MAX);
-    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-    format!("{}{more}", shown.join(", "))
-}
-/// The steps that were left out and that something waits for; where that can't be told, all that were.
-pub fn holding(state: &RunState) -> Vec<StepPath> {
-    let skipped = |s: &StepState| matches!(s.progress, Progress::Skipped { satisfy: false });
-    let all: Vec<StepPath> =
-        state.steps().filter(|(_, s)| skipped(s)).map(|(path, _)| path).collect();
-    let held: Vec<StepPath> =
-        all.iter().filter(|path| !held_without(state, path).is_empty()).cloned().collect();
-    if held.is_empty() { all } else { held }
+#[cfg(test)]
+mod tests {
+    use piton_core::StepPath;
+    use piton_core::event::{GateAsked, StepReset};
+
+    use super::*;
+    use crate::fixture::{finish, start, state};
+    use crate::look::PLAIN;
+
+    fn said(event: &Event) -> String {
+        let (place, look) = (Place::default(), Look::plain(80));
+        lines(Timestamp(1000), event, &state(), &place, (&look, PLAIN))
+    }
+
+    #[test]
+    fn a_start_names_the_attempt_from_the_second_on() {
+        assert_eq!(said(&start("build", 1)), "00:00:01 P1/A/build started\n");
+        assert_eq!(said(&start("build", 2)), "00:00:01 P1/A/build started (attempt 2)\n");
+    }
+
+    #[test]
+    fn success_and_failure_say_how() {
+        let done = finish("build", Outcome::Succeeded);
+        assert_eq!(said(&done), "00:00:01 P1/A/build finished in 3.2s\n");
+        let failed = |next| {
+            let failed = Outcome::Failed {
+                class: Class::Command,
+                error: "no \u{1b}[31mrule".to_owned(),
+                lines: vec!["make: ***\u{7} no rule".to_owned()],
+                next,
+            };
+            said(&finish("build", failed))
+        };
+        assert_eq!(
+            failed(Next::Fail),
+            "00:00:01 P1/A/build failed: exit 1: no rule\n         | make: *** no rule\n"
+        );
+        let retry = failed(Next::Retry { at: Timestamp(3000) });
+        assert!(retry.contains("no rule; retry at 00:00:03 (in 2.0s)"), "{retry}");
+        assert!(failed(Next::Retry { at: Timestamp(0) }).contains("; retry at once\n"));
+    }
+
+    #[test]
+    fn a_gate_names_its_command() {
+        let (gate, name) = (GateRef("P1".to_owned()), "Spec approval".to_owned());
+        assert_eq!(
+            said(&Event::GateAsked(GateAsked { gate, name })),
+            "00:00:01 gate \"Spec approval\" (P1) waits for a person: piton approve r-1 P1\n"
+        );
+    }
+
+    #[test]
+    fn why_something_runs_again_is_said() {
+        let step = StepPath::new("P1", "A", "build");
+        let reason = "artifact a.txt is missing".to_owned();
+        assert_eq!(
+            said(&Event::StepReset(StepReset { step, reason })),
+            "00:00:01 P1/A/build is to run again: artifact a.txt is missing\n"
+        );
+    }
 }

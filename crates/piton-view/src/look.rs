@@ -1,12 +1,7 @@
 //! How output looks where it goes: colour, symbols, room.
 //!
-//! Colour only adds: every status has a symbol or word of its own. `NO_COLOR`, `CLICOLOR` and
-//! `TERM=dumb` are obeyed through `anstream`; without a UTF-8 locale the symbols are ASCII.
+//! Colour only adds: every status has a symbol or word of its own.
 
-use std::io::IsTerminal;
-use std::os::fd::AsFd;
-
-use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
 use piton_core::Status;
 
@@ -25,16 +20,6 @@ pub const STRONG: Style = Style::new().effects(Effects::BOLD);
 /// As it is.
 pub const PLAIN: Style = Style::new();
 
-/// Columns where no terminal tells: the reader is a file or a program, so lines are not wrapped.
-const COLUMNS_ELSEWHERE: usize = 100_000;
-/// Size of a terminal that does not tell: what the oldest ones had.
-const SIZE_UNTOLD: (usize, usize) = (80, 24);
-
-/// Whether a live picture can be drawn on a stream.
-pub fn draws(stream: &impl IsTerminal) -> bool {
-    stream.is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
-}
-
 /// How output looks where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
@@ -49,38 +34,9 @@ pub struct Look {
 }
 
 impl Look {
-    /// How stderr looks now; ask again after a resize.
-    pub fn stderr() -> Self {
-        let stream = std::io::stderr();
-        Self::of(&stream, AutoStream::choice(&stream), stream.is_terminal())
-    }
-
-    /// How stdout looks now.
-    pub fn stdout() -> Self {
-        let stream = std::io::stdout();
-        Self::of(&stream, AutoStream::choice(&stream), stream.is_terminal())
-    }
-
-    /// No colour, symbols, a given width.
-    #[cfg(test)]
+    /// No colour, symbols, a given width, as high as the oldest terminals.
     pub fn plain(width: usize) -> Self {
-        Self { color: false, unicode: true, width, height: SIZE_UNTOLD.1 }
-    }
-
-    fn of(stream: &impl AsFd, choice: ColorChoice, terminal: bool) -> Self {
-        let (width, height) = match (terminal, size(stream)) {
-            (true, Some(size)) => size,
-            (true, None) => SIZE_UNTOLD,
-            (false, _) => (COLUMNS_ELSEWHERE, SIZE_UNTOLD.1),
-        };
-        Self { color: choice != ColorChoice::Never, unicode: utf8_locale(), width, height }
-    }
-
-    /// Asks the terminal on stderr for its size again; a frame may come after a resize.
-    pub fn measure(&mut self) {
-        if let Some((width, height)) = size(&std::io::stderr()) {
-            (self.width, self.height) = (width, height);
-        }
+        Self { color: false, unicode: true, width, height: 24 }
     }
 
     /// Puts a text into a style, if there is colour.
@@ -135,23 +91,6 @@ pub fn style_of(status: Status) -> Style {
     }
 }
 
-fn size(stream: &impl AsFd) -> Option<(usize, usize)> {
-    let size = rustix::termios::tcgetwinsize(stream).ok()?;
-    (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
-}
-
-/// Whether the locale says UTF-8; the first variable that is set decides, as in C.
-fn utf8_locale() -> bool {
-    let set = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
-    locale.is_some_and(|value| is_utf8(&value))
-}
-
-fn is_utf8(locale: &str) -> bool {
-    let locale = locale.to_ascii_lowercase();
-    locale.contains("utf-8") || locale.contains("utf8")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,9 +118,7 @@ mod tests {
             let look = Look { unicode, ..Look::plain(80) };
             let seen: std::collections::BTreeSet<_> = ALL.iter().map(|s| look.symbol(*s)).collect();
             assert_eq!(seen.len(), ALL.len());
-            assert!(
-                seen.iter().all(|s| super::super::text::columns(s) == 1 && s.is_ascii() != unicode)
-            );
+            assert!(seen.iter().all(|s| crate::text::columns(s) == 1 && s.is_ascii() != unicode));
         }
     }
 
@@ -190,11 +127,5 @@ mod tests {
         assert_eq!(Look::plain(80).paint(BAD, "x"), "x");
         let look = Look { color: true, ..Look::plain(80) };
         assert_eq!(look.paint(BAD, "x"), "\u{1b}[31mx\u{1b}[0m");
-    }
-
-    #[test]
-    fn locales_say_utf8_in_several_ways() {
-        assert!(is_utf8("en_US.UTF-8") && is_utf8("C.utf8"));
-        assert!(!is_utf8("C") && !is_utf8("de_DE.ISO-8859-1"));
     }
 }

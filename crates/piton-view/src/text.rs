@@ -11,6 +11,9 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 /// step may write a line of many megabytes.
 const LINE_BYTES_MAX: usize = 4096;
 
+/// A line with the columns it takes.
+pub type Line = (String, usize);
+
 /// Text for one line of a terminal: escape sequences and control characters are gone.
 ///
 /// Of a line that was rewritten with carriage returns the last version remains.

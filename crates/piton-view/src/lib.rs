@@ -1,0 +1,37 @@
+//! What a run looks like: one read model, [`RunView`], and everything that people and programs read
+//! of it, as text and as JSON; and the answers of commands.
+//!
+//! Pure: what is shown is passed in, with the time, the time zone and the room there is. Nothing here
+//! reads files, asks the environment or prints. Text that came from steps goes through
+//! [`text::sanitize`] first, so that no output can drive the reader's terminal.
+
+pub mod answers;
+pub mod dry_run;
+#[cfg(test)]
+mod fixture;
+pub mod frame;
+pub mod gc;
+pub mod json;
+pub mod lane;
+mod lane_words;
+pub mod left;
+pub mod look;
+pub mod next;
+pub mod place;
+pub mod resume;
+pub mod rewind;
+mod row;
+pub mod run;
+pub mod runs;
+mod shape;
+pub mod show;
+pub mod summary;
+pub mod text;
+pub mod tree;
+pub mod words;
+
+pub use left::{Leftover, Moved};
+pub use look::Look;
+pub use place::{At, Place};
+pub use run::{RunView, Seen};
+pub use summary::{Summary, Tally};
