@@ -7,7 +7,7 @@ use super::{RUN, attempts, one_step, outcomes, run};
 #[test]
 fn bytes_of_every_kind_do_no_harm() {
     let plan = one_step(
-        "head -c 20000 /dev/urandom\nprintf 'bad \\377\\376 bytes\\n'\nprintf 'a\\000b\\n'\n\
+        "head -c 20000 /dev/urandom\nprintf '\\nbad \\377\\376 bytes\\n'\nprintf 'a\\000b\\n'\n\
          printf '10%%\\r50%%\\r100%%\\n'\nprintf '\\033[2J\\033]0;title\\007'\nprintf 'no end'\nexit 4",
         "",
     );
